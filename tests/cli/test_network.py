@@ -120,7 +120,10 @@ def test_over_tls_with_a_token_from_the_environment(
         (["--authorities", str(tmp_path / "gone.pem")], "gone.pem can't be used: No such file"),
         (["--authorities", str(files.key)], "can't be used: no certificate or crl found"),
         ([*ours, "--token", "wrong"], "the token is not known"),
-        ([*ours, "--router", f"tidings://localhost:{root}"], "expected one with tidings+tls://"),
+        (
+            [*ours, "--router", f"tidings://localhost:{root}"],
+            "expected an address with tidings+tls://",
+        ),
     ):
         ended = run("publish", '{"price": 1}', *there, *more)
         assert ended.code == 2

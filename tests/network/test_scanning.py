@@ -113,7 +113,7 @@ def test_fronts_that_do_not_fit(at: int) -> None:
     bad[len(good) + at] = 3 if at == 0 else 255
     table = scanning.new_table()
     assert table is not None
-    with pytest.raises(FrameError, match="shorter than"):
+    with pytest.raises(FrameError, match="too short for"):
         table.runs(bytes(bad), 0, len(bad), lambda labels, marks: ())
 
 

@@ -31,7 +31,7 @@ from tidings.routing.forwarding import Cache, Name, Router, Sent
 from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages as m
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
-RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: the first pause, the longest
+RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
 GREETING = 10.0  # seconds for the router to answer
 MOST_UNREAD = 100_000  # unread notifications of one subscription
 LARGEST = frames.LARGEST - (1 << 16)
@@ -205,7 +205,7 @@ class Agent:
     def publish_soon(
         self, attributes: Mapping[str, Any], payload: bytes = b""
     ) -> asyncio.Future[int]:
-        """Publish a notification without waiting. The future is done when it is on the disk."""
+        """Publish a notification without waiting. The future completes once it is on the disk."""
         return self.publish_content(msgspec.json.encode(attributes), payload)
 
     def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[int]:

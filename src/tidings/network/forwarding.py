@@ -49,7 +49,7 @@ class Forwarder:
         self._table = scanning.new_table()
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> dict[Name, Batch]:
-        """The pieces that each neighbour gets of consecutive notification frames."""
+        """Split consecutive notification frames into the pieces that each neighbour gets."""
         if self._version != self.router.version:
             self._forget()
             self._version = self.router.version
@@ -76,8 +76,8 @@ class Forwarder:
         return {name: (pieces.finish(), pieces.count) for name, pieces in out.items()}
 
     def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
-        """The first frame of each run, and its plan. A run is adjacent frames with the same plan.
-        Cost: one look-up for each frame."""
+        """The first frame of each run, and its plan. A run consists of adjacent frames with the
+        same plan. Cost: one look-up for each frame."""
         runs: list[tuple[int, Plan]] = []
         known, unpack, head = self._plans.get, _FRONT.unpack_from, frames.HEAD
         run: Plan | None = None

@@ -89,8 +89,8 @@ class FrameCache(Cache):
         return [found[serial] for serial in sorted(found)], rest
 
     def _latest_unseen(self) -> list[Chunk]:
-        """The latest chunks that are not indexed: only as many as take little time. This time the
-        node above finds the rest."""
+        """The latest chunks that are not indexed: only a few, so that the search is quick. The node
+        above looks up the rest this time."""
         found: list[Chunk] = []
         size = 0
         for chunk in reversed(self._chunks):

@@ -279,7 +279,7 @@ def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
         return
     every = max(1, round(seconds / 3))
     wanted = {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": 2,
-              # longer than the other end may stop reading because of back-pressure
+              # longer than back-pressure may keep the other end from reading
               "TCP_USER_TIMEOUT": round(5000 * seconds)}  # fmt: skip
     with contextlib.suppress(OSError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

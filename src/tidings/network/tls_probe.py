@@ -1,8 +1,8 @@
 """New connections to a TLS server, until the handshake is done.
 
 An asyncio server silently drops clients that fail the TLS handshake. A probe looks at the first
-bytes instead. A client without TLS gets the reason without TLS, and `on_refused` is called for
-every failed handshake.
+bytes first. A client without TLS gets a readable refusal, and `on_refused` is called for every
+failed handshake.
 """
 
 from __future__ import annotations

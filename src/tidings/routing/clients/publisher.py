@@ -151,7 +151,7 @@ class Publisher:
         return self._say_again(self.window)  # acknowledgments of the previous life are ignored
 
     def _lack(self, expected: int) -> list[Sent]:
-        """Handle the news that the rendezvous point lacks a stamp and all after it. Perhaps nothing
+        """Handle a report that the rendezvous point lacks a stamp and all after it. Perhaps nothing
         acknowledged is gone: the rendezvous point does not remember every refused stamp."""
         if expected > self.acknowledged:
             return []

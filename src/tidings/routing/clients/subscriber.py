@@ -50,7 +50,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """The count of notifications that are lost: no router and no disk has them any more."""
+    """How many notifications are lost: no router and no disk has them any more."""
 
     numbers: int
 
@@ -195,7 +195,7 @@ class Subscriber:
             self._standing.note_serial(message.serial)
             self.phase = Phase.ON
             self._heard = self._now
-            self._count()  # routers that did not know this subscriber yet sent it nothing
+            self._count()  # before this, routers on the way may have sent it nothing
 
     def _on_refuse(self, message: m.Refuse) -> None:
         if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
@@ -293,7 +293,7 @@ class Subscriber:
         self.inbox.append(Told(self.epoch, message.serial, message.payload))
 
     def _restart(self, reason: str) -> None:
-        if self.phase is not Phase.ASKING:  # otherwise it knows already, or was promised nothing
+        if self.phase is not Phase.ASKING:  # otherwise it was told, or expects nothing yet
             self.inbox.append(Break(reason))
         self._counting = self._recovering = None
         self._ask()

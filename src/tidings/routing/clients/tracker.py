@@ -16,7 +16,7 @@ from tidings.routing.protocol.messages import Mark, Range
 
 
 class Tracker:
-    """The numbers that one subscriber must get. All dictionaries are by node."""
+    """The numbers that one subscriber must get. All dictionaries have nodes as keys."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
         self._upto = dict(counts)  # all numbers up to this one are settled
@@ -64,7 +64,7 @@ class Tracker:
         return lost
 
     def list_missing(self) -> list[Range]:
-        """The numbers that exist and have not come."""
+        """The numbers that exist but have not arrived."""
         return [gap for node in sorted({*self._beyond, *self._known}) for gap in self._gaps(node)]
 
     def is_complete(self) -> bool:

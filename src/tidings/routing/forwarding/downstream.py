@@ -181,7 +181,7 @@ class Downstream(ABC):
         self.beats.send(sender, {})
 
     def _on_trace(self, sender: Name, message: m.Trace) -> None:
-        """Send the lineage, once it is accepted here: nobody may judge by any other lineage."""
+        """Send the lineage, but only one that was accepted here."""
         lives = self.standing.lineage.lives
         if lives and self.charges.may_ask(sender):
             self.charges.charge(sender, len(lives))
@@ -299,8 +299,8 @@ class Downstream(ABC):
 
     def go_on(self) -> None:
         """Continue in another life with all state. Tell the neighbours, which judge for themselves.
-        Questions of the old life will not be answered. Neighbours report again up to which serial
-        they need nothing, because some of them may start over."""
+        Questions of the old life will not be answered. Neighbours must report `done` again, because
+        some of them may start over."""
         self.questions.clear()
         for neighbour in self.neighbours.values():
             neighbour.done = 0

@@ -180,8 +180,8 @@ class LabelGraph(Generic[Neighbour]):
         exists, add the new edges. Unknown parents and children are ignored."""
         above = [one for one in parents if one in self.nodes and one != number]
         below = [one for one in children if one in self.nodes and one != number]
-        # Is it news that one existing node covers another? Then labels further down that contain
-        # both lose one of them, even where the parents stay the same.
+        # Does the graph learn that one existing node covers another?
+        # Then each label below that contains both loses the upper one.
         news = number in self.nodes or any(
             not self._reach([child], up=True).issuperset(above) for child in below
         )
@@ -214,8 +214,8 @@ class LabelGraph(Generic[Neighbour]):
         for one in node.children:
             child = self.nodes[one]
             child.drop_parent(number)
-            # No parent covers another, and no child covers another. So a new edge between a parent
-            # and a child creates no other path.
+            # No parent covers another parent, and no child covers another child.
+            # So a new edge creates no path to another parent or child.
             above = self._reach([one], up=True)
             for parent in node.parents:
                 if parent not in above:
@@ -303,7 +303,7 @@ class LabelGraph(Generic[Neighbour]):
         return changed
 
     def _neighbours_of(self, numbers: Iterable[int]) -> dict[Neighbour, None]:
-        """The neighbours that have a label at one of some nodes, in a deterministic order."""
+        """The neighbours that have a label at any of these nodes, in a deterministic order."""
         found: dict[Neighbour, None] = {}
         for number in sorted(numbers):
             found.update(dict.fromkeys(self.nodes[number].labels))

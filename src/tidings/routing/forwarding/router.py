@@ -36,7 +36,7 @@ class Held(msgspec.Struct):
     """A node that somebody below wants, or that the router is leaving."""
 
     state: State = State.ABSENT
-    since: float = 0.0  # when it was last asked for or heard
+    since: float = 0.0  # when it was last asked for or confirmed
     total: int = 0
 
 

@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     queue_bytes: Positive = 32 << 20  # queued for one neighbour; at twice that its link is closed
     all_queues_bytes: Positive = 512 << 20  # beyond it the link with the longest queue is closed
 
-    # neighbours, and `all_` for all of them together
+    # neighbours; names with `all_` limit all of them together
     nodes: Positive = 1_000_000  # nodes that one neighbour wants
     unknown: Positive = 10_000  # wanted nodes that are not in the graph yet
     all_unknown: Positive = 100_000

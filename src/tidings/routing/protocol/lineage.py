@@ -16,9 +16,9 @@ itself, because what others claim to have heard could be forged. A router passes
 after accepting it. Lives have no order, and do not come from a clock.
 
 Late messages from an abandoned life do not bring it back: a node above that only lags behind will
-catch up in a moment. If it stays in that life for long, as a virtual machine does that was restored
-from a memory snapshot, the life is accepted again, and always as a break. So it is safe to forget
-the oldest abandoned lives when there are many.
+catch up in a moment. If it stays in that life for long, the life is accepted again, and always as a
+break. This happens when a virtual machine is restored from a snapshot of its memory. So it is safe
+to forget the oldest abandoned lives when there are many.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Lineage:
 
     def first_node(self, last: int) -> int:
         """The number after which this life numbers its nodes; `last` is the highest number so far.
-        After a journal has gone back in time, a number must not mean another filter, even to those
-        who have heard no notification since. So each life but the first skips a random number of
+        After a journal has gone back in time, no number may be reused for another filter, not even
+        one that no notification has used. So each life but the first skips a random number of
         blocks, and so does the first life after a loss. Numbers still rise."""
         if len(self.lives) < 2 and not last:
             return 0
@@ -117,7 +117,7 @@ class Standing:
         self._asked = float("-inf")
         self._is_curious = False  # should it ask for the lineage?
         self._left: dict[int, None] = {}
-        self._behind: float | None = None  # since when the node above is in an abandoned life
+        self._behind: float | None = None  # since when the node above has been in an abandoned life
 
     def accepts(self, life: int, now: float) -> bool:
         """Should a message from a life be processed? In the first life, always: there is nothing
@@ -138,8 +138,8 @@ class Standing:
         self.serial = max(self.serial, serial)
 
     def next_question(self, now: float, *, anyway: bool = False) -> m.Trace | None:
-        """The question for the node above, if one is due. With `anyway` it is always due: there
-        may be another node above than before."""
+        """The question for the node above, if one is due. With `anyway` it is always due: the node
+        above may have changed."""
         if not anyway and not (self._is_curious and now - self._asked >= self._retry):
             return None
         self._asked = now

@@ -166,7 +166,7 @@ class Watch(Message, frozen=True, tag="watch"):
 
 
 class Report(Message, frozen=True, tag="report"):
-    """The status of a node and of all nodes below it, each before the nodes below itself."""
+    """The status of a node and of all nodes below it, from the top down."""
 
     nodes: Annotated[tuple[NodeStatus, ...], msgspec.Meta(max_length=MOST_REPORTED)]
 
@@ -213,7 +213,7 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node does an interest have? Routers on the way do not read the interest. The node that
+    """Which node belongs to an interest? Routers on the way do not read the interest. The node that
     the asker is linked to sets the owner, and routers pass it on."""
 
     request: Number

@@ -39,7 +39,7 @@ class Counts:
         self._sums = sums
         # notifications that are stored and not counted yet:
         self._uncounted: dict[Label, int] = {}  # how often each set of nodes was matched
-        self._last: dict[Label, Record] = {}  # by the nodes of the marks, the last notification
+        self._last: dict[Label, Record] = {}  # the last notification with each set of marks
 
     @property
     def counts(self) -> dict[int, int]:

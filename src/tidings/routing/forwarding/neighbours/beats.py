@@ -75,7 +75,7 @@ class Beats:
         return self._graph.lowest(one for label in above for one in label)
 
     def _take_turns(self) -> set[Name]:
-        """The neighbours whose edges are compared now: only as many as take little time."""
+        """The neighbours whose edges are compared now: only a few, so that it is quick."""
         due: set[Name] = set()
         work = 0
         for _ in range(len(self._turns)):

@@ -21,7 +21,7 @@ Sent = tuple[Name, m.Message]
 
 
 class Neighbour(msgspec.Struct):
-    """What is known of a neighbour below."""
+    """What is known about a neighbour below."""
 
     heard: float
     nodes: set[int] = msgspec.field(default_factory=set)  # that it wants

@@ -106,9 +106,9 @@ class Subscriptions:
     # -- limits --------------------------------------------------------------------------------
 
     def admit(self, name: Name, nodes: Iterable[int], all_unknown: int) -> list[int]:
-        """The nodes that a neighbour may want, out of those that it asks for. `all_unknown` wanted
-        nodes are not in the graph yet. The rest is left out: the neighbour is asked to repeat it
-        when it waits for fewer nodes."""
+        """The nodes that a neighbour may want, out of those that it asks for. `all_unknown` is the
+        number of wanted nodes that are not in the graph. The rest is left out: the neighbour is
+        asked to repeat it when it waits for fewer nodes."""
         known, limits, beyond = self._neighbours[name], self._context.limits, self._context.beyond
         found, unknown = [], len(known.unknown)
         most = min(limits.unknown, unknown + limits.all_unknown - all_unknown)

@@ -49,7 +49,7 @@ class Sums:
         self.counted.setdefault(node, before)
 
     def total_counted(self, node: int) -> int:
-        """The total of a node that the sums include."""
+        """The total that the sums currently include for a node."""
         total = self.total(node)  # call this first, because it can change `counted`
         return self.counted.get(node, total)
 

@@ -47,7 +47,7 @@ class SetAside(NodePart):
         self._named: Counter[tuple[int, Name]] = Counter()  # owners of a node that a router named
         self._most_marks = min(parts.context.limits.all_marks, frames.MOST_MARKS)
         self._fitting: set[Label] = parts.caches.add(set())  # headers that are within all shares
-        self._fitting_version = -1  # the version of the claims for which they are
+        self._fitting_version = -1  # the version of the claims for which this holds
         self._most_judged = 0  # nodes of the last notification that was judged
 
     # -- judging -------------------------------------------------------------------------------

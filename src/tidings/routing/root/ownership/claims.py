@@ -18,7 +18,7 @@ import msgspec
 
 from tidings.routing.protocol.limits import long_bytes
 
-MOST_OWNERS = 8  # owners of one node that are remembered; with so many, it costs each little
+MOST_OWNERS = 8  # owners that are remembered for one node
 MOST_ASIDE = 20_000  # filters of one owner that are remembered as set aside
 ALL_ASIDE = 200_000  # filters of all owners that are remembered as set aside
 REMEMBERED = 600.0  # seconds; after that the owner may ask again

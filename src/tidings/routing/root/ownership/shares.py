@@ -57,7 +57,7 @@ def judge(
             )
             sure = [*{*mine} - {*doubts}]
             _shed(claims, verdict, owner, sure, share, is_wanted, why)
-        elif doubts:  # confirm all at once, or the first would be outdated before the last
+        elif doubts:  # ask about all at once, or the first answers would expire before the last
             verdict.doubts += filter(is_wanted, mine)
     left = len(nodes) - len(verdict.aside)
     if left > most:

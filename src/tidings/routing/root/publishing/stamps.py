@@ -5,7 +5,7 @@
     skipped   all stamps up to this one are settled, though the journal lacks some
 
 A publisher says which of its stamps are settled. An unknown publisher is believed. A known one is
-not: an impostor could claim it, to have the publisher's next notifications dropped as duplicates.
+not, because an impostor could have the publisher's next notifications dropped as duplicates.
 """
 
 from __future__ import annotations

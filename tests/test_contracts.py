@@ -108,7 +108,7 @@ def call_what_does_io(sources: Path, contract: Any) -> list[str]:
 def stop_a_call_that_is_excepted(sources: Path, contract: Any) -> list[str]:
     module = contract["exceptions"][0].partition(" -> ")[0]
     file_of(sources, module).write_text("")
-    return [f"pyproject.toml excepts {module}"]
+    return [f"pyproject.toml: found an exception for {module}"]
 
 
 VIOLATIONS: dict[str, tuple[Violation, ...]] = {

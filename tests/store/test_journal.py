@@ -285,7 +285,7 @@ def test_older_files_that_are_put_in_place_while_it_runs_are_noticed(tmp_path: P
     for path in (tmp_path / "copy").iterdir():
         (tmp_path / "journal" / path.name).write_bytes(path.read_bytes())
     journal.append(record(3))
-    with pytest.raises(EnvironmentProblem, match="changed by somebody else"):
+    with pytest.raises(EnvironmentProblem, match="changed by another process"):
         write(journal)
     journal.revive()
     journal.begin_life(2)

@@ -126,7 +126,7 @@ def test_what_a_killed_writer_was_told_and_a_cut_took_is_missing_for_all(
         )
         assert done.returncode == 1
         assert "LogError: the log is damaged" in done.stderr
-        assert "versions those after" in done.stderr
+        assert "versions, those after" in done.stderr
 
 
 def test_readers_while_segments_go(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_files_of_an_older_tidings_beside_it_are_moved_away(tmp_path: Path) -> N
     log = filled(tmp_path)
     shutil.copy(BEFORE / "plain" / "00000000000000000001.log", tmp_path)
     done = log.repair()
-    assert "an older tidings wrote beside" in done.problems[0]
+    assert "an older version of tidings wrote next to" in done.problems[0]
     assert ChangeLog(tmp_path).subscriptions() == filled(tmp_path / "same").subscriptions()
 
 

@@ -123,7 +123,7 @@ class ChangeLog:
             try:
                 changes.append(self._request(id_, filter_))
             except FilterError as problem:
-                problem.add_note(f"This is the filter of the id {id_!r}.")
+                problem.add_note(f"It is the filter of the id {id_!r}.")
                 raise
         return self._commit(changes) if changes else self.version
 

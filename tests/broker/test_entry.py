@@ -97,7 +97,7 @@ def test_a_token_in_a_file_of_its_own(tmp_path: Path) -> None:
     write_secret(tmp_path / "t", "secret\n")
     assert load_config(path).token == "secret"
     write_secret(path, text + 'token = "other"\n')
-    with pytest.raises(ConfigError, match="found token and token_file, expected one"):
+    with pytest.raises(ConfigError, match="found token and token_file, expected only one"):
         load_config(path)
     (tmp_path / "t").chmod(0o644)
     write_secret(path, text)

@@ -77,7 +77,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ("[router.root]", "router.root: found the name of the rendezvous point, expected another"),
         ('[root]\nname="a"\n[router.a]', "router.a: found the name of the rendezvous point"),
         ("[router.a]\n[router.a]", "is not TOML"),
-        ('[router."../a"]', "router.../a: found the name '../a', expected letters"),
+        ('[router."../a"]', "router.../a: found the name '../a', expected at most 64 "),
         ('[root]\nname = ""', "root: found the name ''"),
         ('[router.a]\nlisten = "there"', "router.a: listen: found 'there', expected a host"),
         ("[router.a]\nlisten = 70000", "router.a: listen: found '127.0.0.1:70000'"),

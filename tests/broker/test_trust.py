@@ -436,7 +436,7 @@ def test_nobody_publishes_under_the_name_of_another(tmp_path: Path) -> None:
                 who.say(m.Publish(name, 1, 1, b"{}", b""))
                 answer = await who.hear_a(m.Published)
                 assert answer.publisher == name
-                assert f"expected one of '{mine}'" in answer.refusal
+                assert f"expected one by '{mine}'" in answer.refusal
             assert not [one for one in world.given if isinstance(one, m.Publish)]
             for name in (mine, f"{mine}/1"):
                 who.say(m.Publish(name, 1, 1, b"{}", b""))

@@ -41,4 +41,4 @@ def test_a_module_that_no_test_imports_is_found(tmp_path: Path) -> None:
 
 def test_a_path_that_is_no_module(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matching/gone.py"]) == 2
-    assert "there is no module 'matching/gone.py', expected" in capsys.readouterr().out
+    assert "found no module 'matching/gone.py', expected" in capsys.readouterr().out

@@ -248,7 +248,7 @@ def test_too_many_counts_are_refused(
 ) -> None:
     filters = {str(at): f"delay > {at}" for at in range(30)}
     monkeypatch.setattr(tally, "MOST_COUNTS", 1000)  # of the driver; workers have their own
-    with pytest.raises(TidingsError, match=r"30 filters over \d+ .* use a coarser `every`"):
+    with pytest.raises(TidingsError, match=r"30 filters in at least \d+ .* use a coarser `every`"):
         backtest(table, filters, every="hour")
     assert backtest(table, filters, every="month").rows == 2000
     wide = spark.range(60_000).selectExpr("timestamp_seconds(id * 60) AS at", "id AS delay")

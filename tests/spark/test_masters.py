@@ -79,7 +79,7 @@ def test_which_masters_are_surely_on_this_machine(master: str, here: bool) -> No
 def test_a_snapshot_in_a_temporary_folder_is_not_for_other_machines(tmp_path: Path) -> None:
     spark = SimpleNamespace(_sc=SimpleNamespace(master="spark://10.0.0.1:7077"))
     built = Snapshot.build({1: "a > 1"})
-    with pytest.raises(TidingsError, match="save the snapshot in a folder that all of them see"):
+    with pytest.raises(TidingsError, match="in a folder that all of them can read"):
         place_snapshot(built, spark)
     built.save(tmp_path / "s")
     assert place_snapshot(tmp_path / "s", spark)[1] == str(tmp_path / "s")

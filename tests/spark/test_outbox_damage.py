@@ -362,9 +362,9 @@ def rows_of(outbox: Outbox) -> list[dict[str, Any]]:
 
 def test_the_format_before_is_rewritten(old: Outbox, checkpoint: SparkCheckpoint) -> None:
     assert old.batches() == 5
-    with pytest.raises(TidingsError, match="its pipeline rewrites it when it starts"):
+    with pytest.raises(TidingsError, match="start its pipeline, which converts it"):
         old.commits()
-    assert "rewrites it" in verified(old).problems[0]
+    assert "converts it" in verified(old).problems[0]
     data = {name: raw for name, raw in listed(old.path).items() if name.startswith("d")}
     json = listed(old.home / "commits")
     take_outbox(old, checkpoint)

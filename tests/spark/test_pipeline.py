@@ -298,7 +298,7 @@ def test_a_fixed_snapshot_and_typed_files(spark: SparkSession, folder: Path) -> 
         (('path = "in"\n', 'path = "in"\ncolour = 1\n'), "colour"),
         (('log = "subscriptions"', ""), "expected either log or snapshot"),
         (('at = "timestamp"', 'at = "time"'), "expected one of"),
-        (('time = "at"', 'time = "origin"'), "'origin' is no timestamp"),
+        (('time = "at"', 'time = "origin"'), "found 'origin', expected a timestamp"),
         (("[outbox]", "[outbox"), "is not TOML"),
     ],
 )

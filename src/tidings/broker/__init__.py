@@ -14,8 +14,8 @@
     reports.py        the status of a node and of the nodes below it
     garbage.py        infrequent full garbage collections
 
-Programs that run nodes themselves import `RootNode`, `RouterNode`, `Door` and `Address` from here
-(docs/network.md). Only `cli` uses the rest. Start at server.py, then root.py.
+Users who run nodes in their own programs import `RootNode`, `RouterNode`, `Door` and `Address` from
+here (docs/network.md). Only `cli` uses the rest. Start at server.py, then root.py.
 """
 
 from tidings.broker.admission.listen import Address, Door

@@ -260,7 +260,8 @@ class _ArrowBatches:
         import pyarrow as pa
 
         yield from pa.ipc.open_stream(stream)
-        # The stream goes on with the order of the batches, or an error; `getResult` raises it.
+        # The rest of the stream is not read: the order of the batches, or an error, which
+        # `getResult` raises.
 
 
 def _stream_parts(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:

@@ -44,7 +44,7 @@ from tidings.spark.handover.handover_messages import (
 
 
 class Outcome(NamedTuple):
-    """What to do about a request, in this order: log the record, deliver the rows, reply."""
+    """The steps that a request needs, in this order: log the record, deliver the rows, reply."""
 
     record: Request | None
     delivered: list[bytes]

@@ -322,7 +322,7 @@ def _parallelism(spark: SparkSession) -> int:
     """The number of tasks that keeps all cores busy to the end."""
     try:
         return max(LEAST_TASKS, 2 * spark.sparkContext.defaultParallelism)
-    except Exception:  # Spark Connect does not have it, and raises an error of its own
+    except Exception:  # Spark Connect has no context, and raises its own kind of error
         return MOST_TASKS
 
 

@@ -60,7 +60,7 @@ Record = TypeVar("Record")
 
 
 class Pin(msgspec.Struct, frozen=True):
-    """The inputs of a batch, beside its rows."""
+    """The inputs of a batch, apart from its rows."""
 
     batch: int
     version: int

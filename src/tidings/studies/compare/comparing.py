@@ -41,7 +41,7 @@ FIGURES = {
 """The measures, by the request to a worker and the name of the value in its answer."""
 
 LEAST_SECONDS = 0.25  # shorter measurements are repeated
-PATIENCE = 3600.0  # seconds to wait for an answer; building a million filters takes long
+PATIENCE = 3600.0  # seconds to wait for an answer; building a million filters is slow
 _WORKER = Path(__file__).with_name("revision_worker.py")
 
 Note = Callable[[str], None]

@@ -207,7 +207,7 @@ def _fill_engine(engine: Engine, workload: Workload) -> float:
 def check_engine(
     engine: Engine, workload: Workload, reference: Reference, threads: int = 1
 ) -> None:
-    """Raise WrongMatches unless all ways of matching give the expected matches."""
+    """Raise WrongMatches unless all ways of matching find the expected matches."""
     piece = workload.batches(len(reference.events))[0]
     events, ids = engine.match_pairs(piece, threads=threads)
     grouped: list[list[object]] = [[] for _ in reference.events]

@@ -43,7 +43,7 @@ class UpdateRun(msgspec.Struct, frozen=True):
     filters_per_second: float
     """The rate of loading in bulk, from text."""
     add: Latencies
-    """Adding one filter from text to all others; the next match has to find it."""
+    """Adding one filter from text, after the bulk load; the next match has to find it."""
     remove: Latencies
     quiet: Latencies
     """Matching one event while nothing else runs, in the round with the median p99."""

@@ -167,7 +167,7 @@ class _Bench:
 
         return self._against("one shape", filters, rows, source, snapshot, hash_join)
 
-    # -- what all runs share -------------------------------------------------------------------
+    # -- shared by all runs --------------------------------------------------------------------
 
     def _against(
         self, run: str, filters: int, rows: int, source: str, snapshot: Snapshot,

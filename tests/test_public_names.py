@@ -33,6 +33,7 @@ NAMES = [
     "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",
     "SubscriptionObject",
@@ -64,7 +65,8 @@ def test_nothing_else_is_there() -> None:
         "spark", "store", "studies",
     }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
-    on_demand = {"Matcher", "connect", "connect_blocking", "load_ontology"}
+    for_types |= {"import_module"}
+    on_demand = {"Matcher", "Snapshot", "connect", "connect_blocking", "load_ontology"}
     assert shown - ROOMS - loaded_by_other_tests - for_types == set(NAMES) - on_demand
 
 
@@ -165,3 +167,11 @@ def test_import_is_quick() -> None:
         if medians[-1] < SECONDS:
             return
     pytest.fail(f"`import tidings` takes {min(medians):.2f} s, expected less than {SECONDS} s")
+
+
+def test_spark_is_there_after_a_plain_import() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import tidings; print(tidings.spark.tag.__module__)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert said.stdout.strip() == "tidings.spark.tagging.tagging"

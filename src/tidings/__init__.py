@@ -26,6 +26,7 @@ reading at filters/filter.py and graph/content_graph.py; ARCHITECTURE.md is the 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tidings.filters import (
@@ -63,6 +64,7 @@ from tidings.model import (
 if TYPE_CHECKING:
     from tidings.matching import Matcher
     from tidings.network import connect, connect_blocking
+    from tidings.snapshots import Snapshot
     from tidings.store import load_ontology
 
 __version__ = "0.1.0"
@@ -86,6 +88,7 @@ __all__ = [
     "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",
     "SubscriptionObject",
@@ -99,23 +102,23 @@ __all__ = [
     "parse",
 ]
 
+_HOMES = {
+    "Matcher": "tidings.matching",
+    "Snapshot": "tidings.snapshots",
+    "connect": "tidings.network",
+    "connect_blocking": "tidings.network",
+    "load_ontology": "tidings.store",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Import names from slow modules only on first use."""
-    if name == "Matcher":
-        from tidings.matching import Matcher
-
-        return Matcher
-    if name == "connect":
-        from tidings.network import connect
-
-        return connect
-    if name == "connect_blocking":
-        from tidings.network import connect_blocking
-
-        return connect_blocking
-    if name == "load_ontology":
-        from tidings.store import load_ontology
-
-        return load_ontology
+    """Modules that are slow to import are loaded when one of their names is first used."""
+    if name == "spark":  # so that `tidings.spark.tag` works after `import tidings`
+        return import_module("tidings.spark")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tidings' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "spark"]

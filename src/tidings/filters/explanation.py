@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import msgspec
@@ -70,6 +71,24 @@ class Explanation(msgspec.Struct, frozen=True):
         if not self.boxes:
             lines.append("  the filter can never match")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A table of the tests of each alternative, for notebooks."""
+        rows = []
+        for number, box in enumerate(self.boxes, 1):
+            if len(self.boxes) > 1:
+                rows.append(f'<tr><th colspan="3">alternative {number}</th></tr>')
+            for test in sorted(box.tests, key=lambda test: test.passed):
+                found = f"{test.term} is {test.actual}"
+                cells = ("passed" if test.passed else "failed", test.expected, found)
+                rows.append(
+                    "<tr>" + "".join(f"<td>{html.escape(one)}</td>" for one in cells) + "</tr>"
+                )
+        verdict = "matches" if self.matched else "does not match"
+        if not self.boxes:
+            verdict += ": the filter can never match"
+        head = "<tr><th>result</th><th>expected</th><th>found</th></tr>" if rows else ""
+        return f"<p>{verdict}</p><table>{head}{''.join(rows)}</table>"
 
 
 def explain(form: Form, event: Event) -> Explanation:

@@ -28,9 +28,11 @@ from tidings.filters.canonical import Effort, HullIndex, covers
 from tidings.filters.values import Key
 from tidings.graph.lattice import Lattice, reach, tie
 from tidings.graph.node import Node
+from tidings.graph.picture import draw
 from tidings.model import Event, GraphError
 
 PLACING = 100_000  # steps of about a microsecond that a new filter may take in each direction
+MOST_DRAWN = 2_000  # nodes in the picture that a notebook shows
 FEW = 64  # up to this many candidates are compared in any order
 
 
@@ -81,6 +83,15 @@ class ContentGraph(Lattice[Node, Event]):
                 tie(nodes[above], nodes[below])
         graph._changed()
         return graph
+
+    def __repr__(self) -> str:
+        return f"<ContentGraph of {len(self):,} node{'' if len(self) == 1 else 's'}>"
+
+    def _repr_html_(self) -> str:
+        """The picture of the graph, for notebooks; of a large graph only its size."""
+        if len(self) > MOST_DRAWN:
+            return f"<p>a content graph of {len(self):,} nodes, too many to draw</p>"
+        return draw(self)
 
     def insert(self, filter_: Filter) -> Node:
         """The node of this filter, which is added if it is new.

@@ -171,6 +171,10 @@ class Matcher:
     def __len__(self) -> int:
         return len(self._state.register)
 
+    def __repr__(self) -> str:
+        count = len(self)
+        return f"<Matcher of {count:,} filter{'' if count == 1 else 's'}>"
+
     def __contains__(self, id: object) -> bool:
         return id in self._state.register.slots
 
@@ -498,9 +502,11 @@ class Matcher:
         return batches.rows_of(pieces, threads), ids
 
     def match_batch(self, events: Any, *, threads: int = 1) -> Any:
-        """A ListArray with the ids that match each event of a RecordBatch, Table or DataFrame.
+        """A ListArray with the ids that match each event of a batch.
 
-        Ids that are strings are dictionary-encoded.
+        A batch is an Arrow RecordBatch or Table, anything with the Arrow PyCapsule interface
+        (polars, DuckDB), a pandas DataFrame, or a list of mappings. Ids that are strings are
+        dictionary-encoded.
         """
         pieces, register = self._match_lists(events, threads)
         starts, ids = batches.starts_of(pieces), register.id_column()

@@ -16,6 +16,7 @@ index (100 bytes per `mixed` filter).
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,22 @@ class Snapshot:
     def __len__(self) -> int:
         """The number of subscriptions."""
         return len(self._ids)
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f" in {str(self.path)!r}"
+        counts = f"{len(self):,} subscriptions, {len(self._nodes.numbers):,} nodes"
+        return f"<Snapshot{where}: version {self.number:,}, {counts}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the counts, for notebooks."""
+        rows = {"directory": "-" if self.path is None else str(self.path)}
+        rows |= {name.replace("_", " "): f"{count:,}" for name, count in self.stats().items()}
+        return "<table>{}</table>".format(
+            "".join(
+                f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>"
+                for name, text in rows.items()
+            )
+        )
 
     @property
     def attributes(self) -> Attributes | None:

@@ -6,6 +6,7 @@
 
     ranks.py          one rank space; gathering.py collects the cuts while filters are added
     encoder.py, lookup.py, lists.py      Arrow columns to codes, in bulk
+    event_lists.py    lists of mappings as record batches
     columns.py        the column of a term; a computed term is computed once per distinct value
     columnar.py, arrow_functions.py      expressions that Arrow computes exactly like the reference
     event_coder.py    one event to codes

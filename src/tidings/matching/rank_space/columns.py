@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from tidings.filters import Attributes
 from tidings.filters.language import Attribute, Call, Expression, attributes_of, evaluate
 from tidings.matching.rank_space.encoder import Encoder, in_micros
+from tidings.matching.rank_space.event_lists import batch_of
 from tidings.matching.rank_space.ranks import Codes
 from tidings.model import NotificationError
 
@@ -26,7 +27,7 @@ _CLOCK_PARTS = {"hour": pc.hour, "minute": pc.minute, "second": pc.second}
 
 
 def as_batch(events: Any) -> pa.RecordBatch:
-    """A RecordBatch, Table or pandas DataFrame as one record batch of the usual types."""
+    """Arrow data, a DataFrame or a list of mappings as one record batch of the usual types."""
     if isinstance(events, pa.RecordBatch):
         return _usual(events)
     if isinstance(events, pa.Table):
@@ -35,8 +36,15 @@ def as_batch(events: Any) -> pa.RecordBatch:
         return _usual(found)
     if hasattr(events, "iloc"):
         return _usual(pa.RecordBatch.from_pandas(events, preserve_index=False))
+    if hasattr(events, "__arrow_c_stream__"):  # polars, DuckDB, Arrow readers
+        return as_batch(pa.table(events))
+    if hasattr(events, "__arrow_c_array__"):
+        return _usual(pa.record_batch(events))
+    if isinstance(events, (list, tuple)):
+        return _usual(batch_of(events))
     raise NotificationError(
-        f"found {type(events).__name__}, expected an Arrow RecordBatch or Table, or a DataFrame"
+        f"found {type(events).__name__}, expected Arrow data (a RecordBatch, a Table, or whatever "
+        f"has the Arrow PyCapsule interface), a DataFrame, or a list of mappings"
     )
 
 

@@ -26,6 +26,7 @@ from tidings.spark.backtests.backtest_result import Backtest
 from tidings.spark.backtests.backtest_worker import CountTask, make_counter
 from tidings.spark.backtests.tally import MOST_COUNTS, MOST_SAMPLES, Part, Tally, TooManyCounts
 from tidings.spark.backtests.time_buckets import TimeBucket
+from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.column_checks import check_columns, family_of, type_at
 from tidings.spark.tagging.tagging import place_snapshot
 from tidings.spark.tagging.worker import Pinned
@@ -166,7 +167,8 @@ def _stage(
         len(columns) - 1 if samples else None,
         tuple((name, names.index(name)) for name in shown),
     )
-    return df.select(*columns).mapInArrow(make_counter(task), "part binary"), task
+    counter = send_to_workers(df.sparkSession, make_counter(task))
+    return df.select(*columns).mapInArrow(counter, "part binary"), task
 
 
 def shown_columns(schema: StructType, tested: list[str], time: str | None) -> list[str]:

@@ -55,6 +55,7 @@ from tidings.spark.loading.load_tasks import (
     make_reader,
     read_texts,
 )
+from tidings.spark.session import send_to_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -292,7 +293,7 @@ _TEXT = ("key", "filter")
 
 
 def _map_arrow(df: DataFrame, task: Task, of: str) -> DataFrame:
-    return df.mapInArrow(task, of)
+    return df.mapInArrow(send_to_workers(df.sparkSession, task), of)
 
 
 def _select_rows(df: DataFrame, id_: str, filter_: str) -> DataFrame:

@@ -27,6 +27,7 @@ from tidings.files import make_private
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
 from tidings.spark.outbox.sealed_files import digest_of
+from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class StagedPartition(msgspec.Struct):
 
 def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
     """Stage all partitions in one job; return their results, in order."""
-    run: Any = stage_partition(stage)
+    run = send_to_workers(df.sparkSession, stage_partition(stage))
     rows = df.mapInArrow(run, "staged binary").toArrow().column(0).to_pylist()
     found = [msgspec.msgpack.decode(row, type=StagedPartition) for row in rows]
     return sorted(found, key=lambda one: one.partition)

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
+from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.column_checks import check_columns
 from tidings.spark.tagging.parquet_files import (
     Piece,
@@ -81,7 +82,7 @@ def tag_parquet(
     work = _Work(pinned, output, tested, kept, shipped, str(aside), pieces)
     try:
         todo = spark.range(0, len(pieces), 1, max(1, len(pieces)))
-        run: Any = _make_runner(work)
+        run = send_to_workers(spark, _make_runner(work))
         done = todo.mapInArrow(run, "name string, folder string, rows_in long, rows_out long")
         files = done.collect()
         _move(files, aside, folder)

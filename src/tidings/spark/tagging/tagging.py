@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
-from tidings.spark.session.session import is_local_master
+from tidings.spark.session import is_local_master, send_to_workers
 from tidings.spark.tagging.column_checks import check_columns
 from tidings.spark.tagging.worker import Pinned, make_tagger
 
@@ -77,7 +77,8 @@ def tags_column(
                     f"rename one, or set spark.sql.caseSensitive"
                 )
     arrow_udf: Any = f.arrow_udf  # type: ignore[attr-defined]
-    udf = arrow_udf(make_tagger(pinned, names or ["none"], outputs), tag_type(view, outputs))
+    tagger = send_to_workers(df.sparkSession, make_tagger(pinned, names or ["none"], outputs))
+    udf = arrow_udf(tagger, tag_type(view, outputs))
     columns = [f.col(f"`{name.replace('`', '``')}`") for name in names] or [f.lit(True)]
     found: Column = udf(*columns)
     return found

@@ -1,0 +1,61 @@
+"""Which Python Spark's workers run, and what they say if it lacks tidings.
+
+PySpark starts workers with `python3` of the PATH unless PYSPARK_PYTHON is set. In a virtual
+environment that is not activated this is another Python. On this machine the right one is known: it
+is the one that runs now. On a cluster only the user knows it, so a worker without tidings says what
+to do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tidings.spark.session.session import is_local_master
+
+Function = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+def send_to_workers(spark: Any, function: Function) -> Any:
+    """A function as it is sent to the workers of a session. It is called with the batches of a
+    task."""
+    use_this_python(spark)
+    return _unpack_there(function)
+
+
+def use_this_python(spark: Any) -> None:
+    """Have the workers of a local session run this Python, unless PYSPARK_PYTHON names one."""
+    context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server starts the workers
+    if context is None or "PYSPARK_PYTHON" in os.environ:
+        return
+    if is_local_master(context.master):
+        context.pythonExec = sys.executable
+
+
+def _unpack_there(function: Function) -> Any:
+    from pyspark import cloudpickle
+
+    packed = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+
+    # Nested functions are pickled by value. So this one can be unpickled without tidings, as long
+    # as it refers to nothing of tidings. PySpark derives the kind of UDF from the annotations.
+    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        import pickle
+        import sys
+
+        try:
+            unpacked = pickle.loads(packed)
+        except ModuleNotFoundError as missing:
+            raise RuntimeError(
+                f"The Python of Spark's workers, {sys.executable}, has no module "
+                f"{missing.name!r}: set PYSPARK_PYTHON to a Python with tidings on every machine "
+                f"before the session starts, or send tidings along with "
+                f"tidings.spark.session.shipping.pack (docs/clusters.md)."
+            ) from None
+        yield from unpacked(batches)
+
+    return run

@@ -28,7 +28,7 @@ def test_tables(run: Run) -> None:
         "agent per s",
         "traffic",
         "over labels",
-        "was received",
+        "were received",
     ):
         assert word in result.out
 

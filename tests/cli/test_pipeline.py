@@ -298,7 +298,7 @@ def one_sentence(result: Result, sentence: str) -> None:
             ("files_per_trigger = 1", 'when_read = "archive"\narchive = "."'),
             "archive: found",
         ),
-        (("files_per_trigger = 1", 'archive = "x"'), "source: expected when_read"),
+        (("files_per_trigger = 1", 'archive = "x"'), "source: expected both when_read"),
         (("[trigger]", f"y = {'1' * 5000}\n[trigger]"), "an integer has too many digits"),
         (("[trigger]", f"y = {'[' * 9999}\n[trigger]"), "nested too deeply"),
     ],

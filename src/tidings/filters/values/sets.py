@@ -23,13 +23,15 @@ linear merges.
 from __future__ import annotations
 
 import datetime as dt
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from tidings.model import INT_MAX, INT_MIN, micros
+from tidings.model import INT_MAX, INT_MIN, LongDecimal, micros, normalise
 
 ABSENT, BOOLEAN, NUMBER, NAN, STRING, TIME, OTHER = range(7)
 
@@ -70,6 +72,8 @@ def key(value: Any) -> Key:
         return (STRING, str(value), 0)
     if isinstance(value, float):
         return key(float(value))
+    if isinstance(value, Decimal):
+        return (NUMBER, value, 0) if type(value) is LongDecimal else key(normalise(value))
     return _OTHER_KEY
 
 
@@ -364,4 +368,6 @@ def _whole_at_least(cut: Cut) -> int | float:
     value: int | float = cut[1]
     if isinstance(value, float):
         return value if value in (_INF, -_INF) else int(value // 1) + 1
+    if isinstance(value, Decimal):
+        return math.floor(value) + 1
     return value + int(cut[2])

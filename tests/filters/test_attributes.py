@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tidings import Attributes, AttributesError, NotificationError, Ontology
-from tidings.filters.language.attributes import article, family
-from tidings.model import TYPES, Type
+from tidings.filters.language.attributes import family
+from tidings.model import TYPES, Type, article
 
 DAY = dt.date(2024, 2, 29)
 AT = dt.datetime(2024, 2, 29, 10, 30, tzinfo=dt.UTC)

@@ -72,8 +72,9 @@ class Attributes:
         self.extra: Extra = ("keep" if closed else "open") if extra is None else need_extra(extra)
         self.known: dict[str, Any] = {}  # a cache for the fast SQL parser: attributes by name
         self._ontologies: dict[Path, Ontology] = {}
-        self._tree = read_declaration(_without_ontologies(types, (), self._ontologies))
-        subject = self._tree.setdefault("subject", DataType("string"))
+        found = read_declaration(_without_ontologies(types, (), self._ontologies))
+        self._tree = {"subject": DataType("string"), **found}
+        subject = self._tree["subject"]
         if subject.kind != "string":
             raise AttributesError(f"'subject' has the type '{subject}', expected string")
         self._types: dict[Path, DataType] = {}

@@ -13,7 +13,7 @@ import math
 import struct
 from typing import Any, NoReturn
 
-from tidings.filters.language.attributes import article, family
+from tidings.filters.language.attributes import family
 from tidings.filters.language.dialect import Context, SqlFunction, sql_functions
 from tidings.filters.language.expression import (
     CONDITIONS,
@@ -33,7 +33,16 @@ from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.filters.language.static_types import static_type_of
 from tidings.filters.language.tokens import Token
 from tidings.filters.values import inet, like, regular, subjects
-from tidings.model import INT_MAX, FilterError, LimitError, Type, is_number, read_value, type_of
+from tidings.model import (
+    INT_MAX,
+    FilterError,
+    LimitError,
+    Type,
+    article,
+    is_number,
+    read_value,
+    type_of,
+)
 
 TYPE_NAMES: dict[str, Type] = {
     "date": "date", "timestamp": "timestamp", "double": "double", "float": "double",

@@ -172,7 +172,9 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     ]
     if found.sample is not None:
         told = f"{count_of(found.sample.rows, 'row')} of {found.sample.file} read"
-        rows.append(("sample", f"{told}, {found.sample.refused:,} refused"))
+        more = f", {found.sample.extra_rows:,} with undeclared fields"
+        more = more if found.sample.extra_rows else ""
+        rows.append(("sample", f"{told}, {found.sample.refused:,} refused{more}"))
     show(facts(rows), "")
     show(
         table(

@@ -122,6 +122,12 @@ def _problems(found: Config) -> Iterator[Problem]:
             if given:
                 shown = f"[{name}]" if name == "columns" else name
                 yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
+    if found.extra == "drop":
+        yield Problem(
+            ("extra",),
+            'extra: found "drop", expected "open", "keep" or "refuse", because a rendezvous point '
+            "passes notifications on as they are",
+        )
     for name, text in (("listen", found.listen), ("upstream", found.upstream)):
         if text is not None:
             try:

@@ -23,6 +23,7 @@ from tidings.cli.common.screen import (
 )
 from tidings.cli.common.shutdown import handle_end_signals
 from tidings.cli.pipelines.pipeline_files import File, settings_of
+from tidings.cli.pipelines.pipeline_init import init_pipeline
 from tidings.cli.pipelines.pipeline_status import show_status
 from tidings.cli.pipelines.pipeline_verify import verify_pipeline
 from tidings.cli.pipelines.pipeline_view import PipelineView
@@ -194,6 +195,7 @@ def _describe_families(families: list[str] | None) -> str:
     return ", ".join(families) or "(used in expressions)"
 
 
+pipeline.command("init")(guard(init_pipeline))
 pipeline.command("run")(guard(run_pipeline))
 pipeline.command("check")(guard(check_pipeline))
 pipeline.command("status")(guard(show_status))

@@ -167,9 +167,7 @@ def in_python(column: Any) -> list[Any]:
         column = in_micros(column)
     found: list[Any]
     if _has_map(column.type):
-        with warnings.catch_warnings(
-            action="ignore"
-        ):  # of a key that occurs twice, the last counts
+        with warnings.catch_warnings(action="ignore"):  # the last of equal keys counts
             found = column.to_pylist(maps_as_pydicts="lossy")
     else:
         found = column.to_pylist()

@@ -69,7 +69,7 @@ class DataType(msgspec.Struct, frozen=True):
         return found
 
     def paths(self) -> Iterator[tuple[Path, DataType]]:
-        """The paths of all declared fields below this type, with their types, as `step` has them."""
+        """The paths of all declared fields below this type, with their types as in `step`."""
         inner: DataType | None = self
         while inner is not None and inner.kind == "list":
             inner = inner.element

@@ -89,15 +89,16 @@ def find_lines(text: str) -> dict[Place, int]:
     for number, (line, safe) in enumerate(zip(text.split("\n"), blank.split("\n"), strict=True), 1):
         bare = safe.partition("#")[0]
         if depth <= 0:
+            # inside a string, the blanked line has no bracket and no equals sign
             header, key = _HEADER.match(line), _KEY.match(line)
-            if header:
+            if header and safe.lstrip().startswith("["):
                 table = _resolve(_split_key(header[2]), counts)
                 if header[1] == "[[":
                     counts[table] = counts.get(table, -1) + 1
                     table = (*table, str(counts[table]))
                 found.setdefault(table, number)
                 continue
-            if key:
+            if key and safe[key.end() - 1] == "=":
                 path = (*table, *_split_key(key[1]))
                 for size in range(len(table) + 1, len(path) + 1):
                     found.setdefault(path[:size], number)

@@ -16,7 +16,7 @@ from tidings.model import read_declaration
 
 
 class DeclaredTypes(msgspec.Struct, frozen=True):
-    """The names that `--types` declares, and their Attributes (None without `--types`)."""
+    """The columns that `--types` declares, and their Attributes (None without `--types`)."""
 
     names: tuple[str, ...] = ()
     attributes: Attributes | None = None

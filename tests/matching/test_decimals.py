@@ -79,8 +79,8 @@ def test_long_numbers_survive_a_snapshot(tmp_path: Path) -> None:
                  "123456789012345678901234567890", "0.10000000000000000001"):  # fmt: skip
         event = {"x": Decimal(text)}
         expected = sorted(number for number, one in filters.items() if parse(one).matches(event))
-        assert sorted(again.match(event)) == expected
-        assert sorted(matcher.match(event)) == expected
+        assert sorted(again.match(event), key=str) == expected
+        assert sorted(matcher.match(event), key=str) == expected
     one = parse(filters[1])
     assert parse(one.sql()).key == one.key
     assert one.key != parse("x > 0.12345678901234567891").key
@@ -123,4 +123,4 @@ def test_spark_is_the_judge(spark: SparkSession, seed: int) -> None:
         found = [sorted(numbers) for numbers in one.match_batch(table).to_pylist()]
         assert found == expected
         events = table.to_pylist()
-        assert [sorted(one.match(event)) for event in events] == expected
+        assert [set(one.match(event)) for event in events] == list(map(set, expected))

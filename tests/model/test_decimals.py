@@ -46,7 +46,8 @@ def test_the_order_of_all_numbers(seed: int) -> None:
     draws = random.Random(seed)
     for _ in range(3000):
         double = _draw_double(draws)
-        pool = [double, _draw_decimal(draws), _draw_decimal(draws, 15), draws.randint(-9, 9)]
+        pool: list[int | float | Decimal] = [double, draws.randint(-9, 9)]
+        pool += [_draw_decimal(draws), _draw_decimal(draws, 15)]
         if 1e-20 < abs(double) < 1e25:
             pool += [_near(draws, double), Decimal(repr(double))]
         left, right = draws.choice(pool), draws.choice(pool)

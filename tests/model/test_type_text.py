@@ -113,7 +113,7 @@ def _draw(draws: random.Random, depth: int = 0) -> DataType:
     if kind == "struct" and depth < 4:
         names = draws.sample(["a", "B_1", "zip code", "geo.zone", "`", "not", "größe", "1"], 3)
         fields = tuple(Field(name, _draw(draws, depth + 1)) for name in names)
-        return DataType("struct", fields=fields, open=draws.random() < 0.3)
+        return DataType("struct", fields=fields, is_open=draws.random() < 0.3)
     if kind == "decimal":
         precision = draws.randint(1, 38)
         return DataType("decimal", precision=precision, scale=draws.randint(0, precision))

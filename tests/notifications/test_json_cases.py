@@ -259,7 +259,7 @@ def test_what_is_no_array_of_lines() -> None:
     with pytest.raises(NotificationError, match="found list, expected an Arrow array"):
         decode_json(["{}"], SCHEMA)
     with pytest.raises(AttributesError, match='expected "open", "keep", "drop"'):
-        decode_json(pa.array(["{}"]), SCHEMA, extra="all")
+        decode_json(pa.array(["{}"]), SCHEMA, extra="all")  # type: ignore[arg-type]
 
 
 ORDER = Attributes(

@@ -142,7 +142,7 @@ def test_columns_that_concern_all_rows() -> None:
     with pytest.raises(NotificationError, match="there is no column '_corrupt'; expected one of"):
         decode_text_columns(pa.RecordBatch.from_pydict({"delay": ["1"]}), SCHEMA, "_corrupt")
     with pytest.raises(AttributesError, match='expected "open", "keep", "drop"'):
-        decode_text_columns(batch, SCHEMA, extra="all")
+        decode_text_columns(batch, SCHEMA, extra="all")  # type: ignore[arg-type]
     twice = pa.RecordBatch.from_arrays([pa.array(["1"])] * 2, names=["delay", "delay"])
     with pytest.raises(NotificationError, match="the column 'delay' occurs more than once"):
         decode_text_columns(twice, SCHEMA)

@@ -44,7 +44,7 @@ class DataType(msgspec.Struct, frozen=True):
     """The type of a map's keys."""
     fields: tuple[Field, ...] = ()
     """The fields of a struct, in order."""
-    open: bool = False
+    is_open: bool = False
     """Whether a struct may have other fields that filters may use."""
     precision: int = 0
     """The digits of a decimal, and how many of them are behind the point."""
@@ -89,7 +89,7 @@ class DataType(msgspec.Struct, frozen=True):
             return f"map<{self.key}, {self.element}>"
         if self.kind == "struct" and self.fields:
             fields = [f"{quote_field(name)}: {kind}" for name, kind in self.fields]
-            return f"struct<{', '.join(fields + ['...'] * self.open)}>"
+            return f"struct<{', '.join(fields + ['...'] * self.is_open)}>"
         return self.kind
 
 

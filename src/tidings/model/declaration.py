@@ -128,7 +128,9 @@ def _merge(kind: DataType, below: list[_Entry], path: Path, problems: list[Probl
     inside = [_Entry((*path, name), inner, place) for name, inner in kind.fields]
     fields = _build([*inside, *below], path, problems)
     return DataType(
-        "struct", fields=tuple(Field(name, one) for name, one in fields.items()), open=kind.open
+        "struct",
+        fields=tuple(Field(name, one) for name, one in fields.items()),
+        is_open=kind.is_open,
     )
 
 

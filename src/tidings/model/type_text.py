@@ -263,7 +263,7 @@ class _Reader:
 
     def _struct(self) -> DataType:
         if not self._skip("<"):
-            return DataType("struct", open=True)
+            return DataType("struct", is_open=True)
         fields: dict[str, DataType] = {}
         is_open = False
         while not is_open:
@@ -281,7 +281,7 @@ class _Reader:
                 break
         self._need(">", "',' or '>'")
         declared = tuple(Field(name, kind) for name, kind in fields.items())
-        return DataType("struct", fields=declared, open=is_open)
+        return DataType("struct", fields=declared, is_open=is_open)
 
     def _field_name(self) -> str:
         token = self._peek()

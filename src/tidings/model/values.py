@@ -131,7 +131,7 @@ def _order(left: Any, right: Any) -> int:
 
 
 def _compare_numbers(left: Any, right: Any) -> int:
-    left_nan, right_nan = left != left, right != right
+    left_nan, right_nan = bool(left != left), bool(right != right)
     if left_nan or right_nan:
         return left_nan - right_nan
     if isinstance(left, Decimal) or isinstance(right, Decimal):

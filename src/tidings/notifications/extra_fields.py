@@ -28,7 +28,7 @@ class ExtraFields(NamedTuple):
     """The undeclared fields of one row: a JSON object, and how many there are."""
 
     text: str
-    count: int
+    fields: int
 
 
 def find_extra(line: bytes, record: Record) -> ExtraFields | None:
@@ -90,5 +90,5 @@ def with_extra(decoded: Decoded, extras: dict[int, ExtraFields], *, kept: bool) 
         decoded,
         extra=pa.array(texts, pa.string()) if kept else None,
         extra_rows=len(extras),
-        extra_fields=sum(one.count for one in extras.values()),
+        extra_fields=sum(one.fields for one in extras.values()),
     )

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.samples import look_at_file
 from tidings.cli.common.screen import relative_path, say
+from tidings.cli.pipelines.samples import look_at_file
 from tidings.model import DataType, write_declaration
 
 _RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain", "extra")

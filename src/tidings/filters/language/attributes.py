@@ -121,7 +121,7 @@ class Attributes:
         types[text] = {"ontology": ontology.declared()} if ontology else str(kind)
         if kind.kind == "struct":
             types[text] = "struct"
-            if kind.open:
+            if kind.is_open:
                 opened.append(text)
             for name, inner in kind.fields:
                 self._declare((*path, name), inner, types, opened)
@@ -204,7 +204,7 @@ class Attributes:
         found = self.data_type(path)
         while found is not None and found.kind == "list" and found.element is not None:
             found = found.element
-        return found is not None and found.open
+        return found is not None and found.is_open
 
     def _list_names(self) -> str:
         names = sorted(name_text(p) for p, kind in self._types.items() if kind.kind != "struct")
@@ -276,7 +276,7 @@ def split_extra(value: Any, kind: DataType | None, path: Path, found: list[Path]
     out = {}
     for name, one in value.items():
         inner = kind.field(name)
-        if inner is None and not kind.open:
+        if inner is None and not kind.is_open:
             found.append((*path, name))
         else:
             out[name] = split_extra(one, inner, (*path, name), found)
@@ -290,7 +290,7 @@ def _fits(value: float) -> bool:
 def conform(value: Any, kind: DataType | Type, path: Path) -> Any:
     """Convert a plain value to the type that is declared for the path, or NotificationError."""
     whole = kind if isinstance(kind, DataType) else None
-    name: str = kind if whole is None else whole.kind
+    name: str = kind.kind if isinstance(kind, DataType) else kind
     have = type_of(value)
     if value is None:
         return None

@@ -232,7 +232,7 @@ def _least_unit(value: Any, after: int, scale: int) -> int:
     if math.isinf(value):
         return INT_MAX + 1 if value > 0 else INT_MIN
     exact = Fraction(exact_value(value)) * 10**scale
-    least = math.floor(exact) + 1 if after else math.ceil(exact)
+    least: int = math.floor(exact) + 1 if after else math.ceil(exact)
     return min(max(least, INT_MIN), INT_MAX + 1)
 
 

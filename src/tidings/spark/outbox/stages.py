@@ -48,6 +48,7 @@ class Stage(msgspec.Struct, frozen=True):
     text: str = "value"  # for json: the column with the JSON text
     corrupt: str | None = None  # for csv: the column of rows that could not be split
     extra: Extra = "refuse"  # for json: what happens to fields that are not declared
+    names: tuple[str, ...] = ()  # of the columns, if Spark can't be given them
 
 
 class StagedPartition(msgspec.Struct):
@@ -70,6 +71,10 @@ class StagedPartition(msgspec.Struct):
 
 def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
     """Stage all partitions in one job; return their results, in order."""
+    if any("." in name or "`" in name for name in df.columns):
+        # Spark's mapInArrow would take such a name for a path into a struct
+        stage = msgspec.structs.replace(stage, names=tuple(df.columns))
+        df = df.toDF(*(f"c{at}" for at in range(len(df.columns))))
     run: Any = stage_partition(stage)
     rows = df.mapInArrow(run, "staged binary").toArrow().column(0).to_pylist()
     found = [msgspec.msgpack.decode(row, type=StagedPartition) for row in rows]
@@ -87,6 +92,8 @@ def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         schema = pa.ipc.read_schema(pa.py_buffer(stage.schema))
         with _Files(stage.folder, context.partitionId()) as files:
             for batch in join_batches(batches):
+                if stage.names:
+                    batch = batch.rename_columns(list(stage.names))
                 _stage_batch(view, schema, stage, batch, files)
         made = pa.array([msgspec.msgpack.encode(files.staged)], pa.binary())
         yield pa.RecordBatch.from_arrays([made], names=["staged"])

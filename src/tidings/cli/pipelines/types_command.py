@@ -8,8 +8,8 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import remark
-from tidings.cli.common.samples import MOST_ROWS, look_at_file
 from tidings.cli.common.screen import count_of, emit
+from tidings.cli.pipelines.samples import MOST_ROWS, look_at_file
 from tidings.model import write_declaration, write_path
 
 

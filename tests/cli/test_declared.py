@@ -18,7 +18,7 @@ FILES = [
 
 def canonical(types: str) -> str:
     declared = read_types(types)
-    assert set(declared.names) == {"price", "user.city"}
+    assert set(declared.names) == {"price", "user"}
     text = "price > 10 AND user.city = 'Oslo'"
     return tidings.parse(text, attributes=declared.attributes).canonical().sql()
 

@@ -132,7 +132,7 @@ def test_batches_and_snapshots_agree_with_the_judge(seed: int, tmp_path: Path) -
     batch = pa.RecordBatch.from_pylist(events, schema=schema)
     expected = {(r, n) for r, e in enumerate(events) for n, t in enumerate(trees) if passes(t, e)}
     texts = [judge.text(tree, rng) for tree in trees]
-    for declared in (None, Attributes(kinds)):  # type: ignore[arg-type]
+    for declared in (None, Attributes(kinds)):
         matcher = Matcher(declared)
         matcher.add_many([(n, parse(t, "cesql", attributes=declared)) for n, t in enumerate(texts)])
         matcher.save(tmp_path / f"snapshot {declared is None}")

@@ -24,6 +24,7 @@ from tidings.cli.network.top_command import show_network
 from tidings.cli.network.up_command import start_tree
 from tidings.cli.pipelines.backtest_command import run_backtest
 from tidings.cli.pipelines.pipeline_command import pipeline
+from tidings.cli.pipelines.types_command import show_types
 from tidings.cli.subscriptions.snapshot_command import snapshot
 from tidings.cli.subscriptions.subscriptions_command import subscriptions
 
@@ -63,6 +64,7 @@ def tidings(
 
 app.command("check")(guard(check_filters))
 app.command("convert")(guard(convert_filters))
+app.command("types")(guard(show_types))
 app.command("match")(guard(match_events))
 app.command("explain")(guard(explain_event))
 app.command("doctor")(guard(examine_file))

@@ -12,6 +12,9 @@ Each message is one sentence that tells the reader what to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 
 class TidingsError(Exception):
     """The base class: catch this to catch every error of tidings."""
@@ -44,8 +47,19 @@ class LimitError(FilterError):
     limit; a stored filter that then exceeds it is set aside, not deleted."""
 
 
+class Problem(NamedTuple):
+    """One problem of a declaration or a configuration: the keys that lead to it, and a sentence."""
+
+    place: tuple[str, ...]
+    sentence: str
+
+
 class AttributesError(TidingsError):
-    """An attribute declaration is invalid."""
+    """An attribute declaration is invalid. `problems` has all of them, the message one per line."""
+
+    def __init__(self, message: str = "", problems: Iterable[Problem] = ()) -> None:
+        self.problems = tuple(problems) or (Problem((), message),)
+        super().__init__(message or "\n".join(one.sentence for one in self.problems))
 
 
 class NotificationError(TidingsError):

@@ -15,7 +15,7 @@ from tidings.filters import Attributes
 from tidings.store import ChangeLog
 
 COLUMNS = {"id": "integer", "price": "integer", "kind": "string", "place": "string"}
-ATTRIBUTES = Attributes(COLUMNS)  # type: ignore[arg-type]
+ATTRIBUTES = Attributes(COLUMNS)
 KINDS = ("ale", "beer", "cider", "stout")
 PLACES = ("Bonn", "Cork", "Delft", "Graz", "Rome")
 

@@ -24,8 +24,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
+from tidings.model import Extra
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
+from tidings.spark.outbox.open_fields import match_open
 from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of
@@ -33,7 +35,7 @@ from tidings.spark.tagging.worker import Pinned, join_batches, view_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NODES, TOLD = "nodes", "subscriptions"
+NODES, TOLD, EXTRA = "nodes", "subscriptions", "extra"
 DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
@@ -46,6 +48,8 @@ class Stage(msgspec.Struct, frozen=True):
     format: str  # json, csv, or typed
     text: str = "value"  # for json: the column with the JSON text
     corrupt: str | None = None  # for csv: the column of rows that could not be split
+    extra: Extra = "refuse"  # for json: what happens to fields that are not declared
+    names: tuple[str, ...] = ()  # of the columns, if Spark can't be given them
 
 
 class StagedPartition(msgspec.Struct):
@@ -61,11 +65,17 @@ class StagedPartition(msgspec.Struct):
     matched: int = 0
     told: int = 0  # pairs of notification and subscription
     refused: int = 0
+    extra_rows: int = 0  # decoded rows that have fields that are not declared
+    extra_fields: int = 0
     nodes: dict[int, int] = {}  # occurrences of each node
 
 
 def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
     """Stage all partitions in one job; return their results, in order."""
+    if any("." in name or "`" in name for name in df.columns):
+        # Spark's mapInArrow would take such a name for a path into a struct
+        stage = msgspec.structs.replace(stage, names=tuple(df.columns))
+        df = df.toDF(*(f"c{at}" for at in range(len(df.columns))))
     run = send_to_workers(df.sparkSession, stage_partition(stage))
     rows = df.mapInArrow(run, "staged binary").toArrow().column(0).to_pylist()
     found = [msgspec.msgpack.decode(row, type=StagedPartition) for row in rows]
@@ -83,6 +93,8 @@ def stage_partition(stage: Stage) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         schema = pa.ipc.read_schema(pa.py_buffer(stage.schema))
         with _Files(stage.folder, context.partitionId()) as files:
             for batch in join_batches(batches):
+                if stage.names:
+                    batch = batch.rename_columns(list(stage.names))
                 _stage_batch(view, schema, stage, batch, files)
         made = pa.array([msgspec.msgpack.encode(files.staged)], pa.binary())
         yield pa.RecordBatch.from_arrays([made], names=["staged"])
@@ -136,7 +148,15 @@ def _stage_batch(
     decoded = _decode(schema, stage, batch)
     staged, good = files.staged, decoded.good
     staged.seen += good.num_rows
-    for first, last, matched in view.pieces(*view.matched(good)):
+    staged.extra_rows += decoded.extra_rows
+    staged.extra_fields += decoded.extra_fields
+    found = match_open(view, good, decoded.extra if stage.extra == "open" else None)
+    if stage.format == "json" and stage.extra in ("open", "keep"):
+        texts = decoded.extra
+        texts = pa.nulls(good.num_rows, pa.string()) if texts is None else texts
+        names = [*good.schema.names, EXTRA]
+        good = pa.RecordBatch.from_arrays([*good.columns, texts], names=names)
+    for first, last, matched in view.pieces(*found):
         _stage_rows(view, good.slice(first, last - first), matched, files)
     if decoded.reasons:
         staged.refused += len(decoded.reasons)
@@ -166,7 +186,7 @@ def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], file
 
 def _decode(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
     if stage.format == "json":
-        return decode_json(batch.column(stage.text), schema)
+        return decode_json(batch.column(stage.text), schema, extra=stage.extra)
     if stage.format == "csv":
         return decode_text_columns(batch, schema, stage.corrupt)
     everything = np.arange(batch.num_rows)

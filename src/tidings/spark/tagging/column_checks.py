@@ -25,6 +25,7 @@ _FAMILIES = {
     "boolean": "boolean",
     "array": "list",
     "struct": "struct",
+    "map": "struct",
     "void": "null",
 }
 _PLURAL = {
@@ -82,10 +83,13 @@ def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None)
     """Check the declared type, for which filters were simplified: on an integer, `x > 1` became
     `x >= 2`."""
     name = kind.typeName().split("(")[0]
+    if declared == "map" and name == "map":
+        return
     whole = name in _INTEGERS or (name == "decimal" and kind.scale == 0)  # type: ignore[attr-defined]
     fits = {
         "integer": whole,
         "double": name in _NUMBERS,
+        "decimal": name in _INTEGERS or name == "decimal",
         "date": name == "date",
         "timestamp": family_of(kind) == "time",
     }
@@ -104,6 +108,9 @@ def type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
     for depth, name in enumerate(path):
         if kind.typeName() == "array":
             return None
+        if kind.typeName() == "map":
+            kind = kind.valueType  # type: ignore[attr-defined]
+            continue
         names = kind.fieldNames() if kind.typeName() == "struct" else []  # type: ignore[attr-defined]
         if name not in names:
             near = difflib.get_close_matches(name, names, n=3)

@@ -57,6 +57,7 @@ from tidings.model import (
     FilterError,
     GraphError,
     NotificationError,
+    RefusedFilters,
     TidingsError,
 )
 
@@ -86,6 +87,7 @@ __all__ = [
     "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "RefusedFilters",
     "StatelessPreprocessor",
     "StaticPreprocessor",
     "SubscriptionObject",

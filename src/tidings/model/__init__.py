@@ -11,15 +11,17 @@ Start at values.py: its docstring defines the order of all values.
 """
 
 from tidings.model.errors import (
+    MOST_LISTED,
     AttributesError,
     EnvironmentProblem,
     FilterError,
     GraphError,
     LimitError,
     NotificationError,
+    RefusedFilters,
     TidingsError,
 )
-from tidings.model.ids import Id, id_pairs, need_id
+from tidings.model.ids import Id, id_pairs, list_some, need_id
 from tidings.model.types import TYPES, Type, read_value, type_of
 from tidings.model.values import (
     INT_MAX,
@@ -37,6 +39,7 @@ from tidings.model.values import (
 __all__ = [
     "INT_MAX",
     "INT_MIN",
+    "MOST_LISTED",
     "TYPES",
     "AttributesError",
     "EnvironmentProblem",
@@ -46,6 +49,7 @@ __all__ = [
     "Id",
     "LimitError",
     "NotificationError",
+    "RefusedFilters",
     "Scalar",
     "TidingsError",
     "Type",
@@ -54,6 +58,7 @@ __all__ = [
     "from_micros",
     "id_pairs",
     "is_number",
+    "list_some",
     "micros",
     "need_id",
     "normalise",

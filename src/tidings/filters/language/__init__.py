@@ -41,6 +41,7 @@ from tidings.filters.language.expression import (
 from tidings.filters.language.functions import FUNCTIONS, MOST_TEXT
 from tidings.filters.language.nested import nested_attributes, without_nested
 from tidings.filters.language.sql_writer import name_text, text_of
+from tidings.filters.language.static_types import Types
 
 __all__ = [
     "FUNCTIONS",
@@ -59,6 +60,7 @@ __all__ = [
     "Not",
     "Or",
     "Path",
+    "Types",
     "article",
     "attributes_of",
     "conform",

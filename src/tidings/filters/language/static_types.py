@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tidings.filters.language.attributes import Attributes, family
+from typing import Protocol
+
+from tidings.filters.language.attributes import family
 from tidings.filters.language.expression import (
     CONDITIONS,
     Attribute,
@@ -16,7 +18,14 @@ from tidings.filters.language.functions import FUNCTIONS, OPERATORS
 from tidings.model import type_of
 
 
-def static_type_of(node: Expression, attributes: Attributes | None) -> str | None:
+class Types(Protocol):
+    """Anything that knows the types of attributes: declared ones, or the columns of a table."""
+
+    def type(self, path: tuple[str, ...]) -> str | None:
+        """The type or family of an attribute; None if it is not known."""
+
+
+def static_type_of(node: Expression, attributes: Types | None) -> str | None:
     """A type, "number" for arithmetic, or None if it depends on the notification."""
     if isinstance(node, Attribute):
         return attributes.type(node.path) if attributes else None
@@ -27,7 +36,7 @@ def static_type_of(node: Expression, attributes: Attributes | None) -> str | Non
     return "boolean"
 
 
-def _type_of_call(node: Call, attributes: Attributes | None) -> str | None:
+def _type_of_call(node: Call, attributes: Types | None) -> str | None:
     """The type of a call whose result type depends on its arguments."""
     if node.name == "coalesce":
         kinds = {static_type_of(arg, attributes) for arg in node.args if arg != Literal(None)}

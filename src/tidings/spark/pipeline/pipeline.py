@@ -276,7 +276,7 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
             raise TidingsError(
                 f"the source has a column '{name}', a name that the outbox uses; rename the column"
             )
-    check_columns(schema, view.matcher.tested(), view.matcher.attributes)
+    check_columns(schema, view)
     time_column = settings.outbox.time
     if time_column is None:
         return

@@ -39,6 +39,7 @@ Path = tuple[str, ...]
 FAMILIES: dict[str, ValueSet] = {
     "boolean": sets.BOOLEANS, "number": sets.NUMBERS, "string": sets.STRINGS, "time": sets.TIMES,
     "list": sets.LISTS, "struct": sets.LISTS,
+    "map": sets.LISTS,
 }  # fmt: skip
 _PLURALS = {
     "boolean": "booleans", "number": "numbers", "string": "strings", "time": "dates or times",

@@ -13,9 +13,9 @@ Each message is one sentence that tells the reader what to do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 MOST_LISTED = 10  # refused filters that one message lists
 
@@ -70,8 +70,19 @@ class RefusedFilters(FilterError):
         return self.reason  # each listed error has its own position
 
 
+class Problem(NamedTuple):
+    """One problem of a declaration or a configuration: the keys that lead to it, and a sentence."""
+
+    place: tuple[str, ...]
+    sentence: str
+
+
 class AttributesError(TidingsError):
-    """An attribute declaration is invalid."""
+    """An attribute declaration is invalid. `problems` has all of them, the message one per line."""
+
+    def __init__(self, message: str = "", problems: Iterable[Problem] = ()) -> None:
+        self.problems = tuple(problems) or (Problem((), message),)
+        super().__init__(message or "\n".join(one.sentence for one in self.problems))
 
 
 class NotificationError(TidingsError):

@@ -11,9 +11,10 @@ import datetime as dt
 import difflib
 import math
 import struct
+from decimal import Decimal
 from typing import Any, NoReturn
 
-from tidings.filters.language.attributes import article, family
+from tidings.filters.language.attributes import family
 from tidings.filters.language.dialect import Context, SqlFunction, sql_functions
 from tidings.filters.language.expression import (
     CONDITIONS,
@@ -33,7 +34,19 @@ from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.filters.language.static_types import static_type_of
 from tidings.filters.language.tokens import Token
 from tidings.filters.values import inet, like, regular, subjects
-from tidings.model import INT_MAX, FilterError, LimitError, Type, is_number, read_value, type_of
+from tidings.model import (
+    INT_MAX,
+    FilterError,
+    LimitError,
+    LongDecimal,
+    Type,
+    article,
+    count_digits,
+    is_number,
+    normalise,
+    read_value,
+    type_of,
+)
 
 TYPE_NAMES: dict[str, Type] = {
     "date": "date", "timestamp": "timestamp", "double": "double", "float": "double",
@@ -82,7 +95,9 @@ class Builder:
             self.fail(problem, at)
         return Attribute(path)
 
-    def number(self, token: Token, negative: bool = False) -> int | float:
+    def number(self, token: Token, negative: bool = False) -> Any:
+        """The number of a token. As in Spark, one without an exponent is a decimal; it is given as
+        the integer or double at its place, or as a LongDecimal if it has too many digits."""
         sign = "-" if negative else ""
         if token.word in _BITS:
             return self._read_whole(sign, token)
@@ -91,6 +106,8 @@ class Builder:
         value = float(sign + token.text)
         if math.isinf(value):
             self.fail(f"found {token.text[:40]}, which exceeds the largest double", token.position)
+        if token.word == "BD" or not (token.word or "E" in token.text.upper()):
+            return normalise(Decimal(sign + token.text))
         return _round_to_single(value) if token.word == "F" else value
 
     def _read_whole(self, sign: str, token: Token) -> int:
@@ -142,6 +159,7 @@ class Builder:
     ) -> tuple[Expression, Expression]:
         """Return both sides; a string literal is converted to the type of the other side."""
         a, b = self.type(left), self.type(right)
+        left, right = _settle(left, b), _settle(right, a)
         if a is None or b is None or family(a) == family(b):
             return left, right
         if b == "string" and isinstance(right, Literal):
@@ -169,7 +187,7 @@ class Builder:
     ) -> Expression:
         kind = self.type(item)
         if kind is None or all(self.type(option) in (None, kind) for option, _ in pairs):
-            return In(item, tuple(option for option, _ in pairs))
+            return In(item, tuple(_settle(option, kind) for option, _ in pairs))
         options = []
         for option, at in pairs:
             item, option = self._make_comparable(item, option, start, at)
@@ -424,6 +442,20 @@ _LIMITS = {"south": (-90, 90), "north": (-90, 90), "west": (-180, 180), "east": 
 
 
 _BITS = {"L": 64, "S": 16, "Y": 8}
+
+
+def _settle(node: Expression, other: str | None) -> Expression:
+    """A number with more digits than a double has, compared with a value of the type `other`.
+
+    A double compares with it as with a double, as in Spark; a decimal compares exactly. If the type
+    is not known, a number of up to 17 digits counts as a double, because programs print doubles
+    with that many.
+    """
+    if not isinstance(node, Literal) or not isinstance(node.value, LongDecimal):
+        return node
+    if other in ("decimal", "integer") or (other is None and count_digits(node.value) > 17):
+        return node
+    return Literal(float(node.value))
 
 
 def _round_to_single(value: float) -> float:

@@ -96,13 +96,13 @@ def _whole_division(left: Any, right: Any) -> int | None:
 def _negative(value: Any) -> Any:
     if not is_number(value):
         return None
-    return _integer(-value) if isinstance(value, int) else -value
+    return _integer(-value) if isinstance(value, int) else -float(value)
 
 
 def _abs(value: Any) -> Any:
     if not is_number(value):
         return None
-    return _integer(abs(value)) if isinstance(value, int) else abs(value)
+    return _integer(abs(value)) if isinstance(value, int) else abs(float(value))
 
 
 def _rounding(down: Callable[[float], int]) -> Body:

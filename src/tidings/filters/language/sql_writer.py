@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -67,6 +68,8 @@ def literal_text(value: Any) -> str:
         return str(value)
     if isinstance(value, float):
         return _write_double(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
     if isinstance(value, str):
         return "'" + _ESCAPED.sub(lambda m: _ESCAPES[m.group()], value) + "'"
     if isinstance(value, dt.datetime):

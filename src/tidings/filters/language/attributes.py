@@ -138,9 +138,17 @@ class Attributes:
         return iter(self._types)
 
     def type(self, path: Path) -> Type | None:
-        """The name of a path's type, such as `list`; None if it is not declared."""
-        found = self.data_type(path)
+        """The name of a path's type, such as `list`; None if it is not declared. A path through a
+        list reads a list."""
+        found = self.read_type(path)
         return None if found is None else found.kind
+
+    def read_type(self, path: Path) -> DataType | None:
+        """The type of the value that a filter reads at a path; None if it is not declared."""
+        if len(path) == 1:
+            return self._types.get(path)
+        above = self.read_type(path[:-1])
+        return None if above is None else read_field(above, path[-1])
 
     def data_type(self, path: Path) -> DataType | None:
         """The whole type of a path, such as `list<string>`; None if it is not declared."""
@@ -209,6 +217,14 @@ class Attributes:
         found: list[Path] = []
         split_extra(event, root, (), found)
         return found
+
+
+def read_field(kind: DataType, name: str) -> DataType | None:
+    """The type of a field; of a list it is the list of that field in each element."""
+    if kind.kind != "list":
+        return kind.field(name)
+    inner = None if kind.element is None else read_field(kind.element, name)
+    return None if inner is None else DataType("list", element=inner)
 
 
 def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) -> Any:

@@ -118,6 +118,9 @@ def attribute(batch: pa.RecordBatch, path: Path) -> Any:
     for name in path[1:]:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        if pa.types.is_map(column.type) and _is_text(column.type.key_type):
+            column = pc.map_lookup(column, pa.scalar(name, column.type.key_type), "last")
+            continue
         if not pa.types.is_struct(column.type):
             if pa.types.is_nested(column.type):
                 return _by_rows(batch, path)
@@ -153,8 +156,19 @@ def in_python(column: Any) -> list[Any]:
     """The values of a column as Python objects."""
     if pa.types.is_timestamp(column.type):
         column = in_micros(column)
-    found: list[Any] = column.to_pylist()
+    if _has_maps(column.type):
+        found: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
+        return found
+    found = column.to_pylist()
     return found
+
+
+def _has_maps(kind: Any) -> bool:
+    """Whether a type is a map, or has maps inside it."""
+    if pa.types.is_map(kind):
+        return True
+    nested = (kind.field(at).type for at in range(kind.num_fields))
+    return pa.types.is_nested(kind) and any(map(_has_maps, nested))
 
 
 def value_column(node: Expression, batch: pa.RecordBatch) -> Any:

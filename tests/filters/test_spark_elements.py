@@ -1,5 +1,5 @@
-"""Spark SQL is the judge of `exists`, CASE, CAST and maps: in all three truths, one event at a time,
-in batches from Arrow, from JSON text, in canonical form and in tags."""
+"""Spark SQL is the judge of `exists`, CASE, CAST and maps: in all three truths, one event at a
+time, in batches from Arrow, from JSON text, in canonical form and in tags."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ TYPES = {
     "m: map<string, string>>>",
 }  # fmt: skip
 TEXTS = [
-    "7", " 7 ", "7.5", "abc", "true", " No ", "2024-01-02", "2024-01-02 10:00:00", "2024-1-2Tx", "1e3",
-    "NaN", "-inf", "Infinity", "", "-0", "300", "99999999999", "1d", "\t8\n", "\u00a07", "+5", "t", "0",
-    "2024-02-30", "2024-01-02T10:00:00.123456+02:00", "2024", "1.", ".5", "--5", "9223372036854775808",
-    "128", "-129", "00040000", "3e400", "2024-01-02 25:00:00", "ABC",
+    "7", " 7 ", "7.5", "abc", "true", " No ", "2024-01-02", "2024-01-02 10:00:00", "2024-1-2Tx",
+    "1e3", "NaN", "-inf", "Infinity", "", "-0", "300", "99999999999", "1d", "\t8\n", "\u00a07",
+    "+5", "t", "0", "2024-02-30", "2024-01-02T10:00:00.123456+02:00", "2024", "1.", ".5", "--5",
+    "9223372036854775808", "128", "-129", "00040000", "3e400", "2024-01-02 25:00:00", "ABC",
 ]  # fmt: skip
 DOUBLES = [0.0, -0.0, 7.0, 7.9, -7.9, 1e10, 1e19, float("nan"), float("inf"), 250.5, 127.5, 1.5e9]
 WHOLES = [0, 1, 7, -7, 300, 127, 128, 2**31, -(2**63), 2**63 - 1, 1_704_190_000]
@@ -244,7 +244,7 @@ def test_elements_cases_casts_and_maps_mean_what_they_mean_to_spark(
         batch = as_arrow(events)
         assert [sorted(ids) for ids in matcher.match_batch(batch).to_pylist()] == wanted
         assert [sorted(matcher.match(one)) for one in events] == wanted  # type: ignore[type-var]
-        snapshot = Snapshot.build({at: text for at, text in enumerate(texts)}, attributes)
+        snapshot = Snapshot.build(dict(enumerate(texts)), attributes)
         tagged = tag(table, snapshot, "subscriptions").select("#", "subscriptions").collect()
         assert {row["#"]: sorted(row["subscriptions"]) for row in tagged} == dict(enumerate(wanted))
 

@@ -31,6 +31,7 @@ from tidings.filters.language.expression import (
     Or,
     Variable,
     children,
+    make_exists,
     rebuild,
 )
 from tidings.filters.language.sql_writer import text_of
@@ -240,11 +241,11 @@ def find_elements(node: Exists) -> Expression:
         case Compare("=", Literal() as value, item) if item == element:
             return find_elements(Exists(node.items, node.name, Compare("=", item, value)))
         case Or(items) if is_affordable(node.items, len(items)):
-            return Or(tuple(Exists(node.items, node.name, item) for item in items))
+            return Or(tuple(make_exists(node.items, node.name, item) for item in items))
         case In(item, options) if item == element and are_constants(options):
             if is_affordable(node.items, len(options)) and len(options) <= MOST_ELEMENTS:
                 tests = (Compare("=", item, option) for option in options)
-                return Or(tuple(Exists(node.items, node.name, test) for test in tests))
+                return Or(tuple(make_exists(node.items, node.name, test) for test in tests))
     return node
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-import itertools
 import math
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -24,16 +23,13 @@ from tidings.filters.language.expression import (
     Call,
     Case,
     Compare,
-    Exists,
     Expression,
     In,
     IsNull,
     Literal,
     Not,
     Variable,
-    attributes_of,
-    rebuild,
-    variables_of,
+    make_exists,
 )
 from tidings.filters.language.folding import fold_constants
 from tidings.filters.language.functions import ALIASES, FUNCTIONS, OPERATORS
@@ -413,10 +409,10 @@ class Builder:
         self.count(at)
         kind = self._types.variables[variable_key(name)]
         for step in path:
-            if kind is not None and kind.kind in ("struct", "map") and not kind.open:
-                if kind.fields and kind.field(step) is None:
-                    names = ", ".join(field.name for field in kind.fields[:8])
-                    self.fail(f"the elements have no field '{step}'; expected one of {names}", at)
+            closed = kind is not None and kind.kind == "struct" and not kind.open
+            if kind is not None and closed and kind.field(step) is None:
+                names = ", ".join(field.name for field in kind.fields[:8])
+                self.fail(f"the elements have no field '{step}'; expected one of {names}", at)
             kind = None if kind is None else kind.step(step)
         return Variable(name, path)
 
@@ -424,15 +420,7 @@ class Builder:
         """Build an `exists`; its variable gets a name that no part of the condition uses."""
         self.count(at)
         self.need_condition(condition, at)
-        taken = {path[0] for path in attributes_of(condition)} | variables_of(condition)
-        number = next(n for n in itertools.count(1) if f"x{n if n > 1 else ''}" not in taken)
-        new = f"x{number if number > 1 else ''}"
-
-        def change(node: Expression) -> Expression | None:
-            is_mine = isinstance(node, Variable) and node.name == name
-            return Variable(new, node.path) if is_mine else None  # type: ignore[union-attr]
-
-        return Exists(items, new, rebuild(condition, change))
+        return make_exists(items, name, condition)
 
     def _build_special(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int

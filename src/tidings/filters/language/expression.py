@@ -13,6 +13,7 @@ them. Other nodes may refer to a function of the application, which can be.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal as Choice
 
@@ -121,8 +122,8 @@ class Not(msgspec.Struct, frozen=True):
 
 
 Expression = (
-    Attribute | Variable | Literal | Call | Case | Compare | In | Between | IsNull | IsTruth | Exists
-    | And | Or | Not
+    Attribute | Variable | Literal | Call | Case | Compare | In | Between | IsNull | IsTruth
+    | Exists | And | Or | Not
 )  # fmt: skip
 
 CONDITIONS = (Compare, In, Between, IsNull, IsTruth, Exists, And, Or, Not)
@@ -207,6 +208,23 @@ def variables_of(node: Expression) -> set[str]:
     """The names of all variables that occur in an expression."""
     found = {node.name} if isinstance(node, (Variable, Exists)) else set()
     return found.union(*map(variables_of, children(node)))
+
+
+def make_exists(items: Expression, name: str, condition: Expression) -> Exists:
+    """An Exists whose variable gets the first of the names x, x2, x3 ... that its condition does
+    not use otherwise; `name` is its name in the condition so far."""
+    taken = {path[0] for path in attributes_of(condition)} | variables_of(condition) - {name}
+    names = ("x" if number == 1 else f"x{number}" for number in itertools.count(1))
+    new = next(one for one in names if one not in taken)
+    if new == name:
+        return Exists(items, name, condition)
+
+    def change(node: Expression) -> Expression | None:
+        if isinstance(node, Variable) and node.name == name:
+            return Variable(new, node.path)
+        return None
+
+    return Exists(items, new, rebuild(condition, change))
 
 
 def depth_of(node: Expression) -> int:

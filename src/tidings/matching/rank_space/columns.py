@@ -156,10 +156,8 @@ def in_python(column: Any) -> list[Any]:
     """The values of a column as Python objects."""
     if pa.types.is_timestamp(column.type):
         column = in_micros(column)
-    if _has_maps(column.type):
-        found: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
-        return found
-    found = column.to_pylist()
+    as_dicts = {"maps_as_pydicts": "lossy"} if _has_maps(column.type) else {}
+    found: list[Any] = column.to_pylist(**as_dicts)
     return found
 
 

@@ -297,8 +297,8 @@ ORDER = Attributes(
     [
         (("tags",), "list<string>"),
         (("lines",), "list<struct<sku: string, price: double, sizes: list<integer>>>"),
-        (("lines", "price"), "double"),
-        (("lines", "sizes"), "list<integer>"),
+        (("lines", "price"), "list<double>"),
+        (("lines", "sizes"), "list<list<integer>>"),
         (("attrs", "anything"), "double"),
         (("by_day", "2024-02-29", "n"), "integer"),
         (("by_day", "2024-02-29", "m"), None),

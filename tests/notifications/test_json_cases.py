@@ -320,7 +320,8 @@ def test_lists_maps_and_decimals(line: str, row: Any) -> None:
          "column 'amount': found 0.123456789012345678901, expected a decimal(30, 20)"),
         ('{"amount": "NaN"}', "column 'amount': found \"NaN\", expected a decimal(30, 20)"),
         ('{"amount": true}', "column 'amount': found true, expected a decimal(30, 20)"),
-        ('{"geo": {"zone": "EU"}}', "there is no column 'geo'; expected one of subject, tags, lines, attrs, days, geo.zone, "
+        ('{"geo": {"zone": "EU"}}',
+         "there is no column 'geo'; expected one of subject, tags, lines, attrs, days, geo.zone, "
          "zip code, amount"),
     ],
 )  # fmt: skip

@@ -19,6 +19,7 @@ from tidings.cli.filters.doctor_command import examine_file
 from tidings.cli.filters.explain_command import explain_event
 from tidings.cli.filters.graph_command import show_graph
 from tidings.cli.filters.match_command import match_events
+from tidings.cli.filters.types_command import show_types
 from tidings.cli.network.network_commands import publish_notification, run_router, subscribe_to
 from tidings.cli.network.top_command import show_network
 from tidings.cli.network.up_command import start_tree
@@ -63,6 +64,7 @@ def tidings(
 
 app.command("check")(guard(check_filters))
 app.command("convert")(guard(convert_filters))
+app.command("types")(guard(show_types))
 app.command("match")(guard(match_events))
 app.command("explain")(guard(explain_event))
 app.command("doctor")(guard(examine_file))

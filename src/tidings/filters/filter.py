@@ -160,18 +160,20 @@ class Filter:
 
     def __and__(self, other: object) -> Filter:
         """`a & b` matches what both match."""
-        return self._join(other, And)
+        found: Filter = self._join(other, And)
+        return found
 
     def __or__(self, other: object) -> Filter:
         """`a | b` matches what at least one matches."""
-        return self._join(other, Or)
+        found: Filter = self._join(other, Or)
+        return found
 
     def __invert__(self) -> Filter:
         """`~a` is NOT (a), as in SQL: it does not match where `a` is unknown."""
         node = self.expression
         return self._make(node.item if isinstance(node, Not) else Not(node))
 
-    def _join(self, other: object, kind: type[And] | type[Or]) -> Filter:
+    def _join(self, other: object, kind: type[And] | type[Or]) -> Any:
         if not isinstance(other, Filter):
             return NotImplemented
         mine, theirs = self._attributes, other._attributes

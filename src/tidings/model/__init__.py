@@ -4,6 +4,7 @@
     types.py     the names of the types, and how to parse text as each
     data_types.py, type_text.py    whole types such as list<string>, and how to parse them
     decimals.py                    where decimals lie among doubles
+    looking.py                     the types of a sample, of Arrow's and of Spark's schemas
     declaration.py                 a declaration of attributes as a tree of types
     ids.py       subscription ids
     errors.py    the error classes; each message is one sentence
@@ -35,6 +36,14 @@ from tidings.model.errors import (
     TidingsError,
 )
 from tidings.model.ids import Id, id_pairs, list_some, need_id
+from tidings.model.looking import (
+    Guess,
+    look_at_rows,
+    type_of_arrow,
+    type_of_spark,
+    types_of_fields,
+    write_declaration,
+)
 from tidings.model.type_text import parse_inline, parse_name, parse_type
 from tidings.model.types import TYPES, Type, read_value, type_of
 from tidings.model.values import (
@@ -64,6 +73,7 @@ __all__ = [
     "Field",
     "FilterError",
     "GraphError",
+    "Guess",
     "Id",
     "LimitError",
     "LongDecimal",
@@ -84,6 +94,7 @@ __all__ = [
     "id_pairs",
     "is_number",
     "list_some",
+    "look_at_rows",
     "micros",
     "need_extra",
     "need_id",
@@ -95,5 +106,9 @@ __all__ = [
     "read_declaration",
     "read_value",
     "type_of",
+    "type_of_arrow",
+    "type_of_spark",
+    "types_of_fields",
+    "write_declaration",
     "write_path",
 ]

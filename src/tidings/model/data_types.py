@@ -57,22 +57,28 @@ class DataType(msgspec.Struct, frozen=True):
         return next((one.type for one in self.fields if one.name == name), None)
 
     def step(self, name: str) -> DataType | None:
-        """The type of a field, as a path in a filter reads it: through a list, of its elements."""
+        """The type of a field, as a path in a filter reads it. A path through a list gives a list:
+        on list<struct<price: double>>, price is a list<double>."""
         inner: DataType | None = self
+        lists = 0
         while inner is not None and inner.kind == "list":
-            inner = inner.element
-        return None if inner is None else inner.field(name)
+            inner, lists = inner.element, lists + 1
+        found = None if inner is None else inner.field(name)
+        for _ in range(lists if found is not None else 0):
+            found = DataType("list", found)
+        return found
 
     def paths(self) -> Iterator[tuple[Path, DataType]]:
-        """The paths of all declared fields below this type, with their types."""
+        """The paths of all declared fields below this type, with their types as in `step`."""
         inner: DataType | None = self
         while inner is not None and inner.kind == "list":
             inner = inner.element
-        if inner is not None and inner.kind == "struct":
-            for name, kind in inner.fields:
-                yield (name,), kind
-                for path, below in kind.paths():
-                    yield (name, *path), below
+        for name, _ in () if inner is None else inner.fields:
+            kind = self.step(name)
+            assert kind is not None
+            yield (name,), kind
+            for path, below in kind.paths():
+                yield (name, *path), below
 
     def __str__(self) -> str:
         if self.kind == "decimal":

@@ -6,15 +6,17 @@ if it is compared with one, and on an integer it treats `x > 10` as `x >= 11`.
 
 `Attributes.type` gives the name of a type (`list`), `Attributes.data_type` the whole type
 (`list<struct<sku: string>>`); both take the path as a filter writes it. A path through a list gives
-the type of the elements' field, a path into a map that of the map's values.
+a list of the elements' field, a path into a map the type of the map's values.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from tidings.filters.language.sql_writer import name_text
 from tidings.filters.values.ontology import Ontology
@@ -30,6 +32,7 @@ from tidings.model import (
     article,
     fits_decimal,
     from_micros,
+    look_at_rows,
     micros,
     need_extra,
     normalise,
@@ -37,6 +40,8 @@ from tidings.model import (
     read_declaration,
     read_value,
     type_of,
+    type_of_arrow,
+    type_of_spark,
     write_path,
 )
 
@@ -131,6 +136,32 @@ class Attributes:
         }
         return cls(types, closed=found["closed"], extra=found.get("extra"))
 
+    @classmethod
+    def from_arrow(cls, schema: Any, *, extra: Extra | None = None) -> Attributes:
+        """The columns of an Arrow schema, or of anything with one (a Table, a RecordBatch)."""
+        fields = getattr(schema, "schema", schema)
+        return cls(
+            {write_path((one.name,)): type_of_arrow(one.type) for one in fields}, extra=extra
+        )
+
+    @classmethod
+    def from_spark(cls, schema: Any, *, extra: Extra | None = None) -> Attributes:
+        """The columns of a Spark schema, or of a DataFrame."""
+        fields = getattr(schema, "schema", schema)
+        types = {write_path((one.name,)): type_of_spark(one.dataType) for one in fields}
+        return cls(types, extra=extra)
+
+    @classmethod
+    def from_json_sample(
+        cls, rows: Iterable[Mapping[str, Any] | str | bytes], *, extra: Extra | None = None
+    ) -> Attributes:
+        """The types that fit a sample of objects, or of their JSON texts. A field whose values
+        have no type in common is not declared."""
+        read = (one if isinstance(one, Mapping) else msgspec.json.decode(one) for one in rows)
+        fields = look_at_rows(read).fields.items()
+        types = {write_path((name,)): one.type for name, one in fields if one.type is not None}
+        return cls(types, extra=extra)
+
     def __contains__(self, path: object) -> bool:
         return path in self._types
 
@@ -138,17 +169,9 @@ class Attributes:
         return iter(self._types)
 
     def type(self, path: Path) -> Type | None:
-        """The name of a path's type, such as `list`; None if it is not declared. A path through a
-        list reads a list."""
-        found = self.read_type(path)
+        """The name of a path's type, such as `list`; None if it is not declared."""
+        found = self.data_type(path)
         return None if found is None else found.kind
-
-    def read_type(self, path: Path) -> DataType | None:
-        """The type of the value that a filter reads at a path; None if it is not declared."""
-        if len(path) == 1:
-            return self._types.get(path)
-        above = self.read_type(path[:-1])
-        return None if above is None else read_field(above, path[-1])
 
     def data_type(self, path: Path) -> DataType | None:
         """The whole type of a path, such as `list<string>`; None if it is not declared."""
@@ -217,14 +240,6 @@ class Attributes:
         found: list[Path] = []
         split_extra(event, root, (), found)
         return found
-
-
-def read_field(kind: DataType, name: str) -> DataType | None:
-    """The type of a field; of a list it is the list of that field in each element."""
-    if kind.kind != "list":
-        return kind.field(name)
-    inner = None if kind.element is None else read_field(kind.element, name)
-    return None if inner is None else DataType("list", element=inner)
 
 
 def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) -> Any:

@@ -13,7 +13,7 @@ import math
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from tidings.filters.language.attributes import Attributes, family, read_field
+from tidings.filters.language.attributes import Attributes, family
 from tidings.filters.language.dialect import Context, SqlFunction, sql_functions
 from tidings.filters.language.evaluation import variable_key
 from tidings.filters.language.expression import (
@@ -82,10 +82,10 @@ class _ScopedTypes:
 
     def data_type(self, path: tuple[str, ...]) -> DataType | None:
         if path[0] not in self.variables:
-            return None if self.attributes is None else self.attributes.read_type(path)
+            return None if self.attributes is None else self.attributes.data_type(path)
         found = self.variables[path[0]]
         for step in path[1:]:
-            found = None if found is None else read_field(found, step)
+            found = None if found is None else found.step(step)
         return found
 
 
@@ -416,7 +416,9 @@ class Builder:
             kind = None if kind is None else kind.step(step)
         return Variable(name, path)
 
-    def exists(self, items: Expression, name: str, condition: Expression, at: int) -> Expression:
+    def some_element(
+        self, items: Expression, name: str, condition: Expression, at: int
+    ) -> Expression:
         """Build an `exists`; its variable gets a name that no part of the condition uses."""
         self.count(at)
         self.need_condition(condition, at)

@@ -119,10 +119,13 @@ def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None)
     """Check the declared type, for which filters were simplified: on an integer, `x > 1` became
     `x >= 2`."""
     name = kind.typeName().split("(")[0]
+    if declared == "map" and name == "map":
+        return
     whole = name in _INTEGERS or (name == "decimal" and kind.scale == 0)  # type: ignore[attr-defined]
     fits = {
         "integer": whole,
         "double": name in _NUMBERS,
+        "decimal": name in _INTEGERS or name == "decimal",
         "date": name == "date",
         "timestamp": family_of(kind) == "time",
     }

@@ -93,7 +93,7 @@ def _is_listed(field: Field, attributes: Attributes | None) -> bool:
     """Whether a field tests a declared list for a few values; then each value gets its own test."""
     if attributes is None or field.values is None or len(field.values) > MOST_ELEMENTS:
         return False
-    return attributes.type(field.path) == "list"
+    return attributes.type(field.path) == "list" and list_above(field.path, attributes) is None
 
 
 def _containment_tests(field: Field) -> list[Expression]:

@@ -190,7 +190,7 @@ class _Parser:
         """
         while len(self.open) > mark:
             name, items, at = self.open.pop()
-            node = self.build.exists(items, name, node, at)
+            node = self.build.some_element(items, name, node, at)
             self.height += 1
         return node
 
@@ -365,7 +365,7 @@ class _Parser:
             return self.case()
         if follows.kind == "op" and follows.text == "(":
             if token.word in ("EXISTS", "FORALL"):
-                return self.exists()
+                return self.quantifier()
             return self.any_of() if token.word == "ANY" else self.call()
         if token.word in _CONSTANTS:
             self.next()
@@ -429,7 +429,7 @@ class _Parser:
         args = tuple(arg for arg, _ in pairs)
         return self.build.function(token.text, args, tuple(at for _, at in pairs), token.position)
 
-    def exists(self) -> Expression:
+    def quantifier(self) -> Expression:
         """Parse `exists(list, x -> condition)` or `forall(list, x -> condition)`."""
         word = self.next()
         self.next()
@@ -451,9 +451,9 @@ class _Parser:
         self.take(")", f"a closing bracket after the condition of {word.text}")
         self.height = max(height, self.height) + 2
         if word.word == "EXISTS":
-            return self.build.exists(items, name, body, start)
+            return self.build.some_element(items, name, body, start)
         # what holds for all elements fails for none
-        return Not(self.build.exists(items, name, Not(body), start))
+        return Not(self.build.some_element(items, name, Not(body), start))
 
     def any_of(self) -> Expression:
         """Parse `any(list)`: a value that stands for some element, in the test around it."""

@@ -58,6 +58,7 @@ from tidings.model import (
     FilterError,
     GraphError,
     NotificationError,
+    RefusedFilters,
     TidingsError,
 )
 
@@ -88,6 +89,7 @@ __all__ = [
     "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "RefusedFilters",
     "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",

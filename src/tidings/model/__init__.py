@@ -24,6 +24,7 @@ from tidings.model.decimals import (
 )
 from tidings.model.declaration import EXTRAS, Extra, article, need_extra, read_declaration
 from tidings.model.errors import (
+    MOST_LISTED,
     AttributesError,
     EnvironmentProblem,
     FilterError,
@@ -31,9 +32,10 @@ from tidings.model.errors import (
     LimitError,
     NotificationError,
     Problem,
+    RefusedFilters,
     TidingsError,
 )
-from tidings.model.ids import Id, id_pairs, need_id
+from tidings.model.ids import Id, id_pairs, list_some, need_id
 from tidings.model.looking import (
     Guess,
     look_at_rows,
@@ -61,6 +63,7 @@ __all__ = [
     "EXTRAS",
     "INT_MAX",
     "INT_MIN",
+    "MOST_LISTED",
     "TYPES",
     "AttributesError",
     "DataType",
@@ -77,6 +80,7 @@ __all__ = [
     "NotificationError",
     "Path",
     "Problem",
+    "RefusedFilters",
     "Scalar",
     "TidingsError",
     "Type",
@@ -89,6 +93,7 @@ __all__ = [
     "from_micros",
     "id_pairs",
     "is_number",
+    "list_some",
     "look_at_rows",
     "micros",
     "need_extra",

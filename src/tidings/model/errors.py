@@ -2,6 +2,7 @@
 
     TidingsError
     |-- FilterError         a filter was refused: says where, what was found, what was expected
+    |   `-- RefusedFilters  several filters with ids: lists what is wrong with each
     |-- AttributesError     an attribute declaration is invalid
     |-- NotificationError   a notification does not fit the declared attributes
     |-- GraphError          a node belongs to another graph, or an interest can't be placed
@@ -12,8 +13,11 @@ Each message is one sentence that tells the reader what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+MOST_LISTED = 10  # refused filters that one message lists
 
 
 class TidingsError(Exception):
@@ -45,6 +49,25 @@ class LimitError(FilterError):
     """A valid filter exceeds a limit: its regular expression needs backtracking, a pattern or list
     is too large, or placing it in the graph takes too much work. A later release may tighten a
     limit; a stored filter that then exceeds it is set aside, not deleted."""
+
+
+class RefusedFilters(FilterError):
+    """Some of many filters were refused. `problems` has the error of each, by id; the message lists
+    the first ones."""
+
+    def __init__(self, problems: Mapping[Any, FilterError], total: int) -> None:
+        self.problems = dict(problems)
+        first = next(iter(self.problems.values()))
+        count = len(self.problems)
+        few = islice(self.problems.items(), MOST_LISTED)
+        listed = "; ".join(f"{id_!r}: {one}" for id_, one in few)
+        more = f"; and {count - MOST_LISTED:,} more" if count > MOST_LISTED else ""
+        many = f"{count:,} of {total:,} filters are" if total > 1 else "a filter is"
+        super().__init__(f"{many} refused; {listed}{more}", first.text, first.position)
+        self.args = (self.problems, total)  # what pickle passes to a new instance
+
+    def __str__(self) -> str:
+        return self.reason  # each listed error has its own position
 
 
 class Problem(NamedTuple):

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, cut, emit, show, show_rest, table, track
-from tidings.cli.common.subscription_files import read_subscriptions
+from tidings.cli.common.subscription_files import parse_all, read_subscriptions
 from tidings.cli.filters.findings import KINDS, Finding, Parsed, count_shared, examine
 
 
@@ -38,13 +37,8 @@ def examine_file(
     Exit code: 0 when nothing is found, 1 when something is found, 2 on bad input.
     """
     declared = read_types(types, others)
-    parsed: list[Parsed] = []
-    for one in track(read_subscriptions(file, filters_format), "reading filters"):
-        try:
-            parsed.append((one, one.parse(dialect, declared)))
-        except BadInput as problem:
-            hint = f"; tidings check --file {file} lists all refused filters"
-            raise BadInput(f"{problem}{hint}", problem.pointer) from None
+    listed = track(read_subscriptions(file, filters_format), "reading filters")
+    parsed: list[Parsed] = parse_all(listed, dialect, declared)
     findings = examine(parsed)
     if json:
         _emit_report(parsed, findings)

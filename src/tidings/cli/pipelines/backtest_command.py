@@ -22,7 +22,7 @@ from tidings.cli.common.screen import (
     table,
     tasks_bar,
 )
-from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
 from tidings.cli.pipelines import backtest_tables
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def run_backtest(
     step = TimeBucket.parse(every)
     form = backtest_tables.format_of(on, format_)
     asked = _read_filters(filters or [], file, filters_format)
-    parsed = {one.id: one.parse("sql", DeclaredTypes()) for one in asked}
+    parsed = {one.id: filter_ for one, filter_ in parse_all(asked, "sql", DeclaredTypes())}
     shared = backtest_tables.shared_folder(master, shared, "--shared")
     if png is not None:
         _need_matplotlib()

@@ -41,6 +41,7 @@ from tidings.filters.language.expression import (
 from tidings.filters.language.functions import FUNCTIONS, MOST_TEXT
 from tidings.filters.language.nested import nested_attributes, without_nested
 from tidings.filters.language.sql_writer import name_text, text_of
+from tidings.filters.language.static_types import Types
 from tidings.model import Path, article
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Not",
     "Or",
     "Path",
+    "Types",
     "article",
     "attributes_of",
     "conform",

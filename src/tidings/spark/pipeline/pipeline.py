@@ -280,7 +280,7 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
                 f"the source has a column '{name}', a name that the outbox uses; rename the column"
             )
     is_open = is_json(settings) and settings.extra_fields == "open"
-    check_columns(schema, view.matcher.tested(), view.matcher.attributes, strict=not is_open)
+    check_columns(schema, view, strict=not is_open)
     time_column = settings.outbox.time
     if time_column is None:
         return

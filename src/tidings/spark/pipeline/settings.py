@@ -154,22 +154,42 @@ def is_json(settings: Settings) -> bool:
     return isinstance(source, Kafka) or (isinstance(source, Files) and source.format == "json")
 
 
-def known_columns(settings: Settings) -> list[str] | None:
-    """The columns of a source that defines its own; None if the file declares the columns, or if
-    they are not known yet."""
+def known_columns(settings: Settings) -> dict[str, str | None] | None:
+    """The columns of a source that defines its own, with the families of their types, where known;
+    None if the file declares the columns, or if they are not known yet."""
     source = settings.source
     if settings.columns:
         return None
     if isinstance(source, Rate):
-        return ["timestamp", "value"]
+        return {"timestamp": "time", "value": "number"}
     if isinstance(source, Feeds):
-        return list(FEED_COLUMNS)
+        return {name: _FEED_FAMILIES[kind] for name, kind in FEED_COLUMNS.items()}
     if isinstance(source, Files):
         for path in sorted(settings.at(source.path).glob("*.parquet"))[:1]:
             import pyarrow.parquet as pq
 
-            return list(pq.read_schema(path).names)
+            return {field.name: _family_of(field.type) for field in pq.read_schema(path)}
     return None
+
+
+_FEED_FAMILIES = {"string": "string", "array<string>": "list", "timestamp": "time"}
+
+
+def _family_of(kind: Any) -> str | None:
+    """The family of an Arrow type; None for types that filters can't test."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _family_of(kind.value_type)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "string"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "time"
+    if types.is_list(kind) or types.is_large_list(kind):
+        return "list"
+    return "boolean" if types.is_boolean(kind) else None
 
 
 def load_settings(path: str | Path) -> Settings:

@@ -49,6 +49,30 @@ def test_expressions_of_cloudevents_are_asked_once(seed: int) -> None:
     assert time.thread_time() - began < 4
 
 
+@pytest.mark.timeout(120)
+def test_expressions_of_cloudevents_that_were_stored_are_read_in_time() -> None:
+    """A root that has them in its journal took 37 s to start again."""
+    names = [" OR ".join(f"INT(a{i}) + {n} = INT(b{i})" for i in range(330)) for n in range(8)]
+    began = time.thread_time()
+    GraphInterests(None, [(n, f"cesql('{text}')".encode()) for n, text in enumerate(names, 1)])
+    assert time.thread_time() - began < 4
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*)*x"])
+def test_no_pattern_stops_a_root(pattern: str) -> None:
+    """One of 28 letters stopped it for 34 s, and again after a restart."""
+    interest = f"s RLIKE '{pattern}'".encode()
+    contents = [b'{"s": "' + b"a" * letters + b'!"}' for letters in (28, 60_000)]
+    placed, stored = GraphInterests(), GraphInterests(None, [(1, interest)])
+    placed.place(interest)
+    began = time.thread_time()
+    for interests in (placed, stored):
+        for content in contents:
+            assert interests.tag(content) == []
+    assert time.thread_time() - began < 5  # going back would take hours
+
+
 def test_a_filter_of_too_many_parts_is_refused() -> None:
     interests = GraphInterests(limits=Limits(filter_parts=100))
     interests.place(b" OR ".join(b"a%d = 1" % n for n in range(50)))

@@ -9,6 +9,8 @@ import pytest
 from tests.broker.networks import FAST, at, payloads, running, started, stopped
 from tests.waiting import until
 
+from tidings.broker.config import load_config, make_node
+from tidings.broker.root import RootNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
 from tidings.store.journal import FileJournal
@@ -43,6 +45,38 @@ def test_errors_while_nothing_can_be_written(
             async with agent.subscribe("n >= 1"):
                 pass
         await stopped(network)
+
+    running(work)
+
+
+def test_the_budget_of_the_disk_is_a_setting(tmp_path: Path) -> None:
+    """Beyond it publications are refused with its name; those before it are there."""
+    path = tmp_path / "root.toml"
+    path.write_text(
+        'name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal"\n'
+        "[limits]\ndisk_bytes = 1000000\nkept_bytes = 5000000\nkept_seconds = 60\n"
+    )
+
+    async def work() -> None:
+        root = make_node(load_config(path))
+        assert isinstance(root, RootNode)
+        kept = root.journal.retention
+        assert (kept.disk_bytes, kept.bytes, kept.seconds) == (1_000_000, 5_000_000, 60)
+        await root.start()
+        async with connect(at(root), times=FAST) as agent, agent.subscribe("n >= 0") as told:
+            taken: list[bytes] = []
+
+            async def fill() -> None:
+                for n in range(10, 30):
+                    payload = b"%d" % n * 50_000
+                    await agent.publish({"n": n}, payload)
+                    taken.append(payload)
+
+            with pytest.raises(Refusal, match=r"expected at most 1,000,000, .*disk_bytes"):
+                await fill()
+            assert 5 < len(taken) < 15
+            assert await payloads(told, len(taken)) == taken
+        await root.stop()
 
     running(work)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from tidings import Filter, FilterError, Matcher, parse
 from tidings.filters.language.evaluation import truth
@@ -88,6 +90,18 @@ def test_all_ways_agree_on_patterns(seed: int) -> None:
         assert {n for n, one in filters.items() if one.form.holds(event)} == expected
         assert set(matcher.match(event)) == expected
         assert set(together) == expected
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*)*x"])
+def test_no_pattern_goes_back_in_batches(pattern: str) -> None:
+    """A pipeline hung for good at such a row."""
+    matcher = Matcher(background=False)
+    matcher.add(1, parse(f"s RLIKE '{pattern}'"))
+    rows = pa.RecordBatch.from_pylist([{"s": "a" * letters + "!"} for letters in (28, 60_000)] * 10)
+    began = time.process_time()
+    assert matcher.match_batch(rows).to_pylist() == [[]] * 20
+    assert time.process_time() - began < 5  # going back would take hours
 
 
 def test_long_texts_are_null_in_batches_too() -> None:

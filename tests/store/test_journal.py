@@ -225,6 +225,24 @@ def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == expected, path
 
 
+def test_new_folders_above_it_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each in the folder above, before the journal is there: after a power cut its name is too."""
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{handle}").readlink())
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    path = tmp_path / "new" / "folders" / "journal"
+    opened(path).close()
+    assert synced[:3] == [tmp_path, tmp_path / "new", tmp_path / "new" / "folders"]
+    synced.clear()
+    opened(path, 2).close()
+    assert tmp_path not in synced  # they are there
+
+
 def test_what_nobody_was_told_of_has_no_payload(tmp_path: Path) -> None:
     journal = opened(tmp_path / "journal")
     journal.append(Record(1, "p", 1, (), (), b"nobody wanted this" * 100))

@@ -96,8 +96,8 @@ class Builder:
         return Attribute(path)
 
     def number(self, token: Token, negative: bool = False) -> Any:
-        """The number of a token. As in Spark, one without an exponent is a decimal; it is given as
-        the integer or double at its place, or as a LongDecimal if it has too many digits."""
+        """The number of a token: an integer, a double or, if it has more digits than a double and
+        no exponent, a LongDecimal."""
         sign = "-" if negative else ""
         if token.word in _BITS:
             return self._read_whole(sign, token)
@@ -107,7 +107,8 @@ class Builder:
         if math.isinf(value):
             self.fail(f"found {token.text[:40]}, which exceeds the largest double", token.position)
         if token.word == "BD" or not (token.word or "E" in token.text.upper()):
-            return normalise(Decimal(sign + token.text))
+            exact = normalise(Decimal(sign + token.text))
+            return exact if isinstance(exact, LongDecimal) else value
         return _round_to_single(value) if token.word == "F" else value
 
     def _read_whole(self, sign: str, token: Token) -> int:

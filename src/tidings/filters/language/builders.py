@@ -141,8 +141,8 @@ class Builder:
         return Attribute(path)
 
     def number(self, token: Token, negative: bool = False) -> Any:
-        """The number of a token. As in Spark, one without an exponent is a decimal; it is given as
-        the integer or double at its place, or as a LongDecimal if it has too many digits."""
+        """The number of a token: an integer, a double or, if it has more digits than a double and
+        no exponent, a LongDecimal."""
         sign = "-" if negative else ""
         if token.word in _BITS:
             return self._read_whole(sign, token)
@@ -152,7 +152,8 @@ class Builder:
         if math.isinf(value):
             self.fail(f"found {token.text[:40]}, which exceeds the largest double", token.position)
         if token.word == "BD" or not (token.word or "E" in token.text.upper()):
-            return normalise(Decimal(sign + token.text))
+            exact = normalise(Decimal(sign + token.text))
+            return exact if isinstance(exact, LongDecimal) else value
         return round_to_single(value) if token.word == "F" else value
 
     def _read_whole(self, sign: str, token: Token) -> int:
@@ -409,7 +410,7 @@ class Builder:
         self.count(at)
         kind = self._types.variables[variable_key(name)]
         for step in path:
-            closed = kind is not None and kind.kind == "struct" and not kind.open
+            closed = kind is not None and kind.kind == "struct" and not kind.is_open
             if kind is not None and closed and kind.field(step) is None:
                 names = ", ".join(field.name for field in kind.fields[:8])
                 self.fail(f"the elements have no field '{step}'; expected one of {names}", at)

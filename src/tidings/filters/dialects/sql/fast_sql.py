@@ -137,7 +137,7 @@ def _read_long(text: str) -> tuple[Literal, str]:
     digits is a double; with them the full parser decides, so the family fits none."""
     exact = normalise(Decimal(text))
     if not isinstance(exact, LongDecimal):
-        return Literal(exact), "number"
+        return Literal(float(text)), "number"
     return Literal(float(text) if count_digits(exact) <= 17 else exact), "long"
 
 

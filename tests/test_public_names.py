@@ -33,6 +33,7 @@ NAMES = [
     "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "RefusedFilters",
     "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",
@@ -128,7 +129,7 @@ def test_public_functions_are_found() -> None:
 def test_errors_are_one_tree() -> None:
     errors = [getattr(tidings, name) for name in NAMES]
     errors = [one for one in errors if isinstance(one, type) and issubclass(one, Exception)]
-    assert len(errors) == 6
+    assert len(errors) == 7
     assert all(issubclass(one, tidings.TidingsError) for one in errors)
 
 

@@ -44,7 +44,8 @@ _CASTABLE: dict[str, tuple[str, ...]] = {
 
 def can_cast(kind: str, target: str) -> bool:
     """Whether a value of a type can be cast to a type of SQL at all."""
-    return CAST_TYPES[target] in _CASTABLE.get(kind, ())
+    targets = _CASTABLE.get(kind)
+    return targets is not None and CAST_TYPES[target] in targets
 
 
 def is_same(kind: str, target: str) -> bool:

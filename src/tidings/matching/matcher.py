@@ -555,6 +555,12 @@ class Matcher:
         state, _ = self._seal()
         return tested(sealed.part.segment for sealed in state.parts)
 
+    def null_paths(self) -> frozenset[tuple[str, ...]]:
+        """The attributes whose null and absence some filter tells apart, by path. Whoever turns
+        JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere else."""
+        state, _ = self._seal()
+        return frozenset().union(*(sealed.part.null_paths for sealed in state.parts))
+
     def stats(self) -> dict[str, int]:
         """Counts of filters, parts, boxes and terms, and the size of the index."""
         state = self._state

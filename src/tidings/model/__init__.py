@@ -22,12 +22,15 @@ from tidings.model.errors import (
 from tidings.model.ids import Id, id_pairs, need_id
 from tidings.model.types import TYPES, Type, read_value, type_of
 from tidings.model.values import (
+    ABSENT,
     INT_MAX,
     INT_MIN,
+    NULL_MARK,
     Event,
     Scalar,
     Value,
     compare,
+    drop_null_cells,
     from_micros,
     is_number,
     micros,
@@ -35,8 +38,10 @@ from tidings.model.values import (
 )
 
 __all__ = [
+    "ABSENT",
     "INT_MAX",
     "INT_MIN",
+    "NULL_MARK",
     "TYPES",
     "AttributesError",
     "EnvironmentProblem",
@@ -51,6 +56,7 @@ __all__ = [
     "Type",
     "Value",
     "compare",
+    "drop_null_cells",
     "from_micros",
     "id_pairs",
     "is_number",

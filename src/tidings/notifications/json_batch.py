@@ -18,7 +18,7 @@ one, 320 to 450; with numbers in quotes, 140; with every line truncated, 190.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any
 
@@ -27,9 +27,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.filters import Attributes
+from tidings.filters.language import Path
 from tidings.model import NotificationError
 from tidings.notifications.decoded import Decoded, assemble
 from tidings.notifications.json_rows import BadLine, read_line
+from tidings.notifications.null_marks import mark_nulls
 from tidings.notifications.records import Record
 from tidings.notifications.schema import Unknown, is_closed, schema_of
 
@@ -45,13 +47,19 @@ def decode_json(
     declared: pa.Schema | Attributes,
     *,
     unknown: Unknown = "refuse",
+    nulls: Collection[Path] = (),
 ) -> Decoded:
     """Decode JSON objects, given as strings or bytes, into a batch of the declared types.
 
     Values are read as by `Attributes.read`; an absent field is null. An undeclared field makes its
     row bad, or is left out, as `unknown` says. No row raises: each is good or has a reason.
+
+    The batch has marks for the attributes in `nulls` (see model.NULL_MARK), which tell an explicit
+    null from an absent field; `without_marks` removes them.
     """
     schema = schema_of(declared)
+    if nulls:
+        schema = mark_nulls(schema, frozenset(nulls))
     reader = _reader_of(schema, is_closed(unknown))
     rows = _to_bytes(lines)
     bad: dict[int, str] = {}

@@ -55,7 +55,7 @@ class AttributeWatch:
         events = "the event has" if count == 1 else f"the first {count:,} events have"
         for path in sorted(self._wanted):
             name, wanted = name_text(path), self._wanted[path]
-            seen = self._seen[path] - {sets.ABSENT}
+            seen = self._seen[path] - {sets.NO_VALUE}
             if not seen:
                 yield f"filters test {name}, but {events} no such attribute"
             elif wanted and not wanted & seen and path not in self._any_type:

@@ -26,6 +26,7 @@ from tidings.filters.language.expression import (
     IsNull,
     Literal,
     Not,
+    is_absent,
 )
 from tidings.filters.language.folding import fold_constants
 from tidings.filters.language.functions import ALIASES, FUNCTIONS, OPERATORS
@@ -43,7 +44,7 @@ TYPE_NAMES: dict[str, Type] = {
 _CASTS: dict[str, Type] = {**TYPE_NAMES, "to_date": "date", "to_timestamp": "timestamp"}
 _PRIVATE = frozenset({"apply", "foreign", "subject_matches", "negative"}) | OPERATORS
 _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
-                      "isnull", "isnotnull", "like", "ilike"})  # fmt: skip
+                      "isnull", "isnotnull", "isabsent", "like", "ilike"})  # fmt: skip
 
 
 class Builder:
@@ -308,6 +309,10 @@ class Builder:
             if len(args) != 1:
                 self.fail(f"{name} takes one argument, not {len(args)}", at)
             return IsNull(args[0]) if name == "isnull" else Not(IsNull(args[0]))
+        if name == "isabsent":
+            if len(args) != 1 or not isinstance(args[0], Attribute):
+                self.fail("isabsent takes one attribute, such as isabsent(price)", at)
+            return is_absent(args[0])
         if name in ("like", "ilike"):
             if len(args) not in (2, 3):
                 self.fail(f"{name} takes two or three arguments, not {len(args)}", at)

@@ -98,6 +98,11 @@ Expression = Attribute | Literal | Call | Compare | In | Between | IsNull | IsTr
 CONDITIONS = (Compare, In, Between, IsNull, IsTruth, And, Or, Not)
 
 
+def is_absent(item: Attribute) -> Call:
+    """The condition that the notification does not have the attribute, not even as null."""
+    return Call("isabsent", (item,))
+
+
 def children(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly below this one."""
     match node:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
-from tidings.notifications import Decoded, decode_json, decode_text_columns
+from tidings.notifications import Decoded, decode_json, decode_text_columns, without_marks
 from tidings.snapshots import View
 from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of
@@ -132,10 +132,12 @@ class _Files:
 def _stage_batch(
     view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch, files: _Files
 ) -> None:
-    decoded = _decode(schema, stage, batch)
+    decoded = _decode(view, schema, stage, batch)
     staged, good = files.staged, decoded.good
     staged.seen += good.num_rows
-    for first, last, matched in view.pieces(*view.matched(good)):
+    found = view.matched(good)
+    good = without_marks(good)
+    for first, last, matched in view.pieces(*found):
         _stage_rows(view, good.slice(first, last - first), matched, files)
     if decoded.reasons:
         staged.refused += len(decoded.reasons)
@@ -163,9 +165,9 @@ def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], file
     staged.nodes = dict(total)
 
 
-def _decode(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
+def _decode(view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
     if stage.format == "json":
-        return decode_json(batch.column(stage.text), schema)
+        return decode_json(batch.column(stage.text), schema, nulls=view.matcher.null_paths())
     if stage.format == "csv":
         return decode_text_columns(batch, schema, stage.corrupt)
     everything = np.arange(batch.num_rows)

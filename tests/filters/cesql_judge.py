@@ -52,7 +52,7 @@ def worth(tree: Tree, event: dict[str, Any]) -> Any:
     if what == "attr":
         return seen(event, parts[0])
     if what == "exists":
-        return event.get(parts[0]) is not None
+        return parts[0] in event
     if what in ("and", "or"):
         left = boolean(worth(parts[0], event))
         return left if left == (what == "or") else boolean(worth(parts[1], event))

@@ -3,8 +3,7 @@
 It works as event-ruler is described to: the event is flattened into leaves, each with the elements
 of arrays that it lies in; `$or` is multiplied out; fields are taken in the order of their names,
 and leaves are picked for them that do not lie in different elements of one array. It shares nothing
-with the code it judges. A null is no leaf, and a dot in a name is no step, which is where tidings
-differs.
+with the code it judges. A dot in a name is no step, which is where tidings differs.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def _leaves(path: Path, value: Any, place: str, membership: dict[str, int]) -> I
     elif isinstance(value, list):
         for at, inner in enumerate(value):
             yield from _leaves(path, inner, f"{place}/{at}", {**membership, place: at})
-    elif value is not None:
+    else:
         yield path, value, membership
 
 
@@ -68,7 +67,7 @@ def _search(fields: Rule, leaves: list[Leaf], membership: dict[str, int]) -> boo
         for leaf, value, where in leaves
         if leaf == path and all(membership.get(array, at) == at for array, at in where.items())
     ]
-    if not reachable and any(one is None or one == {"exists": False} for one in alternatives):
+    if not reachable and any(one == {"exists": False} for one in alternatives):
         return _search(rest, leaves, membership)
     return any(
         any(_is(value, one) for one in alternatives) and _search(rest, leaves, joined)
@@ -78,7 +77,7 @@ def _search(fields: Rule, leaves: list[Leaf], membership: dict[str, int]) -> boo
 
 def _is(value: Any, one: Any) -> bool:
     if not isinstance(one, dict):
-        return one is not None and _equal(value, one)
+        return _equal(value, one)
     ((word, wanted),) = one.items()
     if word == "exists":
         return bool(wanted)
@@ -118,7 +117,7 @@ def _number(value: Any) -> bool:
 
 
 def _equal(value: Any, wanted: Any) -> bool:
-    if isinstance(value, bool) or isinstance(wanted, bool):
+    if isinstance(value, bool) or isinstance(wanted, bool) or value is None or wanted is None:
         return value is wanted
     return bool(value == wanted)
 

@@ -105,7 +105,7 @@ def in_two_dialects(rng: random.Random, depth: int) -> tuple[Any, str]:
         return {"not": inner}, f"({text}) IS NOT TRUE"
     if roll < 0.65:
         name = rng.choice(NAMES)
-        return {"sql": f"EXISTS {name}"}, f"{name} IS NOT NULL"
+        return {"sql": f"EXISTS {name}"}, f"NOT isabsent({name})"
     kind, function = rng.choice((("exact", ""), ("prefix", "startswith"), ("suffix", "endswith")))
     tests = {name: rng.choice(WORDS) for name in rng.sample(NAMES, rng.randint(1, 2))}
     texts = [

@@ -1,8 +1,7 @@
 """event-ruler as the judge of event patterns: the library that EventBridge is built on.
 
 It is fetched and built as a peer (benchmarks/peers/event-ruler), which needs Java, Maven and a
-network. Where tidings differs on purpose, as docs/dialects.md says, it is not asked: nulls are left
-out of events, and `null` in a pattern is `{"exists": false}`.
+network. Where tidings differs on purpose, as docs/dialects.md says, it is not asked.
 """
 
 from __future__ import annotations
@@ -61,10 +60,7 @@ def test_cases(classes: Path) -> None:
         for case in json.loads((CASES / "eventbridge.json").read_text())
         if case["pattern"] not in DIFFERENT
     ]
-    asked = [
-        (json.dumps(_existing(case["pattern"])), _without_nulls(case["matches"] + case["others"]))
-        for case in cases
-    ]
+    asked = [(json.dumps(case["pattern"]), case["matches"] + case["others"]) for case in cases]
     for case, found in zip(cases, judged(classes, asked), strict=True):
         assert found == "1" * len(case["matches"]) + "0" * len(case["others"]), case
 
@@ -79,9 +75,9 @@ def test_patterns_and_events_at_random(classes: Path, seed: int) -> None:
     dice = random.Random(seed)
     asked: list[tuple[dict[str, Any], list[Any]]] = []
     while len(asked) < 5000:
-        pattern = draw_pattern(dice, nulls=False)
+        pattern = draw_pattern(dice)
         if not _confuses(pattern):
-            asked.append((pattern, [draw_event(dice, nulls=False) for _ in range(12)]))
+            asked.append((pattern, [draw_event(dice) for _ in range(12)]))
     answers = judged(classes, [(json.dumps(pattern), events) for pattern, events in asked])
     matched = 0
     for (pattern, events), answer in zip(asked, answers, strict=True):
@@ -107,19 +103,3 @@ def _confuses(value: Any) -> bool:
         return any(map(_confuses, value.values()))
     text = json.dumps(value)
     return "wildcard" in text and "equals-ignore-case" in text
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
-    if isinstance(value, list):
-        return [_without_nulls(one) for one in value if one is not None]
-    return value
-
-
-def _existing(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _existing(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [{"exists": False} if one is None else _existing(one) for one in value]
-    return value

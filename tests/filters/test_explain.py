@@ -11,6 +11,7 @@ from tests.filters import strategies
 
 from tidings import parse
 from tidings.filters.explanation import format_value
+from tidings.model import ABSENT
 
 EVENT = {"symbol": "SNE", "price": 95.0, "n": 3, "day": dt.date(2024, 2, 29), "tags": ["a", None]}
 
@@ -162,7 +163,8 @@ def test_it_says_what_matching_says(seed: int) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "absent"),
+        (ABSENT, "absent"),
+        (None, "null"),
         (True, "true"),
         (5, "5"),
         (1e30, "1e+30"),

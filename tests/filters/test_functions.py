@@ -19,7 +19,7 @@ from tidings.filters.language.expression import Attribute, Call
 from tidings.filters.language.functions import ALIASES, BOUND, FUNCTIONS, OPERATORS
 from tidings.filters.values import regular
 from tidings.filters.values.ontology import Ontology
-from tidings.model import TYPES, type_of
+from tidings.model import ABSENT, TYPES, type_of
 
 NAN, INF = math.nan, math.inf
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
@@ -206,6 +206,9 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("arrays_overlap", ([1, None], [None, 1.0]), True),
     ("arrays_overlap", ([1], ["a"]), None),
     ("arrays_overlap", ([1], 1), None),
+    ("isabsent", (ABSENT,), True),
+    ("isabsent", (None,), False),
+    ("isabsent", ("",), False),
     ("isnested", ([],), True),
     ("isnested", ({"a": 1},), True),
     ("isnested", (b"a",), True),
@@ -309,7 +312,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
 ]  # fmt: skip
 PROGRAM = program.Program(parser.read("n + 1"), ("n",), "integer")
 BINDINGS = {"isa": TOPICS, "preorder": TOPICS, "foreign": PROGRAM, "apply": shout}
-NEVER_NULL = {"isnan", "isnested"}
+NEVER_NULL = {"isnan", "isabsent", "isnested"}
 
 
 def called(name: str, args: tuple[Any, ...]) -> Any:
@@ -359,7 +362,7 @@ def test_values_of_no_meaning_give_null(name: str) -> None:
 
 
 OWN = {"cidr", "inet", "within_box", "within_km", "subject_field", "subject_length",
-       "subject_matches", "isa", "preorder", "foreign", "apply", "isnested",
+       "subject_matches", "isa", "preorder", "foreign", "apply", "isabsent", "isnested",
        "leaves"}  # fmt: skip
 
 

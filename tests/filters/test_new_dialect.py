@@ -59,6 +59,9 @@ class Words:
     def call(self) -> Call:
         return call_program(self, ", ".join(sorted(self.words)), [HEADLINE.path])
 
+    def null_paths(self) -> list[tuple[str, ...]]:
+        return []
+
     def value(self, values: Sequence[Any]) -> bool | None:
         (found,) = values
         if isinstance(found, list):

@@ -17,7 +17,7 @@ import pytest
 
 from tidings.filters.values import sets
 from tidings.filters.values.sets import EVERYTHING, NOTHING, ValueSet, key
-from tidings.model import compare
+from tidings.model import ABSENT, compare
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 DAY = dt.date(2020, 2, 29)
@@ -25,7 +25,7 @@ MOMENT = dt.datetime(2020, 3, 1, 12, 30, 0, 1, tzinfo=dt.UTC)
 
 # the whole line in order; True for a point that is an end, False for the gap after it
 LINE: list[tuple[Any, bool]] = [
-    (None, True),
+    (ABSENT, True), (None, True),
     (False, True), (True, True),
     (-math.inf, True), (-1e300, False), (INT_MIN, True), (-0.5, False), (0, True), (0.5, False),
     (1, True), (1.5, False), (2, True), (1e9, False), (INT_MAX, True), (1e300, False),
@@ -40,7 +40,7 @@ LINE: list[tuple[Any, bool]] = [
 ]  # fmt: skip
 VALUES = [value for value, _ in LINE]
 POINTS = [value for value, is_end in LINE if is_end]
-ENDS = [value for value in POINTS if value is not None]
+ENDS = [value for value in POINTS if value is not None and value is not ABSENT]
 ALL = frozenset(range(len(VALUES)))
 
 Model = frozenset[int]
@@ -104,8 +104,11 @@ def random_leaf(rng: random.Random) -> tuple[ValueSet, Model]:
             families: list[tuple[ValueSet, Model]] = [
                 (NOTHING, where(lambda _: False)),
                 (EVERYTHING, ALL),
-                (sets.NULL, where(lambda v: v is None)),
-                (sets.NOT_NULL, where(lambda v: v is not None)),
+                (sets.NULL, where(lambda v: v is None or v is ABSENT)),
+                (sets.NOT_NULL, where(lambda v: v is not None and v is not ABSENT)),
+                (sets.IS_ABSENT, where(lambda v: v is ABSENT)),
+                (sets.IS_PRESENT, where(lambda v: v is not ABSENT)),
+                (sets.EXPLICIT_NULL, where(lambda v: v is None)),
                 (sets.BOOLEANS, where(lambda v: isinstance(v, bool))),
                 (sets.NUMBERS, where(lambda v: type(v) in (int, float))),
                 (sets.STRINGS, where(lambda v: isinstance(v, str))),
@@ -151,7 +154,16 @@ def test_equal_values_stand_at_one_place(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(1, True), (0, False), ("1", 1), (2**53 + 1, 2.0**53), (None, ""), (None, 0), ("", [])],
+    [
+        (1, True),
+        (0, False),
+        ("1", 1),
+        (2**53 + 1, 2.0**53),
+        (None, ""),
+        (None, 0),
+        ("", []),
+        (None, ABSENT),
+    ],
 )
 def test_different_values_stand_at_different_places(one: Any, other: Any) -> None:
     assert key(one) != key(other)
@@ -159,7 +171,7 @@ def test_different_values_stand_at_different_places(one: Any, other: Any) -> Non
 
 def test_the_order_of_keys_is_the_order_of_values(seed: int) -> None:
     rng = random.Random(seed)
-    pool = [v for v in VALUES if v is not None and not isinstance(v, list)]
+    pool = [v for v in VALUES if v not in (None, ABSENT) and not isinstance(v, list)]
     for _ in range(2_000):
         one, other = rng.choice(pool), rng.choice(pool)
         order = compare(one, other)

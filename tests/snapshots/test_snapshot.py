@@ -152,7 +152,7 @@ def test_altered_files_are_refused(tmp_path: Path) -> None:
             Snapshot.open(path)
         (path / name).write_bytes(whole)
     manifest = (path / "manifest.json").read_text()
-    (path / "manifest.json").write_text(manifest.replace('"version": 2', '"version": 99'))
+    (path / "manifest.json").write_text(manifest.replace('"version": 3', '"version": 99'))
     with pytest.raises(SnapshotError, match="version 99, expected tidings-snapshot version 2"):
         Snapshot.open(path)
 

@@ -37,8 +37,9 @@ from tidings.filters.language import (
     In,
     Not,
     evaluate,
+    term_value,
 )
-from tidings.filters.values import Key, WorkError, key, limit_work, look
+from tidings.filters.values import Key, WorkError, key, limit_work, look, sets
 from tidings.matching import Matcher
 from tidings.routing.root import TooMuchWork
 
@@ -49,7 +50,6 @@ MOST = 1.0  # seconds for one notification; then it is refused, even if owners h
 MOST_NEEDED = 64  # attributes with their own matcher, which takes about 10 KB
 
 Owners = Callable[[int], Sequence[str]]
-_NULL = key(None)
 
 
 class ChargedMatch(msgspec.Struct):
@@ -193,7 +193,7 @@ def required_attribute(form: Form) -> str | None:
     for box in (form.hull,) if form.boxes is None else form.boxes:
         names: set[str] = set()
         for term, values in box.items():
-            if _NULL not in values:
+            if not values & sets.NULL:
                 names |= _strict_in(form.terms[term])
         found = names if found is None else found & names
     return min(found, default=None) if found else None
@@ -227,7 +227,7 @@ def _is_reached(form: Form, event: Mapping[str, object], values: dict[str, Key])
         node = form.terms[term]
         if type(node) is Attribute:
             if term not in values:
-                values[term] = key(evaluate(node, event))
+                values[term] = key(term_value(node, event))
             if values[term] not in allowed:
                 return False
     return True

@@ -11,12 +11,12 @@ from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.form import Form
 from tidings.filters.canonical.form_to_expression import express_test, express_tree
 from tidings.filters.canonical.set_tree import All, Node, Test
-from tidings.filters.language.evaluation import evaluate
+from tidings.filters.language.evaluation import find, term_value
 from tidings.filters.language.expression import Attribute, attributes_of
 from tidings.filters.language.sql_writer import literal_text, name_text, text_of
 from tidings.filters.language.static_types import is_condition
 from tidings.filters.values.sets import key
-from tidings.model import Event, type_of
+from tidings.model import ABSENT, Event, type_of
 
 
 class TestReport(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ def _tests(box: Box) -> list[tuple[str, Any]]:
 def _report_test(form: Form, event: Event, node: Node) -> TestReport:
     if isinstance(node, Test):
         term = form.terms[node.term]
-        value = evaluate(term, event)
+        value = term_value(term, event)
         actual = "unknown" if value is None and is_condition(term) else format_value(value)
         if not isinstance(term, Attribute):
             actual += f" ({_list_values(form, [node.term], event)})"
@@ -132,14 +132,16 @@ def _terms(node: Node) -> set[str]:
 
 def _list_values(form: Form, terms: list[str], event: Event) -> str:
     paths = sorted(set().union(*(attributes_of(form.terms[term]) for term in terms)))
-    values = (f"{name_text(p)} = {format_value(evaluate(Attribute(p), event))}" for p in paths)
+    values = (f"{name_text(p)} = {format_value(find(event, p))}" for p in paths)
     return ", ".join(values)
 
 
 def format_value(value: Any) -> str:
     """Format a value for people to read."""
-    if value is None:
+    if value is ABSENT:
         return "absent"
+    if value is None:
+        return "null"
     inside = value if isinstance(value, list) else [value]
     if any(type_of(one) in (None, "struct", "list") and one is not None for one in inside):
         return _shorten(repr(value))

@@ -47,7 +47,14 @@ from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
 from tidings.matching.segments.tested import Tested, tested
 from tidings.matching.write_buffer import WriteBuffer
-from tidings.model import Event, FilterError, NotificationError, RefusedFilters, TidingsError
+from tidings.model import (
+    Event,
+    FilterError,
+    LimitError,
+    NotificationError,
+    RefusedFilters,
+    TidingsError,
+)
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
@@ -411,11 +418,28 @@ class Matcher:
         """Open a saved matcher: compare its checksums and map it into memory."""
         found = matcher_folder.read(Path(path), attributes, functions)
         matcher = cls(attributes, functions=functions, background=background)
+        if found.outdated:
+            matcher._compile_again(found)
+            return matcher
         matcher._hold(Part(found.segment, ready=found.probe), Register(found.ids, found.texts))
         matcher.set_aside = {
             found.texts[slot].as_py(): reason for slot, reason in found.aside.items()
         }
         return matcher
+
+    def _compile_again(self, found: matcher_folder.OpenedMatcher) -> None:
+        """Compile the filters of a matcher that an older version saved, in the same slots."""
+        forms: list[tuple[int, Form]] = []
+        for slot, text in enumerate(found.texts.to_pylist()):
+            try:
+                forms.append((slot, self._parse(text).form))
+            except LimitError as problem:
+                self.set_aside[text] = problem.reason
+        segment = segment_of(gather_boxes(forms))
+        many = np.zeros(len(found.texts), np.uint8)
+        many[: len(segment.many)] = segment.many
+        segment = replace(segment, slots=len(many), many=many)
+        self._hold(Part(segment), Register(found.ids, found.texts))
 
     @classmethod
     def compiled(
@@ -599,6 +623,12 @@ class Matcher:
         state, dead = self._seal()
         slots = find_readers([sealed.part.segment for sealed in state.parts], path)
         return state.register.ids_of(slots[dead[slots] == 0])
+
+    def null_paths(self) -> frozenset[tuple[str, ...]]:
+        """The attributes whose null and absence some filter tells apart, by path. Whoever turns
+        JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere else."""
+        state, _ = self._seal()
+        return frozenset().union(*(sealed.part.null_paths for sealed in state.parts))
 
     def stats(self) -> dict[str, int]:
         """Counts of filters, parts, boxes and terms, and the size of the index."""

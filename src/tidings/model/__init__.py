@@ -47,12 +47,15 @@ from tidings.model.looking import (
 from tidings.model.type_text import parse_inline, parse_name, parse_type
 from tidings.model.types import TYPES, Type, read_value, type_of
 from tidings.model.values import (
+    ABSENT,
     INT_MAX,
     INT_MIN,
+    NULL_MARK,
     Event,
     Scalar,
     Value,
     compare,
+    drop_null_cells,
     from_micros,
     is_number,
     micros,
@@ -60,10 +63,12 @@ from tidings.model.values import (
 )
 
 __all__ = [
+    "ABSENT",
     "EXTRAS",
     "INT_MAX",
     "INT_MIN",
     "MOST_LISTED",
+    "NULL_MARK",
     "TYPES",
     "AttributesError",
     "DataType",
@@ -88,6 +93,7 @@ __all__ = [
     "article",
     "compare",
     "count_digits",
+    "drop_null_cells",
     "exact_value",
     "fits_decimal",
     "from_micros",

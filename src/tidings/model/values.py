@@ -9,6 +9,10 @@ within four families. Between families, a comparison is *unknown* (None here, nu
                                                      a double lies at its shortest decimal
     strings by code point
     dates and timestamps together by time; a date is its midnight in UTC
+
+An attribute that a notification does not have is *absent*, and one that it has may be null. To SQL
+they are the same; event patterns tell them apart. In a mapping, a missing name is absent and None
+is null. `ABSENT` stands for the missing name where a value is expected.
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from tidings.model.decimals import LongDecimal, normalise_decimal
 
@@ -24,6 +30,10 @@ Scalar = bool | int | float | LongDecimal | str | dt.date | None
 Value = Scalar | list[Any]
 Event = Mapping[str, Any]
 
+ABSENT: Final = msgspec.UNSET  # msgspec leaves it in the fields that a JSON text does not have
+NULL_MARK: Final = "\0null "
+"""A table has one kind of null, which counts as absent. Where a table must also hold nulls of JSON,
+a Boolean field whose name is this and the name of another field says where that one is null."""
 INT_MIN = -(2**63)
 INT_MAX = 2**63 - 1
 _FINER_TIMES = tuple(f"datetime64[{unit}]" for unit in ("ns", "ps", "fs", "as"))  # NumPy's
@@ -63,6 +73,8 @@ def _normalise_other(value: Any) -> Any:
         return normalise(int(value))
     if isinstance(value, (tuple, set, frozenset)):
         return list(value)
+    if value is ABSENT:
+        return value
     if type(value).__name__ == "NAType":  # pandas.NA
         return None
     if str(getattr(value, "dtype", "")) in _FINER_TIMES:
@@ -80,6 +92,19 @@ def _normalise_datetime(value: dt.datetime) -> Any:
         return None
     to_pydatetime = getattr(value, "to_pydatetime", None)
     return to_pydatetime(warn=False) if callable(to_pydatetime) else value
+
+
+def drop_null_cells(value: Any) -> Any:
+    """A value of a table, with structs as dicts, as it counts in an event: null fields are absent
+    unless they are marked (see NULL_MARK). Nulls in lists remain."""
+    if isinstance(value, dict):
+        return {
+            name: drop_null_cells(one)
+            for name, one in value.items()
+            if not name.startswith(NULL_MARK)
+            and (one is not None or value.get(NULL_MARK + name) is True)
+        }
+    return [drop_null_cells(one) for one in value] if isinstance(value, list) else value
 
 
 def _as_double(value: int) -> float:

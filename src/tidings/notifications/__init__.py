@@ -9,6 +9,7 @@ Each row is either good or bad, no row raises, and no row depends on its neighbo
     schema.py      the declaration: an Arrow schema of the types that filters know
     records.py     a schema compiled into classes that msgspec fills
     extra_fields.py   the fields of a line that are not declared
+    null_marks.py  marks that tell an explicit null from an absent field
     json_rows.py   the careful reader, for a line that msgspec refused
     texts.py       a column of texts read as a type
 
@@ -18,6 +19,7 @@ other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
 
 from tidings.notifications.decoded import Decoded
 from tidings.notifications.json_batch import decode_json
+from tidings.notifications.null_marks import without_marks
 from tidings.notifications.schema import arrow_schema
 from tidings.notifications.text_batch import decode_text_columns
 from tidings.notifications.texts import read_texts
@@ -28,4 +30,5 @@ __all__ = [
     "decode_json",
     "decode_text_columns",
     "read_texts",
+    "without_marks",
 ]

@@ -20,7 +20,7 @@ one, 320 to 450; with numbers in quotes, 140; with every line truncated, 190.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any
 
@@ -29,10 +29,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.filters import Attributes
-from tidings.model import Extra, NotificationError, need_extra
+from tidings.model import Extra, NotificationError, Path, need_extra
 from tidings.notifications.decoded import Decoded, assemble
 from tidings.notifications.extra_fields import ExtraFields, find_extra, with_extra
 from tidings.notifications.json_rows import BadLine, read_line
+from tidings.notifications.null_marks import mark_nulls
 from tidings.notifications.records import Record
 from tidings.notifications.schema import schema_of
 
@@ -48,14 +49,20 @@ def decode_json(
     declared: pa.Schema | Attributes,
     *,
     extra: Extra = "refuse",
+    nulls: Collection[Path] = (),
 ) -> Decoded:
     """Decode JSON objects, given as strings or bytes, into a batch of the declared types.
 
     Values are read as by `Attributes.read`; an absent field is null. If `extra` is "refuse", an
     undeclared field makes its row bad. Otherwise it is counted and not in the batch; unless `extra`
     is "drop", it is in `Decoded.extra`. No row raises: each is good or has a reason.
+
+    The batch has marks for the attributes in `nulls` (see model.NULL_MARK), which tell an explicit
+    null from an absent field; `without_marks` removes them.
     """
     schema = schema_of(declared)
+    if nulls:
+        schema = mark_nulls(schema, frozenset(nulls))
     reader = _reader_of(schema, need_extra(extra) == "refuse")
     rows = _to_bytes(lines)
     bad: dict[int, str] = {}

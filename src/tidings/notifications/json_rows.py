@@ -85,7 +85,9 @@ def _read_fields(fields: dict[str, Any], record: Record, path: Place, closed: bo
         raise BadLine(describe_unknown_column((*path, unknown), record.slots))
     return record.make(
         [
-            _read_slot(fields.get(name, _NULL), slot, (*path, name), closed)
+            slot.missing
+            if slot.nullable and name not in fields
+            else _read_slot(fields.get(name, _NULL), slot, (*path, name), closed)
             for name, slot in record.slots.items()
         ]
     )

@@ -5,8 +5,9 @@
              f0: int | whole | str | None   f1: class(f0) | None   f2: list[class(f0) | None] | None
 
 msgspec checks names and kinds of values while it parses; any value may be written as a text, and an
-integer as a double. Arrow then builds a column from the values, if all are native (it accepts a
-whole double as an integer). If Arrow refuses, the odd values are read one by one. *Rejected:*
+integer as a double. A field with a mark (see null_marks.py) is ABSENT where an object lacks it.
+Arrow then builds a column from the values, if all are native (it accepts a whole double as an
+integer). If Arrow refuses, the odd values are read one by one. *Rejected:*
 
 - msgspec's own reading of times: it accepts other texts than we do
 - Arrow's JSON reader: no faster, and it accepts two objects on a line and an object on two lines
@@ -26,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.model import ABSENT, NULL_MARK
 from tidings.notifications.decoded import Positions
 from tidings.notifications.schema import type_name
 from tidings.notifications.texts import fit, read_texts
@@ -44,6 +46,7 @@ class Slot:
         self.nullable: bool = field.nullable
         self.kind = field.type
         self.name = str(type_name(field.type))
+        self.tells_null = False
         self.record = Record(field.type, closed=closed) if self.name == "struct" else None
         self.element: Slot | None = None
         self.key: Slot | None = None  # of a map, whose values are elements
@@ -52,6 +55,11 @@ class Slot:
         elif self.name == "map":
             self.element = Slot(field.type.item_field, closed=closed)
             self.key = Slot(field.type.key_field, closed=closed)
+
+    @property
+    def missing(self) -> Any:
+        """The value of a field that an object does not have."""
+        return ABSENT if self.tells_null else None
 
     def hint(self) -> Any:
         """The type annotation for msgspec."""
@@ -63,6 +71,8 @@ class Slot:
             kind = list[self.element.hint()]  # type: ignore[misc]
         else:
             kind = _HINTS[self.name]
+        if self.tells_null:
+            return kind | None | msgspec.UnsetType
         return kind | None if self.nullable else kind
 
     def column(self, values: list[Any]) -> tuple[Any, Positions]:
@@ -156,7 +166,12 @@ class Record:
 
     def __init__(self, fields: Iterable[Any], *, closed: bool) -> None:
         fields = list(fields)
+        marks = [field.name.removeprefix(NULL_MARK) for field in fields if _is_mark(field)]
+        fields = [field for field in fields if not _is_mark(field)]
         self.slots = {field.name: Slot(field, closed=closed) for field in fields}
+        for name in marks:
+            self.slots[name].tells_null = True
+        self._marks = marks
         names = [f"f{at}" for at in range(len(fields))]  # column names need not be identifiers
         hints = [(name, slot.hint()) for name, slot in zip(names, self.slots.values(), strict=True)]
         self._getters = [attrgetter(name) for name in names]
@@ -164,7 +179,7 @@ class Record:
         self.struct: Any = msgspec.defstruct(
             "Record",
             [
-                (name, hint, None) if slot.nullable else (name, hint)
+                (name, hint, slot.missing) if slot.nullable else (name, hint)
                 for (name, hint), slot in zip(hints, self.slots.values(), strict=True)
             ],
             rename=dict(zip(names, self.slots, strict=True)),
@@ -178,10 +193,19 @@ class Record:
         return self.struct(**dict(zip(self._names, values, strict=True)))
 
     def columns(self, instances: list[Any]) -> tuple[list[Any], Positions]:
-        """A column for each field, and the positions of instances in which a value does not fit."""
-        arrays, bad = [], [_NONE]
-        for slot, getter in zip(self.slots.values(), self._getters, strict=True):
-            array, wrong = slot.column(list(map(getter, instances)))
+        """A column for each field, then the marks of nulls, and the positions of instances in which
+        a value does not fit."""
+        arrays, bad, marks = [], [_NONE], dict[str, Any]()
+        for (name, slot), getter in zip(self.slots.items(), self._getters, strict=True):
+            values = list(map(getter, instances))
+            if slot.tells_null:
+                marks[name] = pa.array([value is None for value in values], pa.bool_())
+                values = [None if value is ABSENT else value for value in values]
+            array, wrong = slot.column(values)
             arrays.append(array)
             bad.append(wrong)
-        return arrays, np.unique(np.concatenate(bad))
+        return arrays + [marks[name] for name in self._marks], np.unique(np.concatenate(bad))
+
+
+def _is_mark(field: Any) -> bool:
+    return bool(field.name.startswith(NULL_MARK))

@@ -29,6 +29,7 @@ from tidings.filters import Attributes, Filter
 from tidings.matching import Matcher
 from tidings.matching.disk import (
     as_array,
+    mentions_patterns,
     need_files,
     read_manifest,
     read_table,
@@ -42,7 +43,7 @@ from tidings.snapshots.building import DistinctFilters, Functions, Nodes, build_
 from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]
-FORMAT, VERSION = "tidings-snapshot", 2
+FORMAT, VERSION = "tidings-snapshot", 3
 
 
 class Snapshot:
@@ -157,7 +158,22 @@ class Snapshot:
         )
         manifest.need(folder, nodes=len(matcher), edges=len(nodes.parents), subscriptions=len(ids))
         manifest.need(folder, nodes=len(nodes.numbers))
-        return cls(manifest.count("number"), nodes, matcher)
+        found = cls(manifest.count("number"), nodes, matcher)
+        if manifest.version < VERSION:
+            texts = read_table(folder / "index" / "filters.arrow").column("text")
+            if mentions_patterns(texts):
+                return found._compile_again(texts.to_pylist())
+        return found
+
+    def _compile_again(self, texts: list[str]) -> Snapshot:
+        """The same subscriptions, compiled by this version; nodes keep their numbers. If two nodes
+        have the same filter now, the first one gets the subscriptions of both."""
+        distinct = DistinctFilters(self.matcher.attributes, self.matcher.functions)
+        numbers: dict[bytes, int] = {}
+        for node, text in zip(self.numbers.tolist(), texts, strict=True):
+            for id_ in self.members(node):
+                numbers.setdefault(distinct.add(id_, text), node)
+        return Snapshot(self.number, *build_nodes(distinct, numbers))
 
     # -- contents ------------------------------------------------------------------------------
 

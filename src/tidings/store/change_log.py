@@ -271,7 +271,7 @@ class ChangeLog:
                 self._settle()
                 return read()
             except (LogError, FileNotFoundError):
-                settle(self.path)
+                settle(self.path, self._key_of)
                 with shared(self.path):
                     return read()
         except (OSError, EnvironmentProblem) as problem:
@@ -279,8 +279,14 @@ class ChangeLog:
 
     def _settle(self) -> None:
         if not self._is_settled:
-            settle(self.path)
+            settle(self.path, self._key_of)
             self._is_settled = True
+
+    def _key_of(self, text: str) -> bytes | None:
+        try:
+            return parse(text, attributes=self.attributes, functions=self.functions).key
+        except FilterError:
+            return None
 
 
 def _refusal(problem: Exception) -> Exception:

@@ -1,4 +1,6 @@
-"""Logs in the previous format, which are rewritten when they are first opened.
+"""Logs of older versions of tidings, which are rewritten when they are first opened.
+
+*The previous format:*
 
     00000000000000000001.log    a line for each change: checksum, space, JSON
                                 6b8a1f02 [7,0,0,"sub-1","price > 90",3,"Nf1oD+I25AkzL5FwNUfzeg=="]
@@ -9,27 +11,41 @@
 
 The last segment may end with an unfinished write. This format has no end mark, so the rewrite can't
 notice that the end of the log was cut off.
+
+*Identities of an older version:* `changes/identities` has the version of the rules by which the
+identities in a log were computed. Since null and absence are two things, event patterns have other
+forms than before, and so other identities. They are computed again from the texts; versions, ids,
+texts and node numbers stay. A log that mentions no pattern is only noted as current. A node whose
+text is gone keeps its old identity: nobody subscribes to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from zlib import crc32
 
 import msgspec
 
+from tidings.files import replace_file
 from tidings.model import Id
 from tidings.store import checkpoint
 from tidings.store.checkpoint import Checkpoint
-from tidings.store.groups import START
-from tidings.store.records import LogError, Point, Record, begin_log, encode_changes
+from tidings.store.groups import START, GroupLog
+from tidings.store.reader import Reader
+from tidings.store.records import CHANGES, LogError, Point, Record, begin_log, encode_changes
 from tidings.store.state import Subscriptions
 
 DIGITS = 20
 CHECKPOINT = "checkpoint.jsonl"
 MOST = 10_000  # changes in a group, which share one sync
+IDENTITIES = "identities"
+CURRENT = b"2\n"
+PATTERN = "event_pattern("  # only filters that call it have other identities than before
+
+KeyOf = Callable[[str], bytes | None]
+"""The identity of a text, or None if the text is refused now."""
 
 
 class _Line(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -73,18 +89,24 @@ def rewrite(folder: Path, beside: Path) -> None:
     """Rewrite a log in the previous format to another folder, as a log of groups."""
     base = read_checkpoint(folder)
     first = need_fit(folder, base)
-    log = begin_log(beside)
-    version, changes = first - 1, read_changes(folder)
+    version = fill(beside, base, first, read_changes(folder))
+    need_fit(folder, base, version - first + 1)
+
+
+def fill(beside: Path, base: Checkpoint, first: int, changes: Iterator[Record]) -> int:
+    """Write a log of groups with a checkpoint and the changes from version `first` on; return the
+    last version."""
+    log, version = begin_log(beside), first - 1
     while group := list(islice(changes, MOST)):
         version = group[-1].version
         log.append(encode_changes(group[0].version, [one.entry for one in group]), version)
-    need_fit(folder, base, version - first + 1)
     if base.version:
         if version == first - 1:  # a group without changes keeps the version
             log.append(encode_changes(first, []), version)
         point = Point(first - 1, START)
         checkpoint.write(beside, msgspec.structs.replace(base, log=log.id, point=point))
     log.close()
+    return version
 
 
 def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
@@ -193,3 +215,55 @@ def _damage(path: Path, line: int, problem: str) -> LogError:
         f"backup, or run `tidings subscriptions repair {path.parent}`, which keeps the readable "
         "changes"
     )
+
+
+# -- identities of an older version -------------------------------------------------------------
+
+
+def is_current(folder: Path) -> bool:
+    """Whether the identities in a log are those of this version, or there is no log yet."""
+    return (folder / CHANGES / IDENTITIES).exists() or not GroupLog(folder / CHANGES).segments()
+
+
+def note_current(changes: Path) -> None:
+    """Note in the folder of a log of groups that its identities are those of this version."""
+    replace_file(changes / IDENTITIES, CURRENT)
+
+
+def mentions_patterns(folder: Path) -> bool:
+    """Whether any file of a log mentions an event pattern."""
+    wanted = PATTERN.encode()
+    files = (path for path in (folder / CHANGES).iterdir() if path.is_file())
+    return any(wanted in path.read_bytes().lower() for path in files)
+
+
+def renew_identities(folder: Path, beside: Path, key_of: KeyOf) -> None:
+    """Rewrite a log to another folder, with the identities of this version."""
+    reader = Reader(folder)
+    end = reader.end()
+    base, oldest = checkpoint.read(folder, end), reader.oldest(end)
+    records = list(reader.changes(oldest, end))
+    known = dict(enumerate(base.keys, 1)) | {one.node: one.key for one in records if one.key}
+    texts = {node: text for text, node in base.subscriptions.values()}
+    texts |= {one.node: one.filter for one in records if one.filter is not None}
+    keys = _renew(known, texts, key_of)
+    base = msgspec.structs.replace(base, keys=[keys[node] for node in range(1, len(base.keys) + 1)])
+    fill(beside, base, oldest + 1, _with_keys(records, keys))
+    note_current(beside)
+
+
+def _with_keys(records: list[Record], keys: Mapping[int, bytes]) -> Iterator[Record]:
+    for one in records:
+        yield one if one.key is None else msgspec.structs.replace(one, key=keys[one.node])
+
+
+def _renew(known: dict[int, bytes], texts: Mapping[int, str], key_of: KeyOf) -> dict[int, bytes]:
+    """The identities of the nodes. If two nodes would have the same, the later keeps its own."""
+    used = set(known.values())
+    out = dict(known)
+    for node, text in sorted(texts.items()):
+        key = key_of(text) if PATTERN in text.lower() else None
+        if key is not None and key not in used:
+            out[node] = key
+            used.add(key)
+    return out

@@ -74,6 +74,11 @@ class Reader:
         for _, records in read_groups(walk, point.version, self._folder, end.value):
             yield from (record for record in records if record.version > after)
 
+    def oldest(self, end: Mark) -> int:
+        """The version after which the log has all changes."""
+        log = GroupLog(self._folder / CHANGES)
+        return self._first(end.oldest, end, log).version if end.number else 0
+
     def _point_before(self, version: int, end: Mark, log: GroupLog) -> Point:
         """The nearest point from which all changes after a version can be read."""
         with self._mutex:

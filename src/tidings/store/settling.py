@@ -5,9 +5,9 @@
     changes.making   an unfinished replacement
     aside/           replaced logs, by the id of the log that replaced them
 
-A log in the previous format is rewritten (migration.py), and so is a log that is repaired
-(repair.py). The new log is written next to the old one. Once it has the name `changes.made`, any
-process can finish the replacement, however often it was interrupted.
+A log of an older version is rewritten (migration.py), and so is one that is repaired (repair.py).
+The new log is written next to the old one. Once it has the name `changes.made`, any process can
+finish the replacement, however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ PATIENCE = 5.0  # seconds that a reader waits for a writer; then it reads up to 
 PAUSE = 0.001
 
 
-def settle(folder: Path) -> None:
-    """Make a log readable; LogError if it is damaged, or can't be rewritten."""
+def settle(folder: Path, key_of: migration.KeyOf) -> None:
+    """Make a log readable; LogError if it is damaged, or can't be rewritten. `key_of` computes the
+    identity of a text."""
     if _is_to_be_renewed(folder) or not (folder / CHANGES).exists():
         with shared(folder):  # waits while another process rewrites the log
             renewed = not _is_to_be_renewed(folder)
@@ -45,6 +46,21 @@ def settle(folder: Path) -> None:
                     f"`tidings subscriptions list {folder}` once"
                 ) from problem
     _take_what_is_left(folder)
+    if not migration.is_current(folder):
+        _renew_identities(folder, key_of)
+
+
+def _renew_identities(folder: Path, key_of: migration.KeyOf) -> None:
+    try:
+        with locked(folder):
+            if migration.is_current(folder):
+                return
+            if migration.mentions_patterns(folder):
+                renew(folder, lambda beside: migration.renew_identities(folder, beside, key_of))
+            else:
+                migration.note_current(folder / CHANGES)
+    except PermissionError:
+        pass  # whoever may only read the log needs no identities
 
 
 def _is_to_be_renewed(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import EnvironmentProblem, Id, TidingsError
-from tidings.store import checkpoint
+from tidings.store import checkpoint, migration
 from tidings.store.groups import GroupLog, LostEnd, Mark
 from tidings.store.locks import locked
 from tidings.store.reader import describe_reversal, read_mark
@@ -146,6 +146,8 @@ class Writer:
             one.version = before + len(entries)
         last = before + len(entries)
         try:
+            if not known.log.segments():
+                migration.note_current(known.log.folder)
             group = known.log.append(encode_changes(before + 1, entries), last)
         except ValueError as problem:
             raise LogError(f"{problem}; put fewer changes at once") from problem

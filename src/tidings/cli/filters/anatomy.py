@@ -16,7 +16,7 @@ from tidings.filters.canonical import (
     is_opaque,
     reads,
 )
-from tidings.filters.language import name_text, read, text_of
+from tidings.filters.language import find, name_text, text_of
 from tidings.model import Event
 
 NEVER, ALWAYS, RESIDUAL = "never-true", "always-true", "residual-only"
@@ -97,4 +97,4 @@ def _part(form: Form, node: Node) -> Part:
 def describe_values(filter_: Filter, event: Event) -> str:
     """The attributes that a filter reads, with their values in an event."""
     paths = sorted(reads(filter_.form))
-    return ", ".join(f"{name_text(path)} = {format_value(read(event, path))}" for path in paths)
+    return ", ".join(f"{name_text(path)} = {format_value(find(event, path))}" for path in paths)

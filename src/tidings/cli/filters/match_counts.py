@@ -11,6 +11,7 @@ import msgspec
 from tidings import ContentGraph, Filter
 from tidings.cli.common.subscription_files import Subscription
 from tidings.cli.filters.anatomy import describe_values
+from tidings.model import drop_null_cells
 
 if TYPE_CHECKING:
     from tidings.matching import Matcher
@@ -82,7 +83,8 @@ class MatchCounts:
             tally = self.subscriptions[place]
             if not tally.count:
                 row = int(rows[at])
-                tally.first, tally.sample = start + row, batch.slice(row, 1).to_pylist()[0]
+                sample = drop_null_cells(batch.slice(row, 1).to_pylist()[0])
+                tally.first, tally.sample = start + row, sample
             tally.count += count
         return len(rows)
 

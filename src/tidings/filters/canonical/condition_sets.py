@@ -42,7 +42,7 @@ def make_sets(node: Expression) -> Sets | None:
     """The sets of a condition on one term; None if no set of values describes it.
 
     price > 5       ->   price in (5, NaN]
-    price IS NULL   ->   price in {absent}
+    price IS NULL   ->   price in {absent, null}
     """
     match node:
         case Compare(op, term, Literal(value)) if not (
@@ -66,6 +66,8 @@ def make_sets(node: Expression) -> Sets | None:
             return item, sets.IS_NAN, ~sets.IS_NAN
         case Call("isnested", (item,)) if not is_condition(item):
             return item, sets.LISTS, ~sets.LISTS
+        case Call("isabsent", (item,)):
+            return item, sets.IS_ABSENT, sets.IS_PRESENT
     return None
 
 
@@ -87,11 +89,11 @@ def make_residual(node: Expression) -> Sets:
 
 
 def _comparison_sets(op: Comparison, value: object) -> tuple[ValueSet, ValueSet]:
+    if value is None:
+        return (sets.NULL, sets.NOT_NULL) if op == "<=>" else (sets.NOTHING, sets.NOTHING)
     if op == "<=>":
         true = sets.points([sets.key(value)])
         return true, ~true
-    if value is None:
-        return sets.NOTHING, sets.NOTHING
     place = sets.key(value)
     domain = sets.comparable_with(place)
     match op:
@@ -131,9 +133,18 @@ def simple_test(node: Expression) -> tuple[Attribute, ValueSet] | None:
         return node.item, sets.points(sets.key(v) for v in values if v is not None)
     if isinstance(node, IsNull) and type(node.item) is Attribute:
         return node.item, sets.NULL
-    if isinstance(node, Not) and isinstance(node.item, IsNull):
-        item = node.item.item
-        return (item, sets.NOT_NULL) if type(item) is Attribute else None
+    if kind is Not:
+        return _simple_negation(node.item)  # type: ignore[union-attr]
+    if kind is Call and node.name == "isabsent":  # type: ignore[union-attr]
+        return node.args[0], sets.IS_ABSENT  # type: ignore[union-attr,return-value]
+    return None
+
+
+def _simple_negation(item: Expression) -> tuple[Attribute, ValueSet] | None:
+    if isinstance(item, IsNull) and type(item.item) is Attribute:
+        return item.item, sets.NOT_NULL
+    if isinstance(item, Call) and item.name == "isabsent" and type(item.args[0]) is Attribute:
+        return item.args[0], sets.IS_PRESENT
     return None
 
 

@@ -23,7 +23,7 @@ from tidings.filters.canonical.unions import MOST_POINTS, UnionIndex, count_of, 
 from tidings.filters.language.evaluation import term_value
 from tidings.filters.language.expression import Attribute, Expression, attributes_of
 from tidings.filters.language.sql_writer import name_text
-from tidings.filters.values.sets import NULL_KEY, OTHER, Key, ValueSet, key
+from tidings.filters.values.sets import ABSENT_KEY, OTHER, Key, ValueSet, key
 from tidings.model import Event
 
 Item = TypeVar("Item")
@@ -77,7 +77,7 @@ class AccessIndex(Generic[Item]):
             place = values.get(term)
             if place is None:
                 is_missing = type(node) is Attribute and node.path[0] not in event
-                place = values[term] = NULL_KEY if is_missing else key(term_value(node, event))
+                place = values[term] = ABSENT_KEY if is_missing else key(term_value(node, event))
             if (term,) in places:
                 yield from places[term,]
             if (term, place) in places:

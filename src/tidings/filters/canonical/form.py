@@ -8,7 +8,7 @@ around the form, a necessary condition that an index can use. rules.py builds fo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any as Anything, TypeVar
 
 import msgspec
@@ -16,8 +16,9 @@ import msgspec
 from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.set_tree import All, Node, Test
 from tidings.filters.language.evaluation import term_value
-from tidings.filters.language.expression import Expression, attributes_of
-from tidings.filters.values.sets import Key, key, pack_number
+from tidings.filters.language.expression import Attribute, Expression, attributes_of
+from tidings.filters.language.foreign import null_paths as language_null_paths
+from tidings.filters.values.sets import Key, ValueSet, key, pack_number, tells_null
 from tidings.model import Event
 
 Item = TypeVar("Item")
@@ -116,6 +117,28 @@ def pack_tree(node: Node) -> list[Anything]:
         return [node.term, node.values.cuts]
     items = [pack_tree(item) for item in node.items]
     return [isinstance(node, All), *items]
+
+
+def null_paths(form: Form) -> set[tuple[str, ...]]:
+    """The paths of all attributes whose null and absence a form tells apart."""
+    found = set().union(*(language_null_paths(node) for node in form.terms.values()))
+    for term, values in _all_tests(form):
+        node = form.terms[term]
+        if type(node) is Attribute and tells_null(values):
+            found.add(node.path)
+    return found
+
+
+def _all_tests(form: Form) -> Iterator[tuple[str, ValueSet]]:
+    for box in form.boxes or ():
+        yield from box.items()
+    stack = [] if form.tree is None else [form.tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Test):
+            yield node.term, node.values
+        else:
+            stack.extend(node.items)
 
 
 def reads(form: Form) -> set[tuple[str, ...]]:

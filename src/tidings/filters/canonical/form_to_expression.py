@@ -15,6 +15,7 @@ from tidings.filters.canonical.form import Form
 from tidings.filters.canonical.set_tree import All, Node, Test
 from tidings.filters.language.expression import (
     And,
+    Attribute,
     Between,
     Call,
     Compare,
@@ -26,6 +27,7 @@ from tidings.filters.language.expression import (
     Literal,
     Not,
     Or,
+    is_absent,
 )
 from tidings.filters.language.static_types import is_condition
 from tidings.filters.values import inet, sets
@@ -66,22 +68,43 @@ def express_test(term: Expression, values: ValueSet) -> Expression:
         return Literal(False)
     if values == sets.NOT_NULL:
         return Not(IsNull(term))
+    if values == sets.IS_PRESENT:
+        return Not(_is_absent(term))
     if values.cuts[-1] == (sets.OTHER,) and len(values.cuts) % 2 == 1 and not is_condition(term):
         nested = Call("isnested", (term,))
         rest = ValueSet(values.cuts[:-1])
         return _join_any([express_test(term, rest), nested]) if rest else nested
     if len(values.cuts) % 2 == 1:  # unbounded above: write the complement and negate it
-        missing = express_test(term, sets.NOT_NULL - values)
-        other = Not(IsTruth(missing, True))
-        return other if sets.NULL_KEY in values else _join_all([Not(IsNull(term)), other])
+        missing = sets.NOT_NULL - values
+        other = [Not(IsTruth(express_test(term, missing), True))] if missing else []
+        # the negation also holds for absent and null
+        return _join_all([*_exclude_nulls(term, values), *other])
     if is_condition(term):
         return _express_outcome(term, values)
     pieces: list[Expression] = []
-    if sets.NULL_KEY in values:
+    if values >= sets.NULL:
         pieces.append(IsNull(term))
+    elif sets.ABSENT_KEY in values:
+        pieces.append(_is_absent(term))
+    elif sets.NULL_KEY in values:
+        pieces.append(And((IsNull(term), Not(_is_absent(term)))))
     for family in _FAMILIES:
         pieces.extend(_express_family(term, values & family, family))
     return _join_any(pieces)
+
+
+def _exclude_nulls(term: Expression, values: ValueSet) -> list[Expression]:
+    """The conditions that exclude absent, or null, or both, if they are not in the set."""
+    if values >= sets.NULL:
+        return []
+    if sets.ABSENT_KEY in values:
+        return [Or((_is_absent(term), Not(IsNull(term))))]
+    return [Not(_is_absent(term)) if sets.NULL_KEY in values else Not(IsNull(term))]
+
+
+def _is_absent(term: Expression) -> Expression:
+    assert isinstance(term, Attribute)  # the set of a computed term does not tell null from absent
+    return is_absent(term)
 
 
 def _express_outcome(term: Expression, values: ValueSet) -> Expression:

@@ -14,11 +14,12 @@ from typing import Any
 from tidings.filters.canonical.boxes import Box, Effort
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.language.expression import Attribute, Expression, attributes_of
+from tidings.filters.language.foreign import null_paths
 from tidings.filters.language.sql_writer import name_text
 from tidings.filters.language.static_types import is_unbounded
 from tidings.filters.values import sets
 from tidings.filters.values.sets import Key, ValueSet
-from tidings.model import from_micros
+from tidings.model import ABSENT, from_micros
 
 MOST_POINTS = 64  # the most combinations of points that a term is computed on
 MOST_WORK = 1 << 15  # the most work for one term: 0.2 ms for a pattern
@@ -61,6 +62,8 @@ def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
     count, size = 1, 0
     for path in paths:
         values = box.get(name_text(path))
+        if values is not None and values >= sets.NULL and path not in null_paths(term):
+            values = values - sets.IS_ABSENT  # the term has the same value there as on null
         points = values.points(MOST_POINTS) if values is not None else None
         if points is None:
             return None
@@ -106,6 +109,8 @@ def _remember_names(text: str, term: Expression) -> tuple[str, ...]:
 def _compute(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Key:
     event: dict[str, Any] = {}
     for path, value in zip(paths, values, strict=True):
+        if value is ABSENT:
+            continue
         level = event
         for step in path[:-1]:
             level = level.setdefault(step, {})
@@ -117,8 +122,8 @@ def values_at(place: Key) -> Iterator[Any]:
     """All values at one place: 1 is an integer and a double, 0 also has two doubles, 0.0 and
     -0.0, and a midnight is a date and a timestamp."""
     family, value = place[0], place[1]
-    if family == sets.ABSENT:
-        yield None
+    if family == sets.NO_VALUE:
+        yield None if value else ABSENT
     elif family == sets.NAN:
         yield float("nan")
     elif family == sets.TIME:

@@ -2,11 +2,11 @@
 
 `c = 5 OR pair = 'ours' AND n > 7` has a free hull: no attribute is tested by all its boxes. So each
 filter gets a *witness*, a point in one of its boxes: the first value of each attribute that the box
-tests, and null for all others. If a filter covers another, one of its boxes contains the witness.
+tests, with all others absent. If a filter covers another, one of its boxes contains the witness.
 
-    test       found at              A box is indexed under one of its tests that null fails, and a
-    c = 5      (c,) and (c, 5)       witness under each of its values. If a test is not on a few
-    n > 7      (n,) and (n, WIDE)    points, any value may match.
+    test       found at              A box is indexed under one of its tests that absence fails,
+    c = 5      (c,) and (c, 5)       and a witness under each of its values. If a test is not on a
+    n > 7      (n,) and (n, WIDE)    few points, any value may match.
 
 So a union covers only filters with a witness in one of its boxes, and a filter is covered only by
 unions with a box around its witness. Two kinds are always candidates. One is a union with a box
@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.form import Form
 from tidings.filters.language.expression import Attribute
-from tidings.filters.values.sets import NULL_KEY, Key
+from tidings.filters.values.sets import ABSENT_KEY, Key
 
 MOST_POINTS = 8
 MANY = range(MOST_POINTS + 1)  # stands for a set of more than a few points
@@ -115,9 +115,9 @@ def _access_tests(form: Form) -> list[Tested] | None:
 
 
 def _tests(box: Box, form: Form) -> Iterator[Tested]:
-    """The attributes that can't be null in a box, and their points if there are only a few."""
+    """The attributes that can't be absent in a box, and their points if there are only a few."""
     for term, values in box.items():
-        if NULL_KEY not in values and isinstance(form.terms[term], Attribute):
+        if ABSENT_KEY not in values and isinstance(form.terms[term], Attribute):
             yield term, values.points(MOST_POINTS)
 
 

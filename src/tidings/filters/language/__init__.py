@@ -21,7 +21,7 @@ then evaluation.py.
 """
 
 from tidings.filters.language.attributes import conform
-from tidings.filters.language.evaluation import evaluate, read, term_value
+from tidings.filters.language.evaluation import evaluate, find, read, term_value
 from tidings.filters.language.expression import (
     And,
     Attribute,
@@ -38,6 +38,7 @@ from tidings.filters.language.expression import (
     Or,
     attributes_of,
 )
+from tidings.filters.language.foreign import null_paths
 from tidings.filters.language.functions import FUNCTIONS, MOST_TEXT
 from tidings.filters.language.nested import nested_attributes, without_nested
 from tidings.filters.language.sql_writer import name_text, text_of
@@ -66,8 +67,10 @@ __all__ = [
     "attributes_of",
     "conform",
     "evaluate",
+    "find",
     "name_text",
     "nested_attributes",
+    "null_paths",
     "read",
     "term_value",
     "text_of",

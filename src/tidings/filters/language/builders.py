@@ -29,6 +29,7 @@ from tidings.filters.language.expression import (
     Literal,
     Not,
     Variable,
+    is_absent,
     make_exists,
 )
 from tidings.filters.language.folding import fold_constants
@@ -64,7 +65,7 @@ TYPE_NAMES = frozenset(CAST_NAMES) - {"to_date", "to_timestamp"}
 _CASTS = frozenset(CAST_NAMES) - {"byte", "short", "real", "timestamp_ltz"}
 _PRIVATE = frozenset({"apply", "cast", "foreign", "subject_matches", "negative"}) | OPERATORS
 _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
-                      "isnull", "isnotnull", "like", "ilike", "if"})  # fmt: skip
+                      "isnull", "isnotnull", "isabsent", "like", "ilike", "if"})  # fmt: skip
 
 
 class _ScopedTypes:
@@ -441,6 +442,10 @@ class Builder:
             if len(args) != 1:
                 self.fail(f"{name} takes one argument, not {len(args)}", at)
             return IsNull(args[0]) if name == "isnull" else Not(IsNull(args[0]))
+        if name == "isabsent":
+            if len(args) != 1 or not isinstance(args[0], Attribute):
+                self.fail("isabsent takes one attribute, such as isabsent(price)", at)
+            return is_absent(args[0])
         if name in ("like", "ilike"):
             if len(args) not in (2, 3):
                 self.fail(f"{name} takes two or three arguments, not {len(args)}", at)

@@ -29,7 +29,7 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.language.functions import BOUND, FUNCTIONS
 from tidings.filters.values.work import look, spend
-from tidings.model import Event, compare, normalise
+from tidings.model import ABSENT, Event, compare, normalise
 
 Truth = bool | None
 
@@ -116,9 +116,10 @@ def _evaluate_exists(items: Any, name: str, condition: Expression, event: Event)
 
 
 def term_value(node: Expression, event: Event) -> Any:
-    """The value of a term of a filter. A computed term counts as work on the notification."""
+    """The value of a term of a filter, or ABSENT for an attribute that the notification lacks. A
+    computed term counts as work on the notification."""
     if type(node) is Attribute:  # the usual case, which needs no computation
-        return read(event, node.path)
+        return find(event, node.path)
     look()
     return evaluate(node, event)
 
@@ -131,7 +132,14 @@ def truth(node: Expression, event: Event) -> Truth:
 
 def read(event: Event, path: tuple[str, ...]) -> Any:
     """The value at a path; null if a step is missing. A path through a list gives a list."""
-    value: Any = event.get(path[0])
+    value = find(event, path)
+    return None if value is ABSENT else value
+
+
+def find(event: Event, path: tuple[str, ...]) -> Any:
+    """The value at a path, or ABSENT if a step is missing. In the list that a path through a list
+    gives, missing values are null."""
+    value: Any = event.get(path[0], ABSENT)
     for step in path[1:]:
         value = _step(value, step)
     return normalise(value)
@@ -139,12 +147,13 @@ def read(event: Event, path: tuple[str, ...]) -> Any:
 
 def _step(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
-        return value.get(name)
+        return value.get(name, ABSENT)
     value = normalise(value)
     if isinstance(value, list):
         spend(len(value))
-        return [_step(one, name) for one in value]
-    return None
+        found = [_step(one, name) for one in value]
+        return [None if one is ABSENT else one for one in found]
+    return ABSENT
 
 
 def apply_comparison(op: Comparison, left: Any, right: Any) -> Truth:
@@ -210,7 +219,11 @@ def _negate(value: Truth) -> Truth:
 
 def _call(node: Call, event: Event) -> Any:
     function = FUNCTIONS[node.name]
-    values = [evaluate(arg, event) for arg in node.args]
+    if function.any_type:  # to all other functions, an absent attribute is null
+        values = [find(event, arg.path) if type(arg) is Attribute else evaluate(arg, event)
+                  for arg in node.args]  # fmt: skip
+    else:
+        values = [evaluate(arg, event) for arg in node.args]
     if function.strict and any(value is None for value in values):
         return None
     return function.body(node.bound, *values) if node.name in BOUND else function.body(*values)

@@ -129,6 +129,11 @@ Expression = (
 CONDITIONS = (Compare, In, Between, IsNull, IsTruth, Exists, And, Or, Not)
 
 
+def is_absent(item: Attribute) -> Call:
+    """The condition that the notification does not have the attribute, not even as null."""
+    return Call("isabsent", (item,))
+
+
 def children(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly below this one."""
     match node:

@@ -17,7 +17,14 @@ from typing import Any, Protocol
 import msgspec
 
 from tidings.filters.language.attributes import Attributes
-from tidings.filters.language.expression import Attribute, Call, Expression, Literal
+from tidings.filters.language.expression import (
+    Attribute,
+    Call,
+    Expression,
+    Literal,
+    attributes_of,
+    children,
+)
 from tidings.model import Path
 
 FOREIGN = "foreign"
@@ -60,10 +67,25 @@ class ForeignProgram(Protocol):
     def where_single(self) -> Expression | None:
         """The equivalent condition if no value is nested; None if the program is still needed."""
 
+    def null_paths(self) -> list[Path]:
+        """The attributes, also in structs in lists, whose null and absence the program tells
+        apart."""
+
 
 def call_program(program: ForeignProgram, text: str, paths: Iterable[Path]) -> Call:
     """Build the call of a program, with the attributes that it reads."""
     return Call(FOREIGN, (Literal(text), *map(Attribute, paths)), program)
+
+
+def null_paths(node: Expression) -> set[Path]:
+    """The attributes whose null and absence an expression tells apart."""
+    if type(node) is not Call:
+        return set().union(*map(null_paths, children(node)))
+    if node.name == FOREIGN:
+        return set(node.bound.null_paths())
+    if node.name == "isabsent":
+        return attributes_of(node)
+    return set().union(*map(null_paths, node.args))
 
 
 def program_of(node: Expression) -> ForeignProgram | None:

@@ -18,7 +18,7 @@ import msgspec
 from tidings.filters.values import casts, geography, inet, like, regular, sets, subjects
 from tidings.filters.values.overlap import overlap
 from tidings.filters.values.work import WORTH, spend
-from tidings.model import INT_MAX, INT_MIN, Type, compare, is_number, normalise
+from tidings.model import ABSENT, INT_MAX, INT_MIN, Type, compare, is_number, normalise
 
 Body = Callable[..., Any]
 MOST_TEXT = 1 << 20  # the most characters that concat returns
@@ -33,7 +33,7 @@ class Function(msgspec.Struct, frozen=True):
     takes: tuple[str, ...] = ()  # families of the arguments, for checks and messages
     strict: bool = True
     spark: bool = True  # whether Spark SQL has it under the same name
-    any_type: bool = False  # whether it is defined on values of every type
+    any_type: bool = False  # whether it is defined on values of every type, and on ABSENT
 
 
 def _integer(value: int) -> int | None:
@@ -240,7 +240,7 @@ def _foreign(program: Any, _text: str, *values: Any) -> Any:
 
 
 def flatten(values: list[Any]) -> list[Any]:
-    """The elements of a list and of all lists nested in it, without nulls."""
+    """The elements of a list and of all lists nested in it, nulls included."""
     out: list[Any] = []
     spend(len(values))
     stack = [iter(values)]
@@ -251,8 +251,7 @@ def flatten(values: list[Any]) -> list[Any]:
                 spend(len(value))
                 stack.append(iter(value))
                 break
-            if value is not None:
-                out.append(value)
+            out.append(value)
         else:
             stack.pop()
     return out
@@ -262,11 +261,16 @@ def _leaves(value: Any) -> list[Any] | None:
     """The elements of a list and its nested lists, without nulls and structs; null if no list."""
     if not isinstance(value, list):
         return None
-    return [one for one in flatten(value) if not isinstance(one, Mapping)]
+    found = flatten(value)
+    return [one for one in found if one is not None and not isinstance(one, Mapping)]
 
 
 def _is_nested(value: Any) -> bool:
     return value is not None and sets.key(value)[0] == sets.OTHER
+
+
+def _is_absent(value: Any) -> bool:
+    return value is ABSENT
 
 
 def _table() -> dict[str, Function]:
@@ -302,6 +306,7 @@ def _table() -> dict[str, Function]:
         Function("get", _get, 2, 2, None, (*many, *number)),
         Function("array_contains", _array_contains, 2, 2, "boolean", many),
         Function("arrays_overlap", _arrays_overlap, 2, 2, "boolean", many * 2),
+        Function("isabsent", _is_absent, 1, 1, "boolean", strict=False, spark=False, any_type=True),
         Function("isnested", _is_nested, 1, 1, "boolean", strict=False, spark=False, any_type=True),
         Function("leaves", _leaves, 1, 1, "list", spark=False, any_type=True),
         Function("cast", casts.cast_value, 2, 2, None),

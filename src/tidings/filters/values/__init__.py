@@ -1,6 +1,6 @@
 """Sets of values, and the meaning of patterns, addresses, places, topics and subjects.
 
-    absent | false true | -Inf ... Inf | NaN | strings | times | lists and others
+    absent null | false true | -Inf ... Inf | NaN | strings | times | lists and others
                             [----)        a set: the cuts at which membership flips
 
     sets.py                    sets of values, as sorted cuts in one total order of all values

@@ -30,7 +30,7 @@ def overlap(left: list[Any], right: list[Any]) -> bool | None:
     if common - {None}:
         return True
     families = {_family(_place(value)) for value in (*ours, *theirs)}
-    if len(families) > 1 or families & {sets.ABSENT, sets.OTHER}:
+    if len(families) > 1 or families & {sets.NO_VALUE, sets.OTHER}:
         return None
     return None if _LIST in families and _some_do_not_compare(ours, theirs) else False
 
@@ -65,7 +65,7 @@ def _whole_key(value: Any) -> Hashable:
         places = tuple(map(_place, value))
         return None if any(place[0] in _NOT_COMPARED for place in places) else (_LIST, places)
     place = sets.key(value)
-    return None if place[0] in (sets.ABSENT, sets.OTHER) else place
+    return None if place[0] in (sets.NO_VALUE, sets.OTHER) else place
 
 
 def _some_do_not_compare(ours: Sequence[list[Any]], theirs: Sequence[list[Any]]) -> bool:
@@ -102,7 +102,7 @@ def _differ_in_family(mine: dict[Key, Any], yours: dict[Key, Any]) -> bool:
         return False
     if _LIST in ours | theirs:
         return True
-    ours, theirs = ours - {sets.ABSENT}, theirs - {sets.ABSENT}
+    ours, theirs = ours - {sets.NO_VALUE}, theirs - {sets.NO_VALUE}
     if not ours or not theirs:
         return False
     return sets.OTHER in ours | theirs or len(ours | theirs) > 1

@@ -2,14 +2,15 @@
 
 All values of all types, and "absent", are ordered on one line, family after family:
 
-    absent | false true | -Inf ... Inf | NaN | strings | dates and timestamps | lists and others
-      0    |     1      |      2       |  3  |    4    |          5           |        6
+    absent null | false true | -Inf ... Inf | NaN | strings | dates, timestamps | lists and others
+         0      |     1      |      2       |  3  |    4    |         5         |        6
 
 A set is the sorted tuple of the *cuts* at which membership flips, starting from "outside":
 
     x > 5             ((2, 5, 1), (4,))      from just after 5 up to the strings: NaN is above 5
     x != 'a'          ((4,), (4, 'a', 0), (4, 'a', 1), (5,))
-    x IS NULL         ((0,), (1,))
+    x IS NULL         ((0,), (1,))           absent or null
+    isabsent(x)       ((0,), (0, 0, 1))      absent only
     x IS NOT NULL     ((1,),)                to the end of the line
     everything        ((0,),)
 
@@ -32,14 +33,16 @@ from typing import Any
 
 import msgspec
 
-from tidings.model import INT_MAX, INT_MIN, LongDecimal, micros, normalise
+from tidings.model import ABSENT, INT_MAX, INT_MIN, LongDecimal, micros, normalise
 
-ABSENT, BOOLEAN, NUMBER, NAN, STRING, TIME, OTHER = range(7)
+NO_VALUE, BOOLEAN, NUMBER, NAN, STRING, TIME, OTHER = range(7)
 
 Cut = tuple[Any, ...]
 Key = tuple[Any, ...]
 
-NULL_KEY: Key = (ABSENT, 0, 0)
+ABSENT_KEY: Key = (NO_VALUE, 0, 0)
+NULL_KEY: Key = (NO_VALUE, 1, 0)
+_PRESENT: Cut = (NO_VALUE, 0, 1)  # the cut between absent and null
 _NAN_KEY: Key = (NAN, 0, 0)
 _OTHER_KEY: Key = (OTHER, 0, 0)
 _INF = float("inf")
@@ -75,7 +78,7 @@ def key(value: Any) -> Key:
         return key(float(value))
     if isinstance(value, Decimal):
         return (NUMBER, value, 0) if type(value) is LongDecimal else key(normalise(value))
-    return _OTHER_KEY
+    return ABSENT_KEY if value is ABSENT else _OTHER_KEY
 
 
 def pack_number(value: Any) -> str:
@@ -113,8 +116,12 @@ def _cut(place: Key, after: bool) -> Cut:
         return (STRING, value, 1 if after else 0) if after or value else (STRING,)
     if family == NUMBER and -_INF < value < _INF:
         return (NUMBER, value, 1 if after else 0)
-    if family in (ABSENT, NAN, OTHER):
+    if family in (NAN, OTHER):
         return (family + 1,) if after else (family,)
+    if family == NO_VALUE:
+        if value:
+            return (BOOLEAN,) if after else _PRESENT
+        return _PRESENT if after else (NO_VALUE,)
     if family == BOOLEAN:
         return ((BOOLEAN, False, 1), (NUMBER,))[value] if after else _cut_before_boolean(value)
     if family == NUMBER:
@@ -152,9 +159,9 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         return ValueSet(_merge(self.cuts, other.cuts, lambda a, b: a and not b))
 
     def __invert__(self) -> ValueSet:
-        if self.cuts and self.cuts[0] == (ABSENT,):
+        if self.cuts and self.cuts[0] == (NO_VALUE,):
             return ValueSet(self.cuts[1:])
-        return ValueSet(((ABSENT,), *self.cuts))
+        return ValueSet(((NO_VALUE,), *self.cuts))
 
     def __ge__(self, other: ValueSet) -> bool:
         """Whether this set contains the other: each interval of the other lies in one of ours."""
@@ -181,7 +188,7 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_everything(self) -> bool:
-        return len(self.cuts) == 1 and self.cuts[0] == (ABSENT,)
+        return len(self.cuts) == 1 and self.cuts[0] == (NO_VALUE,)
 
     def points(self, most: int = 1 << 30) -> list[Key] | None:
         """The places of the set if there are at most `most`; otherwise None."""
@@ -200,7 +207,7 @@ def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     """The places from one cut to another; None if they can't be listed.
 
     Some places are neighbours with nothing between them, so that a longer interval can still be
-    listed: null and false, true and -Infinity, Infinity, NaN and ''.
+    listed: absent, null and false, true and -Infinity, Infinity, NaN and ''.
     """
     places: list[Key] = []
     cut = low
@@ -215,7 +222,8 @@ def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
 
 # For a cut that is not just before a value: the place that follows it, if there is one.
 _FIRST: dict[Cut, Key] = {
-    (ABSENT,): NULL_KEY,
+    (NO_VALUE,): ABSENT_KEY,
+    _PRESENT: NULL_KEY,
     (BOOLEAN,): (BOOLEAN, False, 0),
     (BOOLEAN, False, 1): (BOOLEAN, True, 0),
     (NUMBER,): (NUMBER, -_INF, 0),
@@ -272,8 +280,11 @@ def _make_family(first: int, beyond: int) -> ValueSet:
 
 
 NOTHING = ValueSet(())
-EVERYTHING = ValueSet(((ABSENT,),))
-NULL = _make_family(ABSENT, BOOLEAN)
+EVERYTHING = ValueSet(((NO_VALUE,),))
+NULL = _make_family(NO_VALUE, BOOLEAN)  # absent or null, as SQL's IS NULL
+IS_ABSENT = ValueSet(((NO_VALUE,), _PRESENT))
+IS_PRESENT = ValueSet((_PRESENT,))
+EXPLICIT_NULL = ValueSet((_PRESENT, (BOOLEAN,)))
 NOT_NULL = ValueSet(((BOOLEAN,),))
 BOOLEANS = _make_family(BOOLEAN, NUMBER)
 NUMBERS = _make_family(NUMBER, STRING)
@@ -309,6 +320,11 @@ def point(place: Key) -> ValueSet:
                 _points.clear()
             _points[place] = known
     return known
+
+
+def tells_null(values: ValueSet) -> bool:
+    """Whether a set tells null from absent: it contains one of them and not the other."""
+    return _PRESENT in values.cuts[:2]
 
 
 def points(places: Iterable[Key]) -> ValueSet:

@@ -43,7 +43,7 @@ from tidings.matching.segments.segment_builder import is_element
 __all__ = ["MAYBE", "NO", "YES", "Neighbours"]
 
 Array = npt.NDArray[Any]
-MOST_CODES = 4  # the most points that can be adjacent: null, false, true, -Infinity
+MOST_CODES = 5  # the most points that can be adjacent: absent, null, false, true, -Infinity
 
 
 class Neighbours:

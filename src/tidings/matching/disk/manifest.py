@@ -76,7 +76,7 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 
 
 def read_manifest(path: Path, kind: str, version: int) -> Manifest:
-    """The manifest, of this version or the previous one, checked against its own digest. The files
+    """The manifest, of this version or the two before it, checked against its own digest. The files
     are checked by `need_files`."""
     try:
         raw = (path / MANIFEST).read_bytes()
@@ -86,14 +86,15 @@ def read_manifest(path: Path, kind: str, version: int) -> Manifest:
         manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise SnapshotError(f"snapshot '{path}': {MANIFEST} can't be read: {problem}") from None
-    if manifest.format != kind or manifest.version not in (version, version - 1):
+    if manifest.format != kind or not version - 2 <= manifest.version <= version:
         raise SnapshotError(
             f"snapshot '{path}': found format {manifest.format} version {manifest.version}, "
             f"expected {kind} version {version}; rebuild it"
         )
-    # The previous format has no digest. A digest in it means that the version number is corrupt,
-    # and does not match.
-    if (manifest.digest or manifest.version == version) and manifest.digest != _digest_of(manifest):
+    # The oldest of the three has no digest. A digest in it means that the version number is
+    # corrupt, and does not match.
+    has_digest = bool(manifest.digest) or manifest.version > version - 2
+    if has_digest and manifest.digest != _digest_of(manifest):
         raise SnapshotError(_altered_message(path, MANIFEST))
     return manifest
 

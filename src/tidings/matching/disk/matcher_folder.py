@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import NEVER
@@ -38,7 +39,8 @@ from tidings.matching.segments.probe_kernels import Probe
 from tidings.matching.segments.segment import REST, Arrays, Rest, Segment, Term
 from tidings.model import LimitError
 
-FORMAT, VERSION = "tidings-matcher", 4
+FORMAT, VERSION = "tidings-matcher", 5
+PATTERN = "event_pattern("  # filters that call it were compiled to other tests by version 4
 MOST_BYTES = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # the same for texts
@@ -52,6 +54,7 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     ids: Any
     texts: Any
     aside: Mapping[int, str] = {}  # by slot, why a filter is now refused
+    outdated: bool = False  # its filters must be compiled again
 
 
 def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
@@ -141,7 +144,14 @@ def _read_files(path: Path, context: Context) -> OpenedMatcher:
         aside |= _slots_that_test(segment, refused)
     if aside:
         segment = _without_slots(segment, aside)
-    return OpenedMatcher(segment, probe, filters.column("id"), texts, aside)
+    outdated = manifest.version < VERSION and mentions_patterns(texts)
+    return OpenedMatcher(segment, probe, filters.column("id"), texts, aside, outdated)
+
+
+def mentions_patterns(texts: Any) -> bool:
+    """Whether a filter of an Arrow column has an event pattern."""
+    found = pc.any(pc.match_substring(texts, PATTERN, ignore_case=True))
+    return bool(found.as_py())
 
 
 def _read_arrays(path: Path, kind: type[Arrays | Probe]) -> dict[str, Any]:

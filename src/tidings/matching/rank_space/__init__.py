@@ -2,7 +2,7 @@
 
     cuts        (2,)      (2, 5, 0)   (2, 5, 1)    (4,)       ends of all sets that test the term
     codes    0   |    1       |    2      |    3     |    4   the number of cuts before a value
-             absent   below 5      5         above 5    strings
+          absent, null  below 5    5         above 5    strings
 
     ranks.py          one rank space; gathering.py collects the cuts while filters are added
     encoder.py, lookup.py, lists.py      Arrow columns to codes, in bulk

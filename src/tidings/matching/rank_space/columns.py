@@ -7,7 +7,7 @@ exactly as the language defines; all others are evaluated by the reference seman
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.filters import Attributes
-from tidings.filters.language import Attribute, Call, Expression, attributes_of, evaluate
+from tidings.filters.language import (
+    Attribute,
+    Call,
+    Expression,
+    attributes_of,
+    evaluate,
+    null_paths,
+)
 from tidings.matching.rank_space.encoder import Encoder, in_micros
 from tidings.matching.rank_space.event_lists import batch_of
 from tidings.matching.rank_space.ranks import Codes
-from tidings.model import DataType, NotificationError, exact_value
+from tidings.model import (
+    ABSENT,
+    NULL_MARK,
+    DataType,
+    NotificationError,
+    drop_null_cells,
+    exact_value,
+)
 
 Path = tuple[str, ...]
 
@@ -157,20 +171,26 @@ def _by_rows(batch: pa.RecordBatch, path: Path) -> Any:
 def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[dict[str, Any]]:
     """Events as mappings, with only the top-level columns that the paths need."""
     names = sorted({path[0] for path in paths} & set(batch.schema.names))
-    part = batch.select(names)
+    marked = [name for name in names if NULL_MARK + name in batch.schema.names]
+    part = batch.select([*names, *(NULL_MARK + name for name in marked)])
     if at is not None:
         part = part.take(pa.array(at))
     if not names:
         return [{} for _ in range(part.num_rows if at is None else len(at))]
-    return [dict(zip(names, values, strict=True)) for values in _tuples(part)]
-
-
-def _tuples(part: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
-    return zip(*(in_python(column) for column in part.columns), strict=True)
+    columns = [in_python(column) for column in part.columns]
+    found = [
+        {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        for values in zip(*columns[: len(names)], strict=True)
+    ]
+    for name, marks in zip(marked, columns[len(names) :], strict=True):
+        for row, is_null in enumerate(marks):
+            if is_null:
+                found[row][name] = None
+    return found
 
 
 def in_python(column: Any) -> list[Any]:
-    """The values of a column as Python objects."""
+    """The values of a column as Python objects; in structs, null cells are left out."""
     if pa.types.is_timestamp(column.type):
         column = in_micros(column)
     found: list[Any]
@@ -179,7 +199,28 @@ def in_python(column: Any) -> list[Any]:
             found = column.to_pylist(maps_as_pydicts="lossy")
     else:
         found = column.to_pylist()
-    return found
+    return [drop_null_cells(value) for value in found] if _has_structs(column.type) else found
+
+
+def _has_structs(kind: Any) -> bool:
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_struct(kind))
+
+
+def explicit_nulls(batch: pa.RecordBatch, path: Path) -> Any:
+    """Where the value at a path is a null of JSON, as a mask; None if nothing is marked there."""
+    *above, name = path
+    at = batch.schema.get_field_index(above[0] if above else NULL_MARK + name)
+    if at < 0:
+        return None
+    column = batch.column(at)
+    for step in (*above[1:], NULL_MARK + name) if above else ():
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(step) < 0:
+            return None
+        found = pc.struct_field(column, step)
+        column = pc.if_else(column.is_valid(), found, None) if column.null_count else found
+    return np.asarray(column.fill_null(False))
 
 
 def _has_map(kind: Any) -> bool:
@@ -200,12 +241,16 @@ def value_column(node: Expression, batch: pa.RecordBatch) -> Any:
 def codes_of(node: Expression, batch: pa.RecordBatch, encoder: Encoder) -> Codes:
     """The codes of a term on every event of a batch."""
     if isinstance(node, Attribute):
-        return encoder.encode(attribute(batch, node.path))
+        codes = encoder.encode(attribute(batch, node.path))
+        marked = explicit_nulls(batch, node.path) if encoder.ranks.tells_null else None
+        if marked is not None:
+            codes[marked] = encoder.ranks.null
+        return codes
     vectorised = _by_arrow(node, batch)
     if vectorised is not None:
         return encoder.encode(vectorised)
     paths = sorted(attributes_of(node))
-    if len(paths) == 1:
+    if len(paths) == 1 and not are_marked(node, batch):
         column = attribute(batch, paths[0])
         if not pa.types.is_nested(column.type):
             return _by_distinct(node, paths[0], column, encoder)
@@ -218,16 +263,33 @@ def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) ->
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
     known = in_python(column.dictionary)
-    values = [encoder.ranks.code(evaluate(node, nested(path, value))) for value in known]
-    values.append(encoder.ranks.code(evaluate(node, nested(path, None))))
+    values = [encoder.ranks.code(evaluate(node, nested(path, value))) for value in (*known, None)]
     indices = column.indices.cast(pa.int64()).fill_null(len(known))
     codes: Codes = np.array(values, np.uint32)[np.asarray(indices)]
     return codes
 
 
-def nested(path: Path, value: Any) -> dict[str, Any]:
-    """An event with only this value, at this path."""
-    event = {path[-1]: value}
+def are_marked(node: Expression, batch: pa.RecordBatch) -> bool:
+    """Whether an expression tells nulls from absence in this batch, so that it must be evaluated
+    event by event."""
+    return any(name.startswith(NULL_MARK) for name in _all_names(batch.schema)) and bool(
+        null_paths(node)
+    )
+
+
+def _all_names(fields: Iterable[Any]) -> Iterator[str]:
+    for field in fields:
+        yield field.name
+        kind = field.type
+        while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            kind = kind.value_type
+        if pa.types.is_struct(kind):
+            yield from _all_names(kind)
+
+
+def nested(path: Path, cell: Any) -> dict[str, Any]:
+    """An event with only this value of a column, at this path."""
+    event = {path[-1]: ABSENT if cell is None else cell}
     for step in reversed(path[:-1]):
         event = {step: event}
     return event

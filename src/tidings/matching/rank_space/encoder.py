@@ -24,19 +24,19 @@ class Encoder:
         self.ranks = ranks
 
     def encode(self, column: Any) -> Codes:
-        """Codes of an Arrow array of any type."""
+        """Codes of an Arrow array of any type; a null cell counts as absent."""
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         kind = column.type
         if pa.types.is_dictionary(kind):
             return self._dictionary(column)
         if pa.types.is_null(kind):
-            return np.full(len(column), self.ranks.null, dtype=np.uint32)
+            return np.full(len(column), self.ranks.absent, dtype=np.uint32)
         codes = self._encode_typed(column, kind)
         if codes is None:
             return self._one_by_one(column)
         if column.null_count:
-            codes[np.asarray(column.is_null())] = self.ranks.null
+            codes[np.asarray(column.is_null())] = self.ranks.absent
         return codes
 
     def _encode_typed(self, column: Any, kind: Any) -> Codes | None:
@@ -68,16 +68,18 @@ class Encoder:
         known = self.encode(column.dictionary)
         indices = _values(column.indices.fill_null(0).cast(pa.int64()), np.int64)
         if len(known) == 0:
-            return np.full(len(column), self.ranks.null, dtype=np.uint32)
+            return np.full(len(column), self.ranks.absent, dtype=np.uint32)
         codes: Codes = known[indices]
         if column.null_count:
-            codes[np.asarray(column.indices.is_null())] = self.ranks.null
+            codes[np.asarray(column.indices.is_null())] = self.ranks.absent
         return codes
 
     def _one_by_one(self, column: Any) -> Codes:
-        code = self.ranks.code
+        code, absent = self.ranks.code, self.ranks.absent
         return np.fromiter(
-            (code(normalise(value)) for value in column.to_pylist()), np.uint32, len(column)
+            (absent if value is None else code(normalise(value)) for value in column.to_pylist()),
+            np.uint32,
+            len(column),
         )
 
     # -- numbers and times ---------------------------------------------------------------------

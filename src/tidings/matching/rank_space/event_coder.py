@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
 from operator import itemgetter
 from typing import Annotated, Any, NamedTuple
 
@@ -25,12 +26,12 @@ from tidings.filters.language import Attribute, Expression, attributes_of, term_
 from tidings.matching.array_fields import ArrayField, Int64, UInt32
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.ranks import Ranks
-from tidings.model import Event
+from tidings.model import ABSENT, Event
 
-# (column, attribute or None, codes of strings, code of other strings or -1, code of null, ranks,
-# function for all other values, attributes that the term reads)
+# (column, attribute or None, codes of strings, code of other strings or -1, codes of null and of
+# absent, ranks, function for all other values, attributes that the term reads)
 Lookup = tuple[
-    int, str | None, dict[str, int], int, int, Ranks, Callable[[Event], int], frozenset[str]
+    int, str | None, dict[str, int], int, int, int, Ranks, Callable[[Event], int], frozenset[str]
 ]
 Array = npt.NDArray[Any]
 # An event is sparse if there are more columns than SPARSE per attribute plus WORTH.
@@ -43,7 +44,7 @@ _UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec does not support such
 def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
     """How to find the code of a term. Terms on elements of lists are handled elsewhere."""
     if elements:
-        return column, None, {}, 0, 0, ranks, lambda _event: 0, frozenset()
+        return column, None, {}, 0, 0, 0, ranks, lambda _event: 0, frozenset()
 
     def slow(event: Event) -> int:
         return ranks.code(term_value(node, event))
@@ -51,7 +52,7 @@ def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lo
     name = node.path[0] if isinstance(node, Attribute) and len(node.path) == 1 else None
     unknown = -1 if ranks.ordered else ranks.unknown_string
     names = frozenset(path[0] for path in attributes_of(node))
-    return column, name, ranks.strings, unknown, ranks.null, ranks, slow, names
+    return column, name, ranks.strings, unknown, ranks.null, ranks.absent, ranks, slow, names
 
 
 class IntegerCodes(NamedTuple):
@@ -109,9 +110,9 @@ class Reader:
             try:
                 values = self._all(event)
             except KeyError:
-                values = map(event.get, self._names)
+                values = map(event.get, self._names, repeat(ABSENT))
         else:
-            values = [None if name is None else event.get(name) for name in self._names]
+            values = [None if name is None else event.get(name, ABSENT) for name in self._names]
         return self._code_values(values, event)
 
     @cached_property
@@ -156,7 +157,7 @@ class Reader:
         integers: list[int] = []
         add = codes.append
         for value, lookup in zip(values, self._lookups, strict=True):
-            column, name, strings, unknown, null, ranks, slow, _ = lookup
+            column, name, strings, unknown, null, absent, ranks, slow, _ = lookup
             if name is not None:
                 kind = type(value)
                 if kind is str:
@@ -167,6 +168,9 @@ class Reader:
                 elif kind is int:
                     add(value)
                     integers.append(column)
+                    continue
+                elif value is ABSENT:
+                    add(absent)
                     continue
                 elif value is None:
                     add(null)
@@ -182,13 +186,13 @@ class Reader:
 
     def _one_by_one(self, codes: list[Any], integers: list[int]) -> Array:
         for column in integers:
-            codes[column] = self._lookups[column - 1][5].code(codes[column])
+            codes[column] = self._lookups[column - 1][6].code(codes[column])
         return np.array(codes, np.int64)
 
 
 def _decoder(names: Sequence[str]) -> Callable[[str | bytes], Any]:
     """A decoder that reads the values of these names from JSON text and skips all others."""
-    fields = [(f"f{at}", Any, None) for at in range(len(names))]
+    fields = [(f"f{at}", Any, ABSENT) for at in range(len(names))]
     renamed = {f"f{at}": name for at, name in enumerate(names)}
     kind = msgspec.defstruct("Tested", fields, rename=renamed, gc=False)
     decode: Callable[[str | bytes], Any] = msgspec.json.Decoder(kind).decode

@@ -128,5 +128,5 @@ def _family_bits(flat: Any) -> npt.NDArray[np.uint8]:
     else:
         bits = np.full(len(flat), 1 << family, np.uint8)
     if flat.null_count:
-        bits[np.asarray(flat.is_null())] = 1 << sets.ABSENT
+        bits[np.asarray(flat.is_null())] = 1 << sets.NO_VALUE
     return bits

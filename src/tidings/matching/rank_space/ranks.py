@@ -7,7 +7,9 @@ the type:
 
     cuts        (2,)      (2, 5, 0)   (2, 5, 1)    (4,)
     codes    0   |    1       |    2      |    3     |    4
-             absent   below 5      5         above 5    strings
+          absent, null  below 5    5         above 5    strings
+
+Absent and null have the same code unless a set tells them apart.
 
 A single value is looked up by bisection. Columns of one type are encoded in bulk: numbers and times
 by thresholds, strings by a hash table, or by bisection if some set depends on the order of strings.
@@ -76,6 +78,15 @@ class Ranks:
     @cached_property
     def null(self) -> int:
         return bisect_right(self.cuts, sets.NULL_KEY)
+
+    @cached_property
+    def absent(self) -> int:
+        return bisect_right(self.cuts, sets.ABSENT_KEY)
+
+    @property
+    def tells_null(self) -> bool:
+        """Whether a set tells null from absent."""
+        return self.null != self.absent
 
     @cached_property
     def other(self) -> int:

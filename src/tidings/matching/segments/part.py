@@ -28,6 +28,7 @@ from tidings.matching.segments.join_kernels import ListColumns, Pairs, SortedBat
 from tidings.matching.segments.probe import build_probe
 from tidings.matching.segments.probe_kernels import TABLE, Probe, probe
 from tidings.matching.segments.segment import Segment
+from tidings.matching.segments.tested import null_paths
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
@@ -91,6 +92,11 @@ class Part:
     def with_segment(self, segment: Segment) -> Part:
         """The same part with other slots."""
         return Part(segment, self._counts, self.__dict__.get("index", self._ready))
+
+    @cached_property
+    def null_paths(self) -> set[tuple[str, ...]]:
+        """The attributes whose null and absence a filter tells apart."""
+        return null_paths(self.segment)
 
     @property
     def nbytes(self) -> int:

@@ -143,6 +143,8 @@ class Residuals:
         """
         if not is_opaque(node):  # not a condition, but a term for which there was no column left
             return None
+        if columns.are_marked(node, self._batch):
+            return None
         paths = sorted(attributes_of(node))
         for path in paths:
             if path not in self._columns:

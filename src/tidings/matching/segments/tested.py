@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidings.filters import canonical, language
 from tidings.filters.language import Attribute, Expression, attributes_of
 from tidings.filters.values import sets
 from tidings.matching.segments.segment import Segment
@@ -34,6 +35,24 @@ def tested(segments: Iterable[Segment]) -> Tested:
         for node in _unindexed_terms(segment):
             for path in attributes_of(node):
                 found.setdefault(path, set())
+    return found
+
+
+def null_paths(segment: Segment) -> set[Path]:
+    """The attributes whose null and absence a filter tells apart.
+
+    Cost: one pass over the terms that are not indexed.
+    """
+    found: set[Path] = set()
+    for term in segment.terms:
+        if isinstance(term.node, Attribute) and term.ranks.tells_null:
+            found.add(term.node.path)
+        found |= language.null_paths(term.node)
+    for node in segment.opaque.values():
+        found |= language.null_paths(node)
+    for rest in segment.rest.values():
+        if rest.form is not None:
+            found |= canonical.null_paths(rest.form)
     return found
 
 

@@ -37,7 +37,7 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-LANGUAGE = 2  # raised when a rule becomes stricter, so that old snapshots are compiled again
+LANGUAGE = 3  # raised when filters mean something else, so that old snapshots are compiled again
 
 
 def home_of(log: Path) -> Path:

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from tidings.files import make_private
 from tidings.model import Extra
-from tidings.notifications import Decoded, decode_json, decode_text_columns
+from tidings.notifications import Decoded, decode_json, decode_text_columns, without_marks
 from tidings.snapshots import View
 from tidings.spark.outbox.open_fields import match_open
 from tidings.spark.outbox.sealed_files import digest_of
@@ -145,12 +145,13 @@ class _Files:
 def _stage_batch(
     view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch, files: _Files
 ) -> None:
-    decoded = _decode(schema, stage, batch)
+    decoded = _decode(view, schema, stage, batch)
     staged, good = files.staged, decoded.good
     staged.seen += good.num_rows
     staged.extra_rows += decoded.extra_rows
     staged.extra_fields += decoded.extra_fields
     found = match_open(view, good, decoded.extra if stage.extra == "open" else None)
+    good = without_marks(good)
     if stage.format == "json" and stage.extra in ("open", "keep"):
         texts = decoded.extra
         texts = pa.nulls(good.num_rows, pa.string()) if texts is None else texts
@@ -184,9 +185,10 @@ def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], file
     staged.nodes = dict(total)
 
 
-def _decode(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
+def _decode(view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
     if stage.format == "json":
-        return decode_json(batch.column(stage.text), schema, extra=stage.extra)
+        nulls = view.matcher.null_paths()
+        return decode_json(batch.column(stage.text), schema, extra=stage.extra, nulls=nulls)
     if stage.format == "csv":
         return decode_text_columns(batch, schema, stage.corrupt)
     everything = np.arange(batch.num_rows)

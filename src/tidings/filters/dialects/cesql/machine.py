@@ -38,7 +38,7 @@ from tidings.filters.dialects.cesql.values import (
 )
 from tidings.filters.values import like
 from tidings.filters.values.work import spend
-from tidings.model import normalise
+from tidings.model import ABSENT, normalise
 
 Outcome = tuple[Scalar, str | None]
 
@@ -68,11 +68,11 @@ def value_of(node: Node, event: Mapping[str, Any]) -> Scalar:
             return value
         case Name(name):
             found = normalise(event.get(name))
-            if found is None:
+            if found is None or found is ABSENT:
                 raise Trouble("missingAttribute")
             return scalar_of(found)
         case Exists(name):
-            return normalise(event.get(name)) is not None
+            return event.get(name, ABSENT) is not ABSENT
         case Logic():
             return _evaluate_logic(node, event)
         case Not(item):

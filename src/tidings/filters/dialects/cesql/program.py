@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from tidings.filters.dialects.cesql.machine import Trouble, static_kind, value_of
-from tidings.filters.dialects.cesql.syntax import Node, Scalar, names_of, text_of
+from tidings.filters.dialects.cesql.syntax import Exists, Node, Scalar, children, names_of, text_of
 from tidings.filters.dialects.cesql.values import Kind, scalar_of
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import Expression, Literal
@@ -48,6 +48,16 @@ class Program(msgspec.Struct, frozen=True):
 
     def where_single(self) -> None:
         """None: single values also need the program."""
+
+    def null_paths(self) -> list[tuple[str, ...]]:
+        """The attributes that it tests with EXISTS; anywhere else, a null is an error too."""
+        found, stack = list[tuple[str, ...]](), [self.node]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Exists):
+                found.append((node.name,))
+            stack.extend(children(node))
+        return found
 
 
 def call_of(node: Node) -> Expression:

@@ -53,6 +53,7 @@ from tidings.filters.language.expression import (
     Not,
     Or,
     children,
+    is_absent,
 )
 from tidings.filters.values import like
 
@@ -114,7 +115,7 @@ class Translator:
                 return _swap(self.condition(item))
             case syntax.Exists(name):
                 attribute = Attribute((name,))
-                return answers(Not(IsNull(attribute)), IsNull(attribute), ())
+                return answers(Not(is_absent(attribute)), is_absent(attribute), ())
             case syntax.Compare("!=", left, right):
                 return _swap(self._answer_equal(left, right))
             case syntax.Compare("=", left, right):

@@ -19,6 +19,7 @@ from tidings.filters.dialects.eventbridge.plain import list_above, plain_conditi
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import And, Attribute, Call, Expression, Or
 from tidings.filters.language.foreign import NestedSplit, call_program, program_of
+from tidings.filters.language.sql_writer import text_of
 
 
 class BoundPattern:
@@ -27,8 +28,9 @@ class BoundPattern:
     function = "event_pattern"
     kind = "boolean"
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: Pattern, plain: Expression | None = None) -> None:
         self.pattern = pattern
+        self.plain = plain  # the condition for values that are not nested, where it is known
         self.text = text_of_pattern(pattern)
         self.roots = pattern.roots()
 
@@ -73,11 +75,18 @@ class BoundPattern:
         tested = {field.path for field in self.pattern.fields}
         if self.pattern.choices or not tested >= set(nested):
             return None
+        if node.items[0] is not self.plain:  # parsed from SQL, perhaps of an earlier version
+            expected = plain_condition(self.pattern, attributes)
+            if text_of(node.items[0]) != text_of(expected):
+                return None
         bounded = [field.path for field in self._set_fields(attributes)]
         return NestedSplit(node.items[0], nested, bounded)
 
     def where_single(self) -> Expression:
         return plain_condition(self.pattern, None)
+
+    def null_paths(self) -> list[Path]:
+        return [field.path for field in self.pattern.all_fields() if field.tells_null]
 
     def _set_fields(self, attributes: Attributes | None) -> list[Field]:
         """The fields that test for a set of values and are not inside a list."""

@@ -11,6 +11,7 @@ from tidings.filters.dialects.eventbridge.pattern import (
     CIDR,
     EXACT,
     EXISTS,
+    NULL,
     NUMERIC,
     PREFIX,
     PREFIX_LETTERS,
@@ -33,48 +34,47 @@ from tidings.filters.language.expression import (
     Literal,
     Not,
     Or,
+    is_absent,
 )
 from tidings.filters.values import like
 
-ON_THE_VALUE = frozenset({EXACT, EXISTS, ABSENT, NUMERIC, PREFIX})
+ON_THE_VALUE = frozenset({EXACT, NULL, EXISTS, ABSENT, NUMERIC, PREFIX})
 """The kinds that test the attribute's own value against a set."""
 
 _WILD = re.compile(r"\\([\\*])|(\*)|([^\\*]+)")
 
 
-def condition(
-    alternatives: Iterable[Alternative], item: Attribute, *, single: bool, typed: bool = False
-) -> Expression:
+def condition(alternatives: Iterable[Alternative], item: Attribute, *, single: bool) -> Expression:
     """A condition that is true for values that match an alternative and are not nested.
 
-    `single`: no value is nested. `typed`: all values have the type of the alternatives.
+    `single`: no value is nested.
     """
-    tests = [_test(one, item, single, typed) for one in alternatives]
+    tests = [_test(one, item, single) for one in alternatives]
     return tests[0] if len(tests) == 1 else Or(tuple(tests))
 
 
-def _test(one: Alternative, item: Attribute, single: bool, typed: bool) -> Expression:
+def _test(one: Alternative, item: Attribute, single: bool) -> Expression:
     if one.kind == ABSENT:
-        return IsNull(item)
+        return is_absent(item)
     if one.kind == EXISTS:
         return _is_there(item, single)
     test = _test_values(one.kind, one.values, item)
     if not one.but:
         return test
-    if typed:
-        point = test if isinstance(test, Compare) and test.op == "=" and one.kind == EXACT else None
-        return Not(test) if point is None else Compare("!=", point.left, point.right)
+    # the test is unknown on null and on values of other types, all of which match
     other = Not(IsTruth(test, True))
     there = _is_there(item, single)
     return And((*(there.items if isinstance(there, And) else (there,)), other))
 
 
 def _is_there(item: Attribute, single: bool) -> Expression:
-    there = Not(IsNull(item))
+    there = Not(is_absent(item))
     return there if single else And((there, Not(Call("isnested", (item,)))))
 
 
 def _test_values(kind: str, values: tuple[Any, ...], item: Attribute) -> Expression:
+    if kind == NULL:
+        return And((IsNull(item), Not(is_absent(item))))
     if kind == EXACT:
         options = tuple(Literal(value) for value in values)
         return Compare("=", item, options[0]) if len(options) == 1 else In(item, options)

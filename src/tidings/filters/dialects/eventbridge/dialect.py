@@ -85,7 +85,7 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
             guards[nested.path] = Call("isnested", (nested,))
     distinct = tuple(guards.values())
     either = distinct[0] if len(distinct) == 1 else Or(distinct)
-    held = And((either, BoundPattern(pattern).call()))
+    held = And((either, BoundPattern(pattern, plain).call()))
     return held if plain is NEVER else Or((plain, held))
 
 

@@ -18,7 +18,8 @@ import msgspec
 
 Path = tuple[str, ...]
 OR = "$or"
-EXISTS, ABSENT, EXACT, NUMERIC, CIDR = "exists", "absent", "exact", "numeric", "cidr"
+EXISTS, ABSENT, EXACT, NULL = "exists", "absent", "exact", "null"
+NUMERIC, CIDR = "numeric", "cidr"
 PREFIX, SUFFIX, WILDCARD, SAME_LETTERS = "prefix", "suffix", "wildcard", "equals-ignore-case"
 PREFIX_LETTERS, SUFFIX_LETTERS = "prefix/equals-ignore-case", "suffix/equals-ignore-case"
 
@@ -42,6 +43,11 @@ class Field(msgspec.Struct, frozen=True):
     @property
     def may_be_absent(self) -> bool:
         return any(one.kind == ABSENT for one in self.alternatives)
+
+    @property
+    def tells_null(self) -> bool:
+        """Whether null and absence differ to it."""
+        return any(one.but or one.kind in (ABSENT, EXISTS, NULL) for one in self.alternatives)
 
     @property
     def values(self) -> tuple[Any, ...] | None:
@@ -133,6 +139,8 @@ def _write_alternative(one: Alternative) -> list[Any]:
         return [{EXISTS: False}]
     if kind == EXISTS:
         return [{EXISTS: True}]
+    if kind == NULL:
+        return [None]
     if kind == EXACT:
         return list(values)
     if kind == NUMERIC:

@@ -1,8 +1,8 @@
 """Match event patterns against nested values: arrays, arrays of objects, arrays of arrays.
 
-A leaf is a value that is neither an array, an object nor null. A field matches if one of the leaves
-at its path matches one of its alternatives, or if there is no leaf and it may be absent. Fields
-whose paths lead through the same array must match in the same element of it.
+A leaf is a value that is neither an array nor an object; null is a leaf. A field matches if one of
+the leaves at its path matches one of its alternatives, or if there is no leaf and it may be absent.
+Fields whose paths lead through the same array must match in the same element of it.
 
 As in event-ruler, fields are checked in the order of their names. Until a field has selected an
 element, a field that must be absent must be absent from all elements; after that, only from the
@@ -22,7 +22,7 @@ from tidings.filters.language.evaluation import truth
 from tidings.filters.language.expression import Attribute, Expression
 from tidings.filters.language.functions import flatten
 from tidings.filters.values.work import look
-from tidings.model import normalise
+from tidings.model import ABSENT as MISSING, normalise
 
 _LEAF = Attribute(("leaf",))
 
@@ -58,12 +58,12 @@ def fits(value: Any, needs: Sequence[Need]) -> bool:
                 below.setdefault(need.path[0], []).append(deeper)
             elif not need.may_be_absent:
                 return False
-        return all(fits(value.get(name), some) for name, some in below.items())
+        return all(fits(value.get(name, MISSING), some) for name, some in below.items())
     return all(_fits_leaf(value, need) for need in needs)
 
 
 def _fits_leaf(value: Any, need: Need) -> bool:
-    if value is None or need.path:
+    if value is MISSING or need.path:
         return need.may_be_absent
     if need.condition is None:
         return False

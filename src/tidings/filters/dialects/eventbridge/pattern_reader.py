@@ -17,6 +17,7 @@ from tidings.filters.dialects.eventbridge.pattern import (
     CIDR,
     EXACT,
     EXISTS,
+    NULL,
     NUMERIC,
     OR,
     PREFIX,
@@ -166,7 +167,7 @@ class _Reader:
             elif isinstance(value, list):
                 self.fail(at, value, "a string, a number, true, false, null or a match object")
             elif value is None:
-                out.append(Alternative(ABSENT))
+                out.append(Alternative(NULL))
             else:
                 exact.append(self.scalar(value, at))
         first = [Alternative(EXACT, tuple(exact))] if exact else []

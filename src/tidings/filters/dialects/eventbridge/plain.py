@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from tidings.filters.dialects.eventbridge.conditions import condition
-from tidings.filters.dialects.eventbridge.pattern import Path, Pattern
+from tidings.filters.dialects.eventbridge.pattern import (
+    ABSENT,
+    EXISTS,
+    NULL,
+    Alternative,
+    Field,
+    Path,
+    Pattern,
+)
 from tidings.filters.language.attributes import Attributes
-from tidings.filters.language.expression import And, Attribute, Expression, IsNull, Literal, Or
+from tidings.filters.language.expression import And, Attribute, Expression, Literal, Or
 
 NEVER = Literal(False)
 _NESTED = ("list", "struct", "map")
@@ -21,16 +29,31 @@ def _tests(pattern: Pattern, attributes: Attributes | None) -> list[Expression]:
     for field in pattern.fields:
         item = Attribute(field.path)
         if _is_nested(field.path, attributes):
-            tests.append(IsNull(item) if field.may_be_absent else NEVER)
+            tests.append(_where_not_nested(field, attributes))
             continue
         single = is_single(field.path, attributes)
-        test = condition(field.alternatives, item, single=single, typed=single)
+        test = condition(field.alternatives, item, single=single)
         tests += test.items if isinstance(test, And) else (test,)
     for choice in pattern.choices:
         options = [plain_condition(one, attributes) for one in choice.options]
         some = tuple(option for option in options if option is not NEVER)
         tests.append(Or(some) if len(some) > 1 else some[0] if some else NEVER)
     return tests
+
+
+def _where_not_nested(field: Field, attributes: Attributes | None) -> Expression:
+    """A condition for events in which a field that is declared as nested is absent or null.
+
+    A field in the elements of a list can only be absent then: the list itself is absent or null.
+    """
+    alternatives = [Alternative(ABSENT)] * field.may_be_absent
+    if list_above(field.path, attributes) is None and any(
+        one.but or one.kind in (EXISTS, NULL) for one in field.alternatives
+    ):
+        alternatives.append(Alternative(NULL))
+    if not alternatives:
+        return NEVER
+    return condition(alternatives, Attribute(field.path), single=True)
 
 
 def _join(tests: list[Expression]) -> Expression:

@@ -1,0 +1,281 @@
+"""Null and absence are two things in JSON: the same bytes get the same answer on every path.
+
+The oracles share no code with the engine: the definition of event patterns, the judge of
+CloudEvents SQL, and a few lines for SQL, to which the two are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.filters import cesql_judge, eventbridge_oracle
+
+from tidings import Attributes, ContentGraph, Filter, parse
+from tidings.broker.interests import GraphInterests
+from tidings.matching import Matcher
+from tidings.model import NULL_MARK
+from tidings.notifications import decode_json, without_marks
+from tidings.routing.protocol import Limits
+
+PAIR = pa.struct([("x", pa.string()), ("y", pa.int64())])
+SCHEMA = pa.schema([
+    ("a", pa.string()), ("n", pa.int64()), ("s", PAIR), ("l", pa.list_(pa.string())),
+    ("o", pa.list_(PAIR)),
+])  # fmt: skip
+LEAVES = (("a",), ("n",), ("s", "x"), ("s", "y"), ("l",), ("o", "x"), ("o", "y"))
+WORDS, NUMBERS = ("", "x", "xy", "null"), (0, 1, 5)
+Event = dict[str, Any]
+Wanted = Callable[[Event], bool]
+
+
+def some(dice: random.Random, out: Event, name: str, make: Callable[[], Any]) -> None:
+    """Absent, null or a value."""
+    roll = dice.random()
+    if roll > 0.3:
+        out[name] = None if roll < 0.6 else make()
+
+
+def draw_struct(dice: random.Random) -> Event:
+    out: Event = {}
+    some(dice, out, "x", lambda: dice.choice(WORDS))
+    some(dice, out, "y", lambda: dice.choice(NUMBERS))
+    return out
+
+
+def draw_event(dice: random.Random) -> Event:
+    out: Event = {}
+    some(dice, out, "a", lambda: dice.choice(WORDS))
+    some(dice, out, "n", lambda: dice.choice(NUMBERS))
+    some(dice, out, "s", lambda: draw_struct(dice))
+    few = range(dice.randrange(3))
+    some(dice, out, "l", lambda: [dice.choice((*WORDS, None)) for _ in few])
+    some(dice, out, "o", lambda: [dice.choice((None, draw_struct(dice))) for _ in few])
+    return out
+
+
+def draw_alternatives(dice: random.Random, path: tuple[str, ...]) -> list[Any]:
+    values: tuple[Any, ...] = NUMBERS if path[-1] in ("n", "y") else WORDS
+    kinds: list[Any] = [
+        None, {"exists": True}, {"exists": False}, {"anything-but": dice.choice(values)},
+        {"anything-but": list(values[:2])}, dice.choice(values),
+    ]  # fmt: skip
+    if values is WORDS:
+        kinds += [{"anything-but": {"prefix": "x"}}, {"prefix": "x"}, {"wildcard": "*y"}]
+    return dice.sample(kinds, dice.choice((1, 1, 2)))
+
+
+def draw_pattern(dice: random.Random) -> tuple[str, str, Wanted]:
+    pattern: Event = {}
+    for path in dice.sample(LEAVES, dice.choice((1, 1, 2, 3))):
+        above = pattern
+        for step in path[:-1]:
+            above = above.setdefault(step, {})
+        above[path[-1]] = draw_alternatives(dice, path)
+    if len(pattern) > 1 and dice.random() < 0.3:
+        pattern = {"$or": [{name: one} for name, one in pattern.items()]}
+    return "eventbridge", json.dumps(pattern), lambda e: eventbridge_oracle.matches(pattern, e)
+
+
+def draw_cesql(dice: random.Random) -> tuple[str, str, Wanted]:
+    parts = [
+        dice.choice((("exists", "a"), ("not", ("exists", "n")), ("=", ("attr", "a"), ("lit", "x")),
+                     (">", ("attr", "n"), ("lit", 0))))
+        for _ in range(2)
+    ]  # fmt: skip
+    tree = (dice.choice(("and", "or", "xor")), *parts)
+
+    def wanted(event: Event) -> bool:
+        try:
+            return cesql_judge.worth(tree, event) is True
+        except cesql_judge.Error:
+            return False
+
+    return "cesql", cesql_judge.text(tree, dice), wanted
+
+
+SQL: list[tuple[str, Wanted]] = [
+    ("a IS NULL", lambda e: e.get("a") is None),
+    ("a <=> NULL", lambda e: e.get("a") is None),
+    ("s.x IS NOT NULL", lambda e: (e.get("s") or {}).get("x") is not None),
+    ("NOT (n > 0)", lambda e: e.get("n") is not None and e["n"] <= 0),
+    ("coalesce(n, 5) = 5", lambda e: e.get("n") is None or e["n"] == 5),
+    ("isabsent(a)", lambda e: "a" not in e),
+    ("NOT isabsent(s.x)", lambda e: "x" in (e.get("s") or {})),
+    ("a IS NULL AND NOT isabsent(a)", lambda e: "a" in e and e["a"] is None),
+    ("isabsent(a) OR a = 'x'", lambda e: "a" not in e or e["a"] == "x"),
+    ("isabsent(a) <=> isabsent(n)", lambda e: ("a" in e) == ("n" in e)),
+    ("isabsent(a) = (n > 0)", lambda e: e.get("n") is not None and ("a" not in e) == (e["n"] > 0)),
+    ("(length(a) = 1 OR isabsent(a)) AND (n = 1 OR isabsent(n))",
+     lambda e: ("a" not in e or (e["a"] is not None and len(e["a"]) == 1))
+     and ("n" not in e or e["n"] == 1)),
+]  # fmt: skip
+
+
+def draw_filters(dice: random.Random, count: int) -> list[tuple[str, str, Wanted]]:
+    drawn = [draw_pattern(dice) if dice.random() < 0.8 else draw_cesql(dice) for _ in range(count)]
+    return drawn + [("sql", text, wanted) for text, wanted in SQL]
+
+
+def decoded(matcher: Matcher, lines: list[bytes]) -> pa.RecordBatch:
+    found = decode_json(pa.array(lines), SCHEMA, nulls=matcher.null_paths())
+    assert not found.reasons
+    return found.good
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["plain", "in the background"])
+def test_every_path_gives_the_answer_of_the_oracle(seed: int, background: bool) -> None:
+    dice = random.Random(seed)
+    drawn = draw_filters(dice, 150)
+    filters = [parse(text, dialect) for dialect, text, _ in drawn]
+    graph, sealed, fresh = ContentGraph(), Matcher(background=background), Matcher(background=False)
+    root = GraphInterests(limits=Limits(match_millis=10_000))
+    for one in filters:
+        graph.insert(one)
+    sealed.add_many(enumerate(filters))
+    sealed.merge()
+    fresh.add_many(enumerate(filters))
+    numbers = [root.place(one.sql().encode()).node for one in filters]
+    events = [draw_event(dice) for _ in range(150)]
+    lines = [json.dumps(event).encode() for event in events]
+    batch = decoded(sealed, lines)
+    rows = sealed.match_batch(batch).to_pylist()
+    counts = sealed.match_counts(batch).tolist()
+    told = 0
+    for at, (event, line) in enumerate(zip(events, lines, strict=True)):
+        wanted = {n for n, (_, _, is_wanted) in enumerate(drawn) if is_wanted(event)}
+        told += len(wanted)
+        for number, one in enumerate(filters):
+            asked = (drawn[number][:2], one.canonical().sql(), event)
+            assert one.matches(event) is (number in wanted), asked
+            assert one.form.holds(event) is (number in wanted), asked
+            assert one.explain(event).matched is (number in wanted), asked
+        found = set(graph.matching(event))
+        assert {n for n, one in enumerate(filters) if graph.node(one) in found} == wanted, event
+        for matcher in (sealed, fresh):
+            assert set(matcher.match(event)) == wanted, event
+            assert set(matcher.match(line)) == set(matcher.match(line.decode())) == wanted, event
+        assert set(rows[at]) == wanted, event
+        assert counts[at] == len(wanted), event
+        lowest = set(root.tag(line))
+        assert lowest <= {numbers[n] for n in wanted}, event
+        assert bool(lowest) is bool(wanted), event
+    assert told > 1000
+
+
+def test_the_fast_way_from_json_tells_them_apart() -> None:
+    """Filters on several top-level attributes, all sealed: only these are decoded from the text."""
+    matcher = Matcher(background=False)
+    matcher.add_many(
+        {"absent": "isabsent(a)", "null": "a IS NULL", "both": "isabsent(a) AND b = 1"}
+    )
+    matcher.merge()
+    assert matcher._match_text('{"b": 1}') is not None
+    assert set(matcher.match('{"b": 1}')) == {"absent", "both", "null"}
+    assert set(matcher.match('{"a": null, "b": 1}')) == {"null"}
+    assert set(matcher.match({"a": None, "b": 1})) == {"null"}
+    assert set(matcher.match({"b": 1})) == {"absent", "both", "null"}
+
+
+def test_declared_attributes_keep_the_difference(seed: int) -> None:
+    dice = random.Random(seed)
+    declared = Attributes(
+        {"a": "string", "n": "integer", "s.x": "string", "s.y": "integer", "l": "list",
+         "o": "list", "o.x": "string", "o.y": "integer"}
+    )  # fmt: skip
+    drawn = draw_filters(dice, 150)
+    filters = [parse(text, dialect, attributes=declared) for dialect, text, _ in drawn]
+    matcher = Matcher(declared, background=False)
+    matcher.add_many(enumerate(filters))
+    events = [draw_event(dice) for _ in range(100)]
+    rows = matcher.match_batch(decoded(matcher, [json.dumps(e).encode() for e in events]))
+    for event, ids in zip(events, rows.to_pylist(), strict=True):
+        wanted = {n for n, (_, _, is_wanted) in enumerate(drawn) if is_wanted(event)}
+        assert set(matcher.match(event)) == wanted, event
+        assert set(matcher.match(json.dumps(event))) == wanted, event
+        assert set(ids) == wanted, event
+
+
+def test_a_snapshot_keeps_the_difference(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    drawn = draw_filters(dice, 100)
+    matcher = Matcher(background=False)
+    matcher.add_many((str(n), parse(t, d)) for n, (d, t, _) in enumerate(drawn))
+    matcher.save(tmp_path / "saved")
+    opened = Matcher.open(tmp_path / "saved")
+    assert opened.null_paths() == matcher.null_paths()
+    for _ in range(60):
+        event = draw_event(dice)
+        wanted = {str(n) for n, (_, _, is_wanted) in enumerate(drawn) if is_wanted(event)}
+        assert set(opened.match(event)) == wanted, event
+
+
+def test_a_null_cell_of_a_table_is_absent(seed: int) -> None:
+    """At the top level and in structs, also those in lists. In a list, null is an element."""
+    dice = random.Random(seed)
+    drawn = draw_filters(dice, 150)
+    matcher = Matcher(background=False)
+    matcher.add_many((n, parse(t, d)) for n, (d, t, _) in enumerate(drawn))
+    events = [draw_event(dice) for _ in range(100)]
+    batch = pa.RecordBatch.from_pylist(events, schema=SCHEMA)
+    for event, ids in zip(events, matcher.match_batch(batch).to_pylist(), strict=True):
+        seen = without_cells(event)
+        wanted = [n for n, (_, _, is_wanted) in enumerate(drawn) if is_wanted(seen)]
+        assert sorted(ids) == wanted, event
+
+
+def without_cells(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_cells(one) for name, one in value.items() if one is not None}
+    return [without_cells(one) for one in value] if isinstance(value, list) else value
+
+
+# -- nobody else pays ----------------------------------------------------------------------------
+
+
+def test_marks_are_only_where_filters_need_them() -> None:
+    matcher = Matcher(background=False)
+    matcher.add("sql", "a IS NULL AND s.x = 'x' AND n > 1")
+    matcher.add("pattern", parse('{"l": ["x"], "o": {"x": [{"prefix": "x"}]}}', "eventbridge"))
+    assert matcher.null_paths() == frozenset()
+    assert decoded(matcher, [b"{}"]).schema == SCHEMA
+    matcher.add(
+        "null", parse('{"s": {"x": [null]}, "o": {"y": [{"exists": true}]}}', "eventbridge")
+    )
+    assert matcher.null_paths() == {("s", "x"), ("o", "y")}
+    lines = [b'{"s": {"x": null}}', b'{"s": {"y": 1}}']
+    marked = decoded(matcher, lines)
+    assert marked.schema.names == SCHEMA.names
+    names = [field.name for field in marked.schema.field("s").type]
+    assert names == ["x", "y", NULL_MARK + "x"]
+    assert without_marks(marked).equals(decode_json(pa.array(lines), SCHEMA).good)
+
+
+def test_codes_of_null_and_absent_are_one_unless_a_filter_tells_them_apart() -> None:
+    from tidings.matching.segments.segment_builder import build_segment
+
+    def ranks(text: str) -> Any:
+        return build_segment([(0, parse(text).form)]).terms[0].ranks
+
+    assert not ranks("a IS NULL").tells_null
+    assert not ranks("a = 'x'").tells_null
+    assert ranks("isabsent(a)").tells_null
+    assert (ranks("isabsent(a)").absent, ranks("isabsent(a)").null) == (1, 2)
+
+
+@pytest.mark.parametrize("text", [text for text, _ in SQL])
+def test_a_filter_is_written_and_read_as_the_same(text: str) -> None:
+    one: Filter = parse(text)
+    assert parse(one.sql()) == one
+    assert parse(one.canonical().sql()) == one
+
+
+def test_identities_of_filters_that_do_not_tell_them_apart_are_as_before() -> None:
+    """Only filters that tell null from absent have new bytes, so stored filters keep their keys."""
+    assert parse("a IS NULL OR a = 1").key.hex() == "b955ef7bbfd1b908d06f8304caa240ee"
+    assert parse("a IS NOT NULL").key.hex() == "ce9b138ee973bfa9f0ffdce9b048fef7"

@@ -15,6 +15,7 @@ from tidings import Attributes, ContentGraph, Filter, FilterError, NotificationE
 from tidings.filters.canonical import form, rules
 from tidings.filters.canonical.set_tree import SetTreeBuilder
 from tidings.filters.dialects import Context
+from tidings.filters.dialects.eventbridge import complexity
 from tidings.filters.dialects.eventbridge.pattern import text_of_pattern
 from tidings.filters.dialects.eventbridge.pattern_reader import read_pattern
 from tidings.matching import Matcher
@@ -79,6 +80,32 @@ def test_what_is_too_much_is_refused() -> None:
         bridge('{"a":' * 15_000)
     with pytest.raises(FilterError, match="this is not JSON"):
         bridge('{"a":[' + "9" * 5000 + "]}")
+
+
+def test_wildcards_that_are_too_complex_are_refused() -> None:
+    """By event-ruler's measure; rules of four such paths are known to be refused by AWS, while two
+    are accepted."""
+    paths = [{"wildcard": f"*/datasync/*.{one}"} for one in ("bif", "tif", "tiff", "svs")]
+    bridge({"detail": {"object": {"key": paths[:2]}}})
+    bridge({"a": paths[:2], "b": paths[2:]})  # each field by itself
+    bridge({"a": [{"suffix": f".{n}"} for n in range(50)]})  # no wildcards
+    with pytest.raises(
+        FilterError, match=r"^\$.detail.object.key: found wildcards that are too com"
+    ):
+        bridge({"detail": {"object": {"key": paths}}})
+    with pytest.raises(FilterError, match="too complex"):
+        bridge({"a": [{"wildcard": f"*{n}"} for n in range(11)]})
+    with pytest.raises(FilterError, match="too complex"):
+        bridge({"a": [{"anything-but": {"wildcard": "*" + "a" * 11}}]})
+
+
+@pytest.mark.parametrize(
+    ("wildcards", "expected"),
+    [("*", 2), ("x", 1), ("*ab", 2), ("*aa", 3), ("a*b*bb", 5), (r"\*\*", 1), ("é*é", 2),
+     ("*a|*b", 4), ("*abc|*abcde", 4)],
+)  # fmt: skip
+def test_the_complexity_of_wildcards(wildcards: str, expected: int) -> None:
+    assert complexity.measure([one] for one in wildcards.split("|")) == expected
 
 
 def test_the_place_of_a_refusal_is_that_of_the_text() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
+from tidings.filters.dialects.eventbridge import complexity
 from tidings.filters.dialects.eventbridge.pattern import (
     ABSENT,
     CIDR,
@@ -171,6 +172,12 @@ class _Reader:
             else:
                 exact.append(self.scalar(value, at))
         first = [Alternative(EXACT, tuple(exact))] if exact else []
+        if complexity.measure(one.values for one in out if one.kind == WILDCARD) > complexity.MOST:
+            self.refuse(
+                place,
+                "found wildcards that are too complex, expected fewer of them, fewer * in them, or "
+                "fewer repeated characters after a *",
+            )
         return (*first, *out)
 
     def scalar(self, value: Any, place: Place) -> Any:

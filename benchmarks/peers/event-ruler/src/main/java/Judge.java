@@ -5,10 +5,12 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import software.amazon.event.ruler.Machine;
+import software.amazon.event.ruler.MachineComplexityEvaluator;
 
 /**
  * What event-ruler makes of a pattern. A line of standard input is {"pattern": text, "events":
  * [text, ...]}, a line of output "refused", or a 1 for each event that matches and a 0 for others.
+ * With "complexity": number, it is the complexity of the pattern, up to that number.
  */
 public final class Judge {
     public static void main(String[] args) throws Exception {
@@ -23,6 +25,11 @@ public final class Judge {
                 machine.addRule("rule", asked.get("pattern").asText());
             } catch (Exception problem) {
                 out.println("refused");
+                continue;
+            }
+            if (asked.has("complexity")) {
+                out.println(machine.evaluateComplexity(
+                        new MachineComplexityEvaluator(asked.get("complexity").asInt())));
                 continue;
             }
             StringBuilder found = new StringBuilder();

@@ -1,0 +1,101 @@
+"""How complex the wildcards of a field are: EventBridge refuses a pattern if they are too complex.
+
+The measure is event-ruler's: the largest number of wildcard prefixes that one value can match at
+once. A prefix is a wildcard pattern cut off after some character. On the value `"ab`,
+
+    *b      has the prefixes  "*  and  "*b        2, with the quotes that JSON has around a string
+    a*ab    has               "a*                 1
+
+Each state of an automaton stands for a prefix; states that are active at the same time are counted.
+Patterns share states up to and including their first star, which count once for each pattern.
+AWS does not say what the limit is; an emulator of EventBridge has measured ten.
+
+Cost: the reachable sets of states. Each has at most MOST states, and at most MOST_SETS are visited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+
+MOST = 10
+MOST_SETS = 2_000  # a field that needs more counts as too complex
+_STAR = -1
+_TOKENS = re.compile(r"\\(.)|(.)", re.DOTALL)
+
+
+class _State:
+    """A prefix: the states that follow on a byte or on any byte, and the patterns that have it."""
+
+    __slots__ = ("any", "on", "patterns", "shared")
+
+    def __init__(self) -> None:
+        self.shared: dict[int, _State] = {}  # by token, the state that patterns share after it
+        self.on: dict[int, list[_State]] = {}
+        self.any: list[_State] = []
+        self.patterns: set[Hashable] = set()
+
+
+def measure(patterns: Iterable[Sequence[str]]) -> int:
+    """The complexity of patterns that test one field, up to MOST + 1. A pattern is one wildcard, or
+    the wildcards of one `anything-but`."""
+    start = _State()
+    distinct = {tuple(sorted(set(one))) for one in patterns}
+    for identity in distinct:
+        end = _State()
+        for text in identity:
+            _add(start, _tokens_of(text), identity, end)
+    return _measure(start) if distinct else 0
+
+
+def _tokens_of(wildcard: str) -> list[int]:
+    """The bytes of a wildcard as JSON, and _STAR for a star that is not escaped."""
+    out = [0x22]
+    for escaped, plain in _TOKENS.findall(wildcard):
+        out += [_STAR] if plain == "*" else (escaped or plain).encode()
+    return [*out, 0x22]
+
+
+def _add(start: _State, tokens: list[int], identity: Hashable, end: _State) -> None:
+    before, state, is_shared = start, start, True
+    for at, token in enumerate(tokens):
+        is_last = at == len(tokens) - 1
+        if is_last:
+            following = end
+        else:
+            following = state.shared.setdefault(token, _State()) if is_shared else _State()
+        if token == _STAR:
+            is_shared = False
+            if following not in state.any:
+                state.any.append(following)
+                following.any.append(following)
+        else:
+            _link(state, token, following)
+            if at and tokens[at - 1] == _STAR:  # the star may stand for nothing
+                _link(before, token, following)
+        following.patterns.add(identity)
+        before, state = state, following
+
+
+def _link(state: _State, token: int, following: _State) -> None:
+    there = state.on.setdefault(token, [])
+    if following not in there:
+        there.append(following)
+
+
+def _measure(start: _State) -> int:
+    most, pending, seen = 0, [frozenset([start])], set[frozenset[_State]]()
+    while pending:
+        active = pending.pop()
+        found = {one for state in active for one in state.any}
+        for token in {-2}.union(*(state.on for state in active)):  # -2: a byte of no pattern
+            after = found.union(*(state.on.get(token, ()) for state in active))
+            # a star that follows is part of a prefix that matches too
+            further = [one for state in after for one in state.any if one not in after]
+            most = max(most, sum(len(one.patterns) for one in (*after, *further)))
+            if most > MOST or len(seen) > MOST_SETS:
+                return MOST + 1
+            if after and frozenset(after) not in seen:
+                seen.add(frozenset(after))
+                pending.append(frozenset(after))
+    return most

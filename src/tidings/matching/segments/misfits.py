@@ -2,8 +2,8 @@
 
 A term whose cuts all lie in the family of its column can have no misfit, which two bisections show.
 Only for other terms are the tests recovered from the arrays and judged, all at once. So the usual
-answer, "none", costs one step per term and residual, however many filters test it: 20 ms for
-1,000,000 `mixed` filters.
+answer, "none", costs one step per term and residual, however many filters test it: 0.1 ms for
+200,000 filters of four tests. If there are misfits, it takes 1.1 s for these (two busy cores).
 """
 
 from __future__ import annotations

@@ -62,17 +62,35 @@ from tidings.model import (
 
 if TYPE_CHECKING:
     from tidings.matching import Matcher
-    from tidings.network import connect, connect_blocking
+    from tidings.network import (
+        Agent,
+        BlockingAgent,
+        BlockingSubscription,
+        Broken,
+        Refusal,
+        Subscription,
+        TimedOut,
+        connect,
+        connect_blocking,
+    )
+    from tidings.routing.clients import Delivery, Lost
+    from tidings.routing.protocol import Break
     from tidings.store import load_ontology
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
     "Attributes",
     "AttributesError",
     "Authority",
+    "BlockingAgent",
+    "BlockingSubscription",
     "BoxReport",
+    "Break",
+    "Broken",
     "ContentGraph",
+    "Delivery",
     "DynamicPreprocessor",
     "EnvironmentProblem",
     "Explanation",
@@ -80,18 +98,22 @@ __all__ = [
     "FilterError",
     "GraphError",
     "InterestNode",
+    "Lost",
     "Matcher",
     "Node",
     "NotificationError",
     "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "Refusal",
     "StatelessPreprocessor",
     "StaticPreprocessor",
+    "Subscription",
     "SubscriptionObject",
     "Tag",
     "TestReport",
     "TidingsError",
+    "TimedOut",
     "TypePreprocessor",
     "connect",
     "connect_blocking",
@@ -100,22 +122,25 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "Matcher": "tidings.matching",
+    **dict.fromkeys(("Delivery", "Lost"), "tidings.routing.clients"),
+    "Break": "tidings.routing.protocol",
+    **dict.fromkeys(
+        (
+            "Agent", "BlockingAgent", "BlockingSubscription", "Broken", "Refusal", "Subscription",
+            "TimedOut", "connect", "connect_blocking",
+        ),
+        "tidings.network",
+    ),
+    "load_ontology": "tidings.store",
+}  # fmt: skip
+"""Names from slow modules, which are imported on first use."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import names from slow modules only on first use."""
-    if name == "Matcher":
-        from tidings.matching import Matcher
+    if name in _LATER:
+        from importlib import import_module
 
-        return Matcher
-    if name == "connect":
-        from tidings.network import connect
-
-        return connect
-    if name == "connect_blocking":
-        from tidings.network import connect_blocking
-
-        return connect_blocking
-    if name == "load_ontology":
-        from tidings.store import load_ontology
-
-        return load_ontology
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'tidings' has no attribute '{name}'")

@@ -36,5 +36,7 @@ def test_a_refusal_names_the_file(tmp_path: Path) -> None:
         load_ontology(bad)
     with pytest.raises(EnvironmentProblem, match=r"none\.csv: the file can't be read: No such"):
         load_ontology(tmp_path / "none.csv")
-    with pytest.raises(AttributesError, match=r"found the extension '.txt', expected one of .json, .yaml"):
+    with pytest.raises(
+        AttributesError, match=r"found the extension '.txt', expected one of .json, .yaml"
+    ):
         load_ontology(tmp_path / "none.txt")

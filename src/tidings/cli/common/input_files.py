@@ -156,6 +156,12 @@ def read_objects(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield place, object_of(line.rstrip("\r\n"), f"{name}, {place}")
 
 
+def spans_lines(path: str) -> bool:
+    """Whether a JSON file is an array, or has objects that span lines."""
+    first = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    return first.lstrip().startswith("[") or _is_begun(first)
+
+
 def _is_begun(line: str) -> bool:
     """Whether a line is the beginning of an object that goes on in the next line."""
     if not line.lstrip().startswith("{"):

@@ -130,7 +130,7 @@ _READERS = {"text": _read_text, "json": _read_json, "csv": _read_csv, "parquet":
 
 def _subscription(record: Mapping[str, Any], path: str, place: str) -> Subscription:
     name = input_files.name_of(path)
-    if "filter" not in record and isinstance(record.get("id", []), list | dict):
+    if record and "filter" not in record and isinstance(record.get("id", []), list | dict):
         # a filter by itself; its number is that of the line or the element
         return Subscription(
             int(place.rpartition(" ")[2]), _json_text(record), None, name, place, "bare"

@@ -15,6 +15,7 @@ from tidings.cli.common.events import conform_event, read_events
 from tidings.cli.common.input_files import object_of
 from tidings.cli.common.screen import emit, plain_text, show
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.filters import pattern_explanation
 from tidings.cli.filters.explanation_view import FEW, show_explanation
 
 
@@ -49,7 +50,8 @@ def explain_event(
 ) -> int:
     """Show, test by test, why an event matches a filter or does not.
 
-    A filter may have several alternatives; the closest one is shown first.
+    A filter may have several alternatives; the closest one is shown first. An event pattern is
+    explained field by field, in its own words.
 
     With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
     actual, passed).
@@ -59,7 +61,12 @@ def explain_event(
     declared = read_types(types, others)
     subscription = _subscription(filter_, filters, id_, filters_format)
     parsed = subscription.parse(dialect, declared)
-    explanation = parsed.explain(_event(event, events, row, format_, declared, nulls or []))
+    given = _event(event, events, row, format_, declared, nulls or [])
+    if dialect == pattern_explanation.DIALECT:
+        text = subscription.text
+        explanation = pattern_explanation.explain_pattern(text, given, parsed.matches(given))
+    else:
+        explanation = parsed.explain(given)
     if json:
         _emit(subscription, explanation)
     else:

@@ -31,8 +31,8 @@ def verdict(explanation: Explanation) -> Text:
     if explanation.matched:
         return Text("matches", "bold green")
     reason = explanation.reason
-    if explanation.boxes:
-        failed = explanation.boxes[0].failed
+    failed = explanation.boxes[0].failed if explanation.boxes else ()
+    if failed:
         reason = "; ".join(
             f"expected {test.expected}, but {_term(test) or 'it'} is {test.actual}"
             for test in failed

@@ -7,6 +7,7 @@ in the other has the same effect. AttributeWatch finds such attributes in the fi
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -63,8 +64,26 @@ class AttributeWatch:
                 kind = next((_TYPES[f] for f in sorted(wanted) if f in _TYPES), "string")
                 yield (
                     f"filters compare {name} with {want}, but {events} {have} there, so these "
-                    f"tests are unknown; --types {name}={kind} converts the values"
+                    f"tests are unknown; {advise(path, kind)} converts the values"
                 )
+            elif len(_list_families(seen).split(" and ")) > 1 and path not in self._any_type:
+                yield (
+                    f"{events} values of several types for {name}: {_list_families(seen)}; a test "
+                    f"sees only those of its own type; {advise(path, _common_type(seen))} converts "
+                    "all of them"
+                )
+
+
+def advise(path: tuple[str, ...], kind: str) -> str:
+    """The options that declare one attribute, as a shell reads them. Without --others, filters
+    could use no other attribute."""
+    return f"--types {shlex.quote(f'{name_text(path)}={kind}')} --others"
+
+
+def _common_type(families: set[int]) -> str:
+    """A type that all values can be converted to: numbers may be written as text, for example."""
+    rest = families - {sets.ABSENT, sets.STRING}
+    return _TYPES.get(min(rest, default=sets.STRING), "string") if len(rest) == 1 else "string"
 
 
 def _untyped_attributes(form: Form) -> Iterator[tuple[str, ...]]:

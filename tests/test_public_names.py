@@ -41,6 +41,7 @@ NAMES = [
     "Ontology",
     "Preprocessor",
     "Refusal",
+    "RefusedFilters",
     "StatelessPreprocessor",
     "StaticPreprocessor",
     "Subscription",
@@ -137,7 +138,7 @@ def test_public_functions_are_found() -> None:
 def test_errors_are_one_tree() -> None:
     errors = [getattr(tidings, name) for name in NAMES]
     errors = [one for one in errors if isinstance(one, type) and issubclass(one, Exception)]
-    assert len(errors) == 9
+    assert len(errors) == 10
     assert all(issubclass(one, tidings.TidingsError) for one in errors)
 
 

@@ -57,6 +57,7 @@ from tidings.model import (
     FilterError,
     GraphError,
     NotificationError,
+    RefusedFilters,
     TidingsError,
 )
 
@@ -106,6 +107,7 @@ __all__ = [
     "Ontology",
     "Preprocessor",
     "Refusal",
+    "RefusedFilters",
     "StatelessPreprocessor",
     "StaticPreprocessor",
     "Subscription",

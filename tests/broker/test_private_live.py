@@ -100,7 +100,7 @@ def test_tokens_are_read_again(tmp_path: Path) -> None:
             await come("ann")
         for bad, sentence in (
             ("[tokens", "is not TOML"),
-            ('name = "root"', "missing required field"),
+            ('name = "root"', "listen: found none, expected one"),
             (
                 ROOT.partition("[tokens]")[0],
                 "found no [tokens], expected some",

@@ -37,7 +37,7 @@ FILTER_FILES = [
     ("f.csv", 'id,filter\n1,"a = 1" x\n', ["line 2", "not CSV"]),
     ("f.csv", 'id,filter\n1,"a = 1\n', ["line 2", "not CSV"]),
     ("f.csv", "id,filter\n1,\n", ["line 2", "the filter is null"]),
-    ("f.csv", "id,filter\n1,a = 1\n2,a >\n", ["line 3, character 4"]),
+    ("f.csv", "id,filter\n1,a = 1\n2,a >\n", ["line 3, id 2, character 4"]),
     ("f.csv", "id,filter\n1,a = 1\n1,a = 2\n", ["line 3", "the id '1' is already used", "line 2"]),
     ("f.csv", "id,filter\n", ["found no filter"]),
     ("f.parquet", "PAR0", ["can't be read as Parquet"]),
@@ -194,10 +194,13 @@ def test_escapes_do_not_reach_the_terminal(run: Run) -> None:
     assert clean_text("a\x1b[31m\nb") == "a·[31m·b"
 
 
-def test_the_doctor_says_how_to_see_all_that_is_refused(run: Run, write: Write) -> None:
-    path = write("f.txt", "a >\nb >\n")
-    assert f"tidings check --file {path}" in run("doctor", path).err
-    assert run("check", "--file", path).err.count("error:") == 2
+def test_all_that_is_refused_is_listed(run: Run, write: Write) -> None:
+    path = write("f.txt", "a >\nb = 1\nb >\n")
+    assert run("check", "--file", path).err.count("found the end") == 2
+    for command in ("doctor", "graph"):
+        told = run(command, path).err
+        assert told.count("found the end") == 2
+        assert told.endswith("error: 2 of 3 filters are refused\n")
 
 
 NOISE = st.one_of(

@@ -23,7 +23,11 @@ from tidings.cli.filters.hints import AttributeWatch
             [{"origin": "EWR"}],
             ["test orign, but the event has no"],
         ),
-        ("a = 1", [{"a": "1"}, {"a": "x"}], ["compare a with numbers, but the first 2 events"]),
+        (
+            "a = 1",
+            [{"a": "1"}, {"a": "x"}],
+            ["filter 1 compares a with numbers, but"],
+        ),
         ("day > '2024-01-01'", [{"day": dt.date(2024, 2, 1)}], ["--types day=string"]),
         ("day > DATE '2024-01-01'", [{"day": "2024-02-01"}], ["--types day=timestamp"]),
         ("a = 1 OR a = 'x'", [{"a": "y"}], []),
@@ -31,10 +35,12 @@ from tidings.cli.filters.hints import AttributeWatch
         ("a IS NULL", [{"b": 1}], ["filters test a, but"]),
         ("x.y = 1 AND lower(n) = 'a'", [{"x": {"y": 2}, "n": "A"}], []),
         ("a = 1", [], []),
+        ("hour(at) = 3", [{"at": "03:00"}], ["filter 1 tests hour(at), which takes a time, but"]),
+        ("length(n) > 3", [{"n": 1234}], ["--types n=string --others converts"]),
     ],
 )
 def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> None:
-    watch = AttributeWatch([parse(text)])
+    watch = AttributeWatch([(1, parse(text))])
     for event in events:
         watch.look(event)
     notes = list(watch.notes())
@@ -43,9 +49,17 @@ def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> 
         assert part in note
 
 
+def test_each_filter_is_judged_by_itself() -> None:
+    texts = ["city > 5", "city = 'a'", "NOT (city < 7)", "city LIKE 'b%' AND city != 3"]
+    watch = AttributeWatch((f"f{at}", parse(text)) for at, text in enumerate(texts))
+    watch.look({"city": "a"})
+    (note,) = watch.notes()
+    assert note.startswith("2 filters (f0, f2) compare city with numbers, but the event has ")
+
+
 def test_wide_filters_are_looked_into() -> None:
     text = " AND ".join(f"(a{i} = 1 OR b{i} = 2)" for i in range(30))
-    watch = AttributeWatch([parse(text)])
+    watch = AttributeWatch([(1, parse(text))])
     watch.look({f"{name}{i}": "text" for name in "ab" for i in range(30)})
     assert len(list(watch.notes())) == 60
 

@@ -96,7 +96,7 @@ def test_load_puts_all_or_none(run: Run, write: Write, log: str) -> None:
     assert run("subscriptions", "load", log, good).out == "version 2: 2 subscriptions stored\n"
     result = run("subscriptions", "load", log, bad)
     assert result.code == 2
-    assert "bad.jsonl, line 2, character 4: found the end of the filter" in result.err
+    assert "bad.jsonl, line 2, id w, character 4: found the end of the filter" in result.err
     assert ChangeLog(log).version == 2
     assert run("subscriptions", "load", log, good, "--json").records == [
         {"version": 4, "subscriptions": 2}
@@ -226,3 +226,29 @@ def test_sources_with_columns_of_their_own(run: Run, write: Write, tmp_path: Pat
         assert (refused.code, hint in refused.err) == (2, True), refused.err
         filters = write("f.jsonl", f'{{"id": "c", "filter": "{bad}"}}\n')
         assert hint in run("subscriptions", "load", path, filters).err
+
+
+def test_filters_that_make_no_sense_on_the_source(run: Run, tmp_path: Path, write: Write) -> None:
+    """A Parquet source has typed columns although the pipeline file declares none."""
+    (tmp_path / "in").mkdir()
+    table = pa.table({"city": ["a"], "qty": [1], "time": ["10:00"], "tags": [["x"]]})
+    pq.write_table(table, tmp_path / "in" / "one.parquet")
+    settings = PIPELINE.replace('path = "in"', 'path = "in"\nformat = "parquet"')
+    settings = settings.replace('[columns]\norigin = "string"\ndep_delay = "integer"\n', "")
+    path = write("pipeline.toml", settings.format(subscriptions=f'log = "{tmp_path / "log"}"'))
+    assert run("subscriptions", "add", path, "a", "city = 'x'").code == 0
+    for text, said in [
+        ("city > 5", "the column 'city' is a string, but the filter compares it with numbers"),
+        ("hour(time) = 3", "the column 'time' is a string, but hour takes a time"),
+        ("length(qty) > 3", "the column 'qty' is a number, but length takes a string"),
+        ("tags = 'x'", "the column 'tags' is a list, but the filter compares it with strings"),
+    ]:
+        refused = run("subscriptions", "add", path, "b", text)
+        assert refused.code == 2
+        assert said in refused.err
+    file = write("new.txt", "city = 'y'\ncity > 5\nhour(time) = 3\n")
+    refused = run("subscriptions", "load", path, file)
+    assert refused.code == 2
+    assert "line 2: the column 'city'" in refused.err
+    assert "line 3: the column 'time'" in refused.err
+    assert "2 of 3 filters are refused" in refused.err

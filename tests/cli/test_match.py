@@ -208,3 +208,33 @@ def test_random_filters_agree_with_one_by_one(run: Run, write: Write, seed: int)
     told = {record["event"]: record["ids"] for record in result.records}
     for index, row in enumerate(rows):
         assert told.get(index, []) == [n for n, f in enumerate(parsed, 1) if f.matches(row)]
+
+
+def test_all_bad_filters_are_listed_with_their_ids(run: Run, write: Write) -> None:
+    records = [{"id": f"s{at}", "filter": f"delay > {at}"} for at in range(60)]
+    for at in (3, 57):
+        records[at]["filter"] = "delay >"
+    path = write("filters.jsonl", "\n".join(map(json.dumps, records)))
+    done = run("match", "--filters", path, "--events", "-", stdin=LINES)
+    assert done.code == 2
+    assert f"{path}, line 4, id s3, character 8: found the end of the filter" in done.err
+    assert f"{path}, line 58, id s57, character 8: " in done.err
+    assert done.err.endswith("error: 2 of 60 filters are refused\n")
+    for record in records:
+        record["filter"] = "delay >"
+    path = write("filters.jsonl", "\n".join(map(json.dumps, records)))
+    done = run("match", "--filters", path, "--events", "-", stdin=LINES)
+    assert done.err.count("found the end") == 20
+    assert done.err.endswith("60 of 60 filters are refused; the first 20 are listed\n")
+
+
+def test_filters_that_make_no_sense_on_declared_types(run: Run, write: Write) -> None:
+    texts = "origin = 'a'\norigin > 5\nlength(delay) > 3\nhour(origin) = 3\n"
+    path = write("filters.txt", texts)
+    done = run("match", "--filters", path, "--events", "-", "--types",
+               "origin=string,delay=integer", stdin=LINES)  # fmt: skip
+    assert done.code == 2
+    assert "line 2, character 10: origin is a string and can't be compared with 5" in done.err
+    assert "line 3, character 8: length takes a string here, found delay, an integer" in done.err
+    assert "line 4, character 6: hour takes a time here, found origin, a string" in done.err
+    assert "error: 3 of 4 filters are refused" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from decimal import Decimal
 from types import MappingProxyType
@@ -12,8 +13,8 @@ import numpy as np
 import pytest
 
 from tidings import Attributes, AttributesError, NotificationError, Ontology
-from tidings.filters.language.attributes import article, family
-from tidings.model import TYPES, Type
+from tidings.filters.language.attributes import family
+from tidings.model import TYPES, Type, article
 
 DAY = dt.date(2024, 2, 29)
 AT = dt.datetime(2024, 2, 29, 10, 30, tzinfo=dt.UTC)
@@ -29,10 +30,17 @@ NAN, INF = math.nan, math.inf
         ("a.", "string", "'a.' is not a valid name"),
         (".a", "string", "'.a' is not a valid name"),
         ("a..b", "string", "'a..b' is not a valid name"),
-        ("a", "int", "'a' has the type 'int', expected one of boolean, integer, double"),
-        ("a", "String", "'a' has the type 'String'"),
-        ("a", None, "'a' has the type 'None'"),
+        (
+            "a",
+            "strin",
+            "'a' has the type 'strin': found 'strin' at character 1, expected a type: ",
+        ),
+        ("a", None, "'a' has the type 'None': found None, expected a type: boolean, integer"),
         ("a", ["string"], r"'a' has the type '\['string'\]'"),
+        ("a", {}, "'a' has no fields, expected names with types"),
+        ("`a", "string", "'`a' is not a valid name: a backquote is not closed"),
+        ("a", "decimal", r"expected digits in brackets, such as decimal\(10, 2\)"),
+        ("a", "map<string>", "expected ',' and the type of the values"),
     ],
 )
 def test_declarations_that_are_refused(name: str, kind: Any, reason: str) -> None:
@@ -124,15 +132,22 @@ READ: list[tuple[Type, Any, Any]] = [
     ("list", (1, 2), [1, 2]),
     ("list", np.array([1.5]), [1.5]),
     ("struct", {"a": 1}, {"a": 1}),
+    ("decimal", 5, 5),
+    ("decimal", 0.1, 0.1),
+    ("decimal", "1.50", 1.5),
+    ("decimal", Decimal("99999999.99"), 99999999.99),
+    ("map", {"a": "1", "b": None}, {"a": 1.0, "b": None}),
     *((kind, None, None) for kind in TYPES),
 ]
+WHOLE = {"decimal": "decimal(10, 2)", "map": "map<string, double>"}
 
 
 @pytest.mark.parametrize(("kind", "value", "expected"), READ)
 def test_read(kind: Type, value: Any, expected: Any) -> None:
-    alone = Attributes({"x": kind}).read({"x": value})
+    whole = WHOLE.get(kind, kind)
+    alone = Attributes({"x": whole}).read({"x": value})
     assert repr(alone) == repr({"x": expected})
-    nested = Attributes({"s.t.x": kind}).read({"s": {"t": {"x": value}}})
+    nested = Attributes({"s.t.x": whole}).read({"s": {"t": {"x": value}}})
     assert repr(nested) == repr({"s": {"t": {"x": expected}}})
 
 
@@ -160,16 +175,22 @@ UNFIT: list[tuple[Type, Any, str]] = [
     ("struct", [1], r"found \[1\], a list, expected a struct"),
     ("struct", "a", "found 'a', a string, expected a struct"),
     ("string", b"a", "found b'a', expected a string"),  # none of our types
+    ("decimal", 1.234, r"found 1.234, expected a decimal\(10, 2\)"),
+    ("decimal", 123456789, r"found 123456789, expected a decimal\(10, 2\)"),
+    ("decimal", "much", r"'much' is not a decimal, expected a decimal\(10, 2\)"),
+    ("decimal", NAN, r"found nan, expected a decimal\(10, 2\)"),
+    ("decimal", True, "found True, a boolean, expected a decimal"),
+    ("map", [1], r"found \[1\], a list, expected a map"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "value", "reason"), UNFIT)
 def test_what_does_not_fit(kind: Type, value: Any, reason: str) -> None:
     with pytest.raises(NotificationError, match=f"^attribute 'x': .*{reason}"):
-        Attributes({"x": kind}).read({"x": value})
+        Attributes({"x": WHOLE.get(kind, kind)}).read({"x": value})
     if kind != "struct":
         with pytest.raises(NotificationError, match=f"^attribute 's.x': .*{reason}"):
-            Attributes({"s.x": kind}).read({"s": {"x": value}})
+            Attributes({"s.x": WHOLE.get(kind, kind)}).read({"s": {"x": value}})
 
 
 def test_every_type_is_read_and_refused_above() -> None:
@@ -254,3 +275,117 @@ def test_a_time_of_day_is_no_date() -> None:
 
 def test_the_lowest_integer_fits_as_a_double() -> None:
     assert Attributes({"n": "integer"}).read({"n": -(2.0**63)}) == {"n": -(2**63)}
+
+
+ORDER = Attributes(
+    {
+        "tags": "list<string>",
+        "lines": "list<struct<sku: string, price: double, sizes: list<int>>>",
+        "attrs": "map<string, double>",
+        "by_day": "map<date, struct<n: int>>",
+        "`geo.zone`": "string",
+        "zip code": "integer",
+        "user": {"home": {"city": "string"}, "`e.mail`": "string"},
+        "meta": "struct",
+        "part": "struct<a: int, ...>",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        (("tags",), "list<string>"),
+        (("lines",), "list<struct<sku: string, price: double, sizes: list<integer>>>"),
+        (("lines", "price"), "list<double>"),
+        (("lines", "sizes"), "list<list<integer>>"),
+        (("attrs", "anything"), "double"),
+        (("by_day", "2024-02-29", "n"), "integer"),
+        (("by_day", "2024-02-29", "m"), None),
+        (("geo.zone",), "string"),
+        (("geo", "zone"), None),
+        (("zip code",), "integer"),
+        (("user", "home", "city"), "string"),
+        (("user", "e.mail"), "string"),
+        (("meta", "x"), None),
+        (("part",), "struct<a: integer, ...>"),
+    ],
+)
+def test_types_inside_types(path: tuple[str, ...], kind: str | None) -> None:
+    found = ORDER.data_type(path)
+    assert (None if found is None else str(found)) == kind
+
+
+def test_what_filters_may_use_below_a_declared_name() -> None:
+    free = [("meta", "x"), ("meta", "x", "y"), ("part", "b"), ("attrs", "k"), ("lines", "price")]
+    assert [ORDER.problem(path) for path in free] == [None] * len(free)
+    bound = [("lines", "prise"), ("user", "home", "town"), ("tags", "x"), ("attrs", "k", "x")]
+    assert all(ORDER.problem(path) for path in bound)
+
+
+def test_all_ways_to_declare_a_field_are_one() -> None:
+    ways: list[Any] = [
+        {"user.home.city": "string", "user.age": "int"},
+        {"user": {"home": {"city": "string"}, "age": "int"}},
+        {"user": "struct<home: struct<city: string>, age: int>"},
+        {"user": {"home": "struct<city: string>"}, "user.age": "int"},
+        "user = struct<home: struct<city string>, age: bigint>",
+    ]
+    assert len({repr(Attributes(way)) for way in ways}) == 1
+    lists = [{"legs": "list", "legs.to": "string"}, {"legs": "list<struct<to: string>>"}]
+    assert len({repr(Attributes(way)) for way in lists}) == 1
+
+
+@pytest.mark.parametrize("attributes", [ORDER, DECLARED, Attributes({"a": "int"}, extra="drop")])
+def test_a_stored_declaration_is_the_same(attributes: Attributes) -> None:
+    stored = json.loads(json.dumps(attributes.declared()))
+    again = Attributes.from_declared(stored)
+    assert repr(again) == repr(attributes)
+    assert again.declared() == stored
+
+
+def test_all_problems_are_told() -> None:
+    given: Any = {"a": "strin", "b": "int", "b.c": "int", "d..e": "int", "f": {"g": 5}}
+    with pytest.raises(AttributesError) as refused:
+        Attributes(given)
+    assert [one.place for one in refused.value.problems] == [
+        ("a",), ("d..e",), ("f", "g"), ("b.c",)
+    ]  # fmt: skip
+    assert len(str(refused.value).splitlines()) == 4
+
+
+def test_parts_are_read_as_their_types() -> None:
+    event = {
+        "tags": ["a", None],
+        "lines": [{"sku": "x", "price": 5, "other": 1}, None],
+        "attrs": {"k": "1.5"},
+        "`geo.zone`": 5,
+    }
+    assert ORDER.read(event) == {
+        "tags": ["a", None],
+        "lines": [{"sku": "x", "price": 5.0, "other": 1}, None],
+        "attrs": {"k": 1.5},
+        "`geo.zone`": 5,
+    }
+    with pytest.raises(NotificationError, match="'tags': found 5, an integer, expected a string"):
+        ORDER.read({"tags": ["a", 5]})
+    with pytest.raises(NotificationError, match=r"'lines\.price': 'x' is not a number"):
+        ORDER.read({"lines": [{"price": "x"}]})
+
+
+EXTRA_EVENT = {"a": 1, "b": 2, "lines": [{"sku": "x", "c": 3}], "meta": {"y": 1}}
+
+
+def test_what_happens_to_fields_that_are_not_declared() -> None:
+    types = {"a": "integer", "lines": "list<struct<sku: string>>", "meta": "struct"}
+    assert Attributes(types, extra="keep").read(EXTRA_EVENT) == EXTRA_EVENT
+    assert Attributes(types, extra="open").read(EXTRA_EVENT) == EXTRA_EVENT
+    dropped = Attributes(types, extra="drop")
+    assert dropped.read(EXTRA_EVENT) == {"a": 1, "lines": [{"sku": "x"}], "meta": {"y": 1}}
+    assert dropped.extra_fields(EXTRA_EVENT) == [("b",), ("lines", "c")]
+    with pytest.raises(NotificationError, match="there is no attribute 'b'"):
+        Attributes(types, extra="refuse").read(EXTRA_EVENT)
+    assert Attributes(types, extra="open").problem(("b",)) is None
+    assert Attributes(types, extra="keep").problem(("b",)) is not None
+    with pytest.raises(AttributesError, match=r'extra is \'all\', expected "open", "keep", "drop"'):
+        Attributes(types, extra="all")  # type: ignore[arg-type]

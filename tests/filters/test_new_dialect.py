@@ -179,11 +179,11 @@ def test_sql_holds_texts_of_it() -> None:
 
 def test_hints_know_that_it_reads_any_type() -> None:
     event = {"headline": ["a", "b"]}
-    compared = AttributeWatch([parse("headline = 'urgent'")])
+    compared = AttributeWatch([(1, parse("headline = 'urgent'"))])
     compared.look(event)
     (note,) = compared.notes()
-    assert "headline is compared with strings" in note
-    watch = AttributeWatch([parse("urgent, berlin", "words")])
+    assert "compares headline with strings" in note
+    watch = AttributeWatch([(1, parse("urgent, berlin", "words"))])
     watch.look(event)
     assert list(watch.notes()) == []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidings.model import TYPES, Type, read_value, type_of
+from tidings.model import TYPES, LongDecimal, Type, read_value, type_of
 
 NAN, INF = math.nan, math.inf
 
@@ -48,6 +48,10 @@ GOOD: list[tuple[Type, str, Any]] = [
     ("double", "inf", INF),
     ("double", "-Infinity", -INF),
     ("double", " -inf ", -INF),
+    *(
+        ("decimal", text, LongDecimal("0.12345678901234567"))
+        for text in ("0.12345678901234567", " +0.1234567890123456700 ", "12345678901234567E-17")
+    ),
     ("date", "2024-02-29", dt.date(2024, 2, 29)),
     ("date", "2024-2-9", dt.date(2024, 2, 9)),
     ("date", "2024-02", dt.date(2024, 2, 1)),
@@ -98,8 +102,10 @@ BAD: list[tuple[Type, str]] = [
     ("timestamp", "2024-02-29_10:30"),
     ("timestamp", "0001-01-01 00:00+01:00"),  # that is the year 0 in UTC
     ("timestamp", "9999-12-31 23:59-01:00"),
+    *(("decimal", text) for text in ("", ".", "nan", "inf", "1_0", "1e999", "٣", "1" * 401, "a")),
     ("list", "[1]"),
     ("struct", "{}"),
+    ("map", "{}"),
 ]
 
 
@@ -119,6 +125,7 @@ def test_every_type_is_read_or_refused_above() -> None:
         (True, "boolean"),
         (1, "integer"),
         (1.0, "double"),
+        (LongDecimal("0.12345678901234567"), "decimal"),
         (NAN, "double"),
         ("", "string"),
         (dt.date(2024, 1, 1), "date"),

@@ -129,7 +129,7 @@ PLAIN: list[tuple[Any, Any]] = [
     (Decimal("0.1"), 0.1),
     (Decimal(2**53 + 1), 2**53 + 1),
     (Decimal(INT_MAX), INT_MAX),
-    (Decimal(INT_MAX + 1), 2.0**63),
+    (Decimal(INT_MAX + 1), Decimal(INT_MAX + 1)),
     (Decimal("1E+30"), 1e30),
     (Decimal("1E+399"), INF),
     (Decimal("-1E+9999"), -INF),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidings import NotificationError
+from tidings import Attributes, AttributesError, NotificationError
 from tidings.notifications import decode_json
 
 SCHEMA = pa.schema(
@@ -195,7 +196,7 @@ def test_unknown_fields_are_kept_out() -> None:
         '{"x": {"y": 1}, "dep_delay": "12"}',
         '{"x": nul, "dep_delay": 12}',
     ]
-    decoded = decode_json(pa.array(lines), SCHEMA, unknown="keep out")
+    decoded = decode_json(pa.array(lines), SCHEMA, extra="drop")
     assert decoded.good.to_pylist() == [
         whole({"user": {"city": "a", "born": None}, "legs": [{"to": None, "stops": None}]}),
         whole({"dep_delay": 12}),
@@ -207,7 +208,7 @@ def test_unknown_fields_are_kept_out() -> None:
 
 def test_what_is_kept_out_is_utf8_too() -> None:
     lines = [b'{"x": "\xff"}', b'{"x": "\xc3\xa3", "dep_delay": 1}', None]
-    decoded = decode_json(pa.array(lines), SCHEMA, unknown="keep out")
+    decoded = decode_json(pa.array(lines), SCHEMA, extra="drop")
     assert decoded.rows.tolist() == [1]
     assert decoded.reasons[0] == "found 0xff at byte 7, expected UTF-8"
 
@@ -257,5 +258,107 @@ def test_what_is_no_array_of_lines() -> None:
         decode_json(pa.array([1]), SCHEMA)
     with pytest.raises(NotificationError, match="found list, expected an Arrow array"):
         decode_json(["{}"], SCHEMA)
-    with pytest.raises(ValueError, match="expected 'refuse' or 'keep out'"):
-        decode_json(pa.array(["{}"]), SCHEMA, unknown="drop")  # type: ignore[arg-type]
+    with pytest.raises(AttributesError, match='expected "open", "keep", "drop"'):
+        decode_json(pa.array(["{}"]), SCHEMA, extra="all")
+
+
+ORDER = Attributes(
+    {
+        "tags": "list<string>",
+        "lines": "list<struct<sku: string, price: double>>",
+        "attrs": "map<string, double>",
+        "days": "map<date, integer>",
+        "`geo.zone`": "string",
+        "zip code": "integer",
+        "amount": "decimal(30, 20)",
+    }
+)
+
+
+def _order(line: str, **more: Any) -> Any:
+    decoded = decode_json(pa.array([line]), ORDER, **more)
+    assert not decoded.reasons, decoded.reasons
+    (row,) = decoded.good.drop_columns(["subject"]).to_pylist()
+    return {name: value for name, value in row.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("line", "row"),
+    [
+        ('{"tags": ["a", null], "zip code": "7"}', {"tags": ["a", None], "zip code": 7}),
+        ('{"tags": []}', {"tags": []}),
+        ('{"lines": [{"sku": "x", "price": 1}, {"price": "2.5"}, null]}',
+         {"lines": [{"sku": "x", "price": 1.0}, {"sku": None, "price": 2.5}, None]}),
+        ('{"attrs": {"k": 1, "l": "2.5", "m": null}}',
+         {"attrs": [("k", 1.0), ("l", 2.5), ("m", None)]}),
+        ('{"attrs": {}, "days": {"2024-02-29": 5}}',
+         {"attrs": [], "days": [(dt.date(2024, 2, 29), 5)]}),
+        ('{"geo.zone": "EU"}', {"geo.zone": "EU"}),
+        ('{"amount": 0.10000000000000000001}', {"amount": Decimal("0.10000000000000000001")}),
+        ('{"amount": "0.10000000000000000001"}', {"amount": Decimal("0.10000000000000000001")}),
+        ('{"amount": 5}', {"amount": Decimal(5)}),
+        ('{"amount": 0.5, "zip code": "7"}', {"amount": Decimal("0.5"), "zip code": 7}),
+    ],
+)  # fmt: skip
+def test_lists_maps_and_decimals(line: str, row: Any) -> None:
+    assert _order(line) == row
+    assert _order(line[:-1] + ', "other": 1}', extra="drop") == row  # the lenient decoder
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"tags": ["a", 5]}', "column 'tags[1]': found 5, expected a string"),
+        ('{"tags": "a"}', "column 'tags': found \"a\", expected a list"),
+        ('{"lines": [{"price": "x"}]}',
+         "column 'lines[0].price': found \"x\", expected a double"),
+        ('{"attrs": {"k": "x"}}', "column 'attrs.k': found \"x\", expected a double"),
+        ('{"attrs": [1]}', "column 'attrs': found [1], expected a map"),
+        ('{"days": {"soon": 1}}', "column 'days': found the key 'soon', expected a date"),
+        ('{"amount": 1e40}', "column 'amount': found 1e40, expected a decimal(30, 20)"),
+        ('{"amount": 0.123456789012345678901}',
+         "column 'amount': found 0.123456789012345678901, expected a decimal(30, 20)"),
+        ('{"amount": "NaN"}', "column 'amount': found \"NaN\", expected a decimal(30, 20)"),
+        ('{"amount": true}', "column 'amount': found true, expected a decimal(30, 20)"),
+        ('{"geo": {"zone": "EU"}}',
+         "there is no column 'geo'; expected one of subject, tags, lines, attrs, days, geo.zone, "
+         "zip code, amount"),
+    ],
+)  # fmt: skip
+def test_parts_that_do_not_fit(line: str, reason: str) -> None:
+    good = '{"tags": ["a"], "attrs": {"k": 1}, "amount": 1}'
+    decoded = decode_json(pa.array([good, line, good]), ORDER)
+    assert decoded.reasons == [reason]
+    assert decoded.rows.tolist() == [0, 2]
+
+
+NESTED = Attributes({"id": "integer", "user.city": "string", "lines": "list<struct<sku: string>>",
+                     "by": "map<string, struct<a: int>>"})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "extra", "count"),
+    [
+        ('{"id": 1}', None, 0),
+        ('{"id": 1, "source": "web"}', '{"source":"web"}', 1),
+        ('{"id": 1, "big": 123456789012345678901, "x": {"y": [1.50]}}',
+         '{"big":123456789012345678901,"x":{"y": [1.50]}}', 2),
+        ('{"user": {"city": "a", "age": 5}, "z": null}', '{"user":{"age":5},"z":null}', 2),
+        ('{"lines": [{"sku": "a", "x": 1}, null, {"x": 2, "y": 3}]}',
+         '{"lines":[{"x":1},null,{"x":2,"y":3}]}', 3),
+        ('{"by": {"k": {"a": 1, "b": 2}, "l": {"a": 3}}}', '{"by":{"k":{"b":2}}}', 1),
+    ],
+)  # fmt: skip
+def test_undeclared_fields_are_kept_and_counted(line: str, extra: str | None, count: int) -> None:
+    lines = pa.array(['{"id": 7}', line, '{"id": "x", "z": 1}', '{"id": 8}'])
+    decoded = decode_json(lines, NESTED, extra="keep")
+    assert decoded.rows.tolist() == [0, 1, 3]
+    found = [None] * 3 if decoded.extra is None else decoded.extra.to_pylist()
+    assert found == [None, extra, None]
+    assert (decoded.extra_rows, decoded.extra_fields) == (int(count > 0), count)
+    dropped = decode_json(lines, NESTED, extra="drop")
+    assert dropped.extra is None
+    assert dropped.extra_fields == count
+    assert dropped.good.equals(decoded.good)
+    refused = decode_json(lines, NESTED)
+    assert refused.bad_rows.tolist() == ([1, 2] if count else [2])

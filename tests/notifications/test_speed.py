@@ -87,7 +87,7 @@ def test_figures_of_decoding(seed: int) -> None:
     deep = lines_of([nested(one) for one in rows])
 
     good = figure("flat, all good", lambda: decode_json(lines, SCHEMA))
-    figure("flat, unknown kept out", lambda: decode_json(lines, SCHEMA, unknown="keep out"))
+    figure("flat, unknown kept out", lambda: decode_json(lines, SCHEMA, extra="drop"))
     bad = figure("flat, one bad", lambda: decode_json(one_bad, SCHEMA))
     figure("flat, numbers in quotes", lambda: decode_json(quoted, SCHEMA))
     figure("flat, every line cut off", lambda: decode_json(cut, SCHEMA))

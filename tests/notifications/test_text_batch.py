@@ -134,15 +134,15 @@ def test_columns_that_concern_all_rows() -> None:
     batch = pa.RecordBatch.from_pydict({"dleay": ["1"]})
     with pytest.raises(NotificationError, match="no column 'dleay'; did you mean delay"):
         decode_text_columns(batch, SCHEMA)
-    assert decode_text_columns(batch, SCHEMA, unknown="keep out").good.num_rows == 1
+    assert decode_text_columns(batch, SCHEMA, extra="drop").good.num_rows == 1
     with pytest.raises(NotificationError, match="'delay' has the type int64, expected string"):
         decode_text_columns(pa.RecordBatch.from_pydict({"delay": [1]}), SCHEMA)
     with pytest.raises(AttributesError, match="'a' is a list, expected a type that can be read"):
-        decode_text_columns(batch, pa.schema([("a", pa.list_(pa.string()))]), unknown="keep out")
+        decode_text_columns(batch, pa.schema([("a", pa.list_(pa.string()))]), extra="drop")
     with pytest.raises(NotificationError, match="there is no column '_corrupt'; expected one of"):
         decode_text_columns(pa.RecordBatch.from_pydict({"delay": ["1"]}), SCHEMA, "_corrupt")
-    with pytest.raises(ValueError, match="expected 'refuse' or 'keep out'"):
-        decode_text_columns(batch, SCHEMA, unknown="drop")  # type: ignore[arg-type]
+    with pytest.raises(AttributesError, match='expected "open", "keep", "drop"'):
+        decode_text_columns(batch, SCHEMA, extra="all")
     twice = pa.RecordBatch.from_arrays([pa.array(["1"])] * 2, names=["delay", "delay"])
     with pytest.raises(NotificationError, match="the column 'delay' occurs more than once"):
         decode_text_columns(twice, SCHEMA)

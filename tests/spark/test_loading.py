@@ -115,7 +115,7 @@ def test_declared_attributes(
         at: _reason(text, declared) for at, text in rows
     }
     built = build_snapshot(
-        table(spark, rows, "id int"), tmp_path / "s", attributes=declared, on_bad="skip"
+        table(spark, rows, "id int"), tmp_path / "s", attributes=declared, errors="collect"
     )
     assert shape(built) == shape(Snapshot.build(good, declared))
     assert shape(Snapshot.open(tmp_path / "s")) == shape(built)
@@ -150,15 +150,15 @@ def test_bad_rows_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> No
     rows = [row for row in ROWS if row[0] is not None]
     with pytest.raises(TidingsError) as caught:
         build_snapshot(table(spark, rows), tmp_path / "s")
-    expected = f"2 of 4 filters are refused; the first, with id 'b': {_reason('x >')}"
+    expected = f"2 of 4 filters are refused; 'b': {_reason('x >')}; 'c': the filter is null"
     assert str(caught.value) == expected
-    with pytest.raises(TidingsError, match="a filter is refused; the first: the id is null"):
+    with pytest.raises(TidingsError, match="1 of 2 filters are refused; the id is null"):
         build_snapshot(table(spark, [(None, "x > 1"), ("b", "true")]), tmp_path / "s")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_rows_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
-    built = build_snapshot(table(spark, ROWS), tmp_path / "s", on_bad="skip")
+    built = build_snapshot(table(spark, ROWS), tmp_path / "s", errors="collect")
     assert built.subscribed() == {"a": 1, "d": 1}
     skipped = spark.read.parquet(str(tmp_path / "s.skipped")).collect()
     assert {(row["id"], row["filter"], row["reason"]) for row in skipped} == {
@@ -166,8 +166,8 @@ def test_bad_rows_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
         ("c", None, "the filter is null"),
         (None, "x > 2", "the id is null"),
     }
-    with pytest.raises(TidingsError, match="found 'drop' for on_bad, expected 'refuse' or 'skip'"):
-        build_snapshot(table(spark, ROWS), tmp_path / "s", on_bad="drop")
+    with pytest.raises(TidingsError, match="found errors='drop', expected 'raise' or 'collect'"):
+        build_snapshot(table(spark, ROWS), tmp_path / "s", errors="drop")
 
 
 def test_an_id_that_is_there_twice_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -293,12 +293,12 @@ def test_a_fixed_snapshot_and_typed_files(spark: SparkSession, folder: Path) -> 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('name = "flights"', ""), "missing required field 'name'"),
+        (('name = "flights"', ""), "name: found none, expected one"),
         (('kind = "files"', 'kind = "fils"'), "source"),
         (('path = "in"\n', 'path = "in"\ncolour = 1\n'), "colour"),
         (('log = "subscriptions"', ""), "expected either log or snapshot"),
-        (('at = "timestamp"', 'at = "time"'), "expected one of"),
-        (('time = "at"', 'time = "origin"'), "'origin' is no timestamp"),
+        (('at = "timestamp"', 'at = "time"'), "line 14: columns: 'at' has the type 'time'"),
+        (('time = "at"', 'time = "origin"'), "outbox.time: found 'origin', expected a timestamp"),
         (("[outbox]", "[outbox"), "is not TOML"),
     ],
 )

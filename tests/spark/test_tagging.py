@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,17 @@ import pytest
 from tests.filters import oracle
 from tests.matching import session
 
-from tidings import Attributes, AttributesError, ContentGraph, TidingsError, parse
+from tidings import (
+    Attributes,
+    AttributesError,
+    ContentGraph,
+    RefusedFilters,
+    TidingsError,
+    parse,
+)
 from tidings.snapshots import Snapshot
-from tidings.spark import tag
+from tidings.spark import backtest, tag, tag_parquet
+from tidings.spark.tagging.column_checks import MisfitWarning
 from tidings.spark.tagging.worker import Pinned, view_of
 
 if TYPE_CHECKING:
@@ -156,7 +165,7 @@ def test_what_tag_refuses(flights: DataFrame, tmp_path: Path) -> None:
     with pytest.raises(TidingsError, match="is not a snapshot"):
         tag(flights, tmp_path)
     with pytest.raises(AttributesError, match="can't be compared"):
-        tag(flights.selectExpr("map(n, n) AS dep_delay"), Snapshot.build({"a": "dep_delay > 1"}))
+        tag(flights.selectExpr("binary('a') AS dep_delay"), Snapshot.build({"a": "dep_delay > 1"}))
 
 
 def test_a_column_that_is_missing_may_be_taken_as_null(flights: DataFrame) -> None:
@@ -217,3 +226,53 @@ def test_filters_of_other_dialects(spark: SparkSession) -> None:
         1: ["alive", "fifth", "first", "sum", "ten"], 2: ["first", "ten"], 3: ["first", "not com"],
         4: ["not com", "sum"],
     }  # fmt: skip
+
+
+def test_each_filter_is_judged_by_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """Other filters on the column make sense, and functions count too."""
+    table = spark.createDataFrame([(1, "a", "10:00", [("x", 2.0)])],
+        "qty int, city string, time string, lines array<struct<sku: string, price: double>>",
+    )  # fmt: skip
+    good = {f"g{at}": f"city = 'c{at}' AND qty > {at}" for at in range(50)}
+    bad = {
+        "b1": "city > 5", "b2": "hour(time) = 10", "b3": "length(qty) > 3", "b4": "city = 7",
+        "b5": "lines.sku = 'x'",
+    }  # fmt: skip
+    table.write.parquet(str(tmp_path / "in"))
+    expected = [
+        "the column 'city' is string, but filters compare it with numbers (2 subscriptions: 'b1', ",
+        "the column 'lines.sku' is array<string>, but filters compare it with strings (subscr",
+        "the column 'qty' is int, but length takes a string (subscription 'b3')",
+        "the column 'time' is string, but hour takes a time (subscription 'b2')",
+    ]
+    snapshot = Snapshot.build(good | bad)
+    tries: list[Callable[[], Any]] = [
+        lambda: tag(table, snapshot),
+        lambda: tag_parquet(spark, tmp_path / "in", tmp_path / "out", snapshot),
+        lambda: backtest(table, good | bad),
+    ]
+    for attempt in tries:
+        with pytest.raises(AttributesError) as caught:
+            attempt()
+        for part in expected:
+            assert part in str(caught.value)
+    with pytest.warns(MisfitWarning, match="hour takes a time"):
+        tagged = tag(table, Snapshot.build({**bad, "ok": "qty = 1"}), "subscriptions",
+                     errors="collect")  # fmt: skip
+    assert [row.subscriptions for row in tagged.collect()] == [["ok"]]
+
+
+def test_a_backtest_sets_bad_filters_aside(spark: SparkSession) -> None:
+    table = spark.createDataFrame([(1, "a")], "qty int, city string")
+    given = {"ok": "qty = 1", "bad": "qty >", "worse": "city ="}
+    with pytest.raises(RefusedFilters, match=r"2 of 3 filters .*'bad': .*'worse': "):
+        backtest(table, given)
+    found = backtest(table, given, errors="collect")
+    assert found.ids == ["ok"]
+    assert sorted(found.refused) == ["bad", "worse"]
+
+
+def test_a_missing_column_names_the_subscriptions(flights: DataFrame) -> None:
+    snapshot = Snapshot.build({"a": "zzz > 1", "b": "zzz IS NULL", "c": "n > 1", "d": "zzz = 'q'"})
+    with pytest.raises(AttributesError, match=r"\(3 subscriptions: 'a', 'b', 'd'\)"):
+        tag(flights, snapshot)

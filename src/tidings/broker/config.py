@@ -11,6 +11,8 @@
     forwarding = "adaptive"          or "labels", "lists": see docs/network.md
     bandwidth = 1000                 Mbit/s of its links, if they are slower than the machine
 
+    extra = "keep"                   what happens to fields that [columns] does not declare
+
     [columns]                        declared attributes; only for a rendezvous point
     price = "double"
 
@@ -33,9 +35,9 @@ Paths are relative to the file. `renew` reads the tokens again while a node runs
 from __future__ import annotations
 
 import ssl
-import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -44,9 +46,9 @@ from tidings.broker.admission.permissions import ANY, Grant
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
-from tidings.files import SecretError, check_secret, read_secret
+from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.filters import Attributes
-from tidings.model import TidingsError
+from tidings.model import AttributesError, Extra, Problem, TidingsError
 from tidings.network import (
     Policy,
     client_context,
@@ -80,7 +82,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: Literal["drop", "disconnect"] = "drop"
     forwarding: Literal["adaptive", "labels", "lists"] = "adaptive"
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    columns: dict[str, str] = {}
+    extra: Extra | None = None
+    columns: dict[str, Any] = {}  # names with types, or tables of them
     tokens: dict[str, str | Grant] | None = None
     tls: Tls | None = None
     times: dict[str, float] = {}
@@ -93,27 +96,61 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a router's file; ConfigError if it can't be used."""
+    """Read a router's file; ConfigError, with all problems, if it can't be used."""
     path = Path(path)
-    try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-        found = msgspec.convert(raw, Config)
-    except OSError as problem:
-        raise ConfigError(f"{path} can't be read: {problem.strerror}") from None
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"{path}: {problem}") from None
-    except (ValueError, RecursionError) as problem:
-        raise ConfigError(f"{path} is not TOML: {problem}") from None
-    if (found.upstream is None) == (found.journal is None):
-        raise ConfigError(
-            f"{path}: expected either upstream, for a router, or journal, for a rendezvous point"
-        )
-    if found.columns and found.journal is None:
-        raise ConfigError(f"{path}: found [columns], which only a rendezvous point may have")
-    if {"folder", "warnings"} & raw.keys():
-        raise ConfigError(f"{path}: found folder or warnings, which can't be set in a file")
-    _check_tokens(path, found.tokens or {})
+    file = read_toml(path, ConfigError)
+    problems = list(find_problems(file.data, Config, hidden=("folder", "warnings")))
+    problems += find_column_problems(file.data)
+    problems += find_time_problems(file.data)
+    if not problems:
+        found = msgspec.convert(file.data, Config)
+        problems = [*_problems(found), *find_token_problems(found.tokens or {})]
+    if problems:
+        raise ConfigError(file.describe(problems))
     return _with_secrets(path, msgspec.structs.replace(found, folder=path.parent.absolute()))
+
+
+def _problems(found: Config) -> Iterator[Problem]:
+    """The problems that the types of the settings don't reveal."""
+    if (found.upstream is None) == (found.journal is None):
+        yield Problem(
+            ("upstream",), "expected either upstream, for a router, or journal, for a rendezvous "
+            "point"
+        )  # fmt: skip
+    if found.journal is None:
+        for name, given in (("columns", found.columns), ("extra", found.extra)):
+            if given:
+                shown = f"[{name}]" if name == "columns" else name
+                yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
+    if found.extra == "drop":
+        yield Problem(
+            ("extra",),
+            'extra: found "drop", expected "open", "keep" or "refuse", because a rendezvous point '
+            "passes notifications on as they are",
+        )
+    for name, text in (("listen", found.listen), ("upstream", found.upstream)):
+        if text is not None:
+            try:
+                address_of(text, name)
+            except ConfigError as problem:
+                yield Problem((name,), str(problem))
+
+
+def find_column_problems(data: dict[str, Any]) -> Iterator[Problem]:
+    """The problems of the declared attributes of a file."""
+    columns = data.get("columns", {})
+    if isinstance(columns, dict):
+        try:
+            Attributes(columns)
+        except AttributesError as problem:
+            for place, sentence in problem.problems:
+                yield Problem(("columns", *place), f"columns: {sentence}")
+
+
+def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
+    times = data.get("times", {})
+    if isinstance(times, dict):
+        yield from find_problems(times, Times, ("times",))
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
@@ -150,7 +187,7 @@ def make_node(config: Config) -> Server:
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
-        attributes = Attributes(config.columns) if config.columns else None  # type: ignore[arg-type]
+        attributes = Attributes(config.columns, extra=config.extra) if config.columns else None
         journal = config.at(config.journal)
         return RootNode(
             config.name, journal, door, attributes=attributes, times=times, forwarding=forwarding
@@ -190,16 +227,18 @@ def address_of(text: str, what: str) -> Address:
     return Address(host.strip("[]"), int(port))
 
 
-def _check_tokens(path: Path, tokens: dict[str, str | Grant]) -> None:
-    """ConfigError for a bad token. The message never shows the token itself."""
+def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
+    """The problems of tokens. A message never shows the token itself."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
+        place = ("tokens", token)
         if not token:
-            raise ConfigError(f"{path}: tokens: found an empty token, which would admit anybody")
+            yield Problem(place, "tokens: found an empty token, which would admit anybody")
         if not grant.name or (grant.name != ANY and ("/" in grant.name or "*" in grant.name)):
-            raise ConfigError(
-                f"{path}: tokens: found the name {grant.name!r}, "
-                "expected '*', or a name without '/' and '*'"
+            yield Problem(
+                place,
+                f"tokens: found the name {grant.name!r}, expected '*', or a name without '/' and "
+                "'*'",
             )
 
 

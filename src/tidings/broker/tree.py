@@ -32,7 +32,7 @@ import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.tree_file import Member, Tree
+from tidings.broker.tree_file import Member, Tree, flat_columns
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 
@@ -271,7 +271,9 @@ class RunningTree:
                 plain["token"] = self._keys[member.name]
         tables: dict[str, Mapping[str, str | float | Grant]] = {"times": tree.times}
         if member.upstream is None:
-            tables["columns"] = tree.columns
+            tables["columns"] = flat_columns(tree.columns)
+            if tree.extra is not None:
+                plain["extra"] = tree.extra
         if tree.tokens is not None:
             below = [one.name for one in tree.members if one.upstream == member.name]
             keys = {self._keys[name]: Grant(name, ROUTE) for name in below}

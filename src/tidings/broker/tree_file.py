@@ -12,7 +12,7 @@
     listen = 7401
     upstream = "root"                the rendezvous point if left out
 
-    [columns] [tokens] [times] policy      as in a router's file, but for all nodes
+    [columns] [tokens] [times] policy extra      as in a router's file, but for all nodes
 
 Paths are relative to the file; without `folder`, the folder is named after the file.
 """
@@ -20,7 +20,7 @@ Paths are relative to the file; without `folder`, the folder is named after the 
 from __future__ import annotations
 
 import re
-import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -28,11 +28,15 @@ import msgspec
 
 from tidings.broker.admission.listen import Address
 from tidings.broker.admission.permissions import Grant
-from tidings.broker.config import ConfigError, address_of
-from tidings.files import SecretError, check_secret
-from tidings.filters import Attributes
-from tidings.model import AttributesError
-from tidings.routing.protocol import Times
+from tidings.broker.config import (
+    ConfigError,
+    address_of,
+    find_column_problems,
+    find_time_problems,
+    find_token_problems,
+)
+from tidings.files import SecretError, check_secret, find_problems, read_toml
+from tidings.model import Extra, Problem, read_declaration, write_path
 
 HERE = "127.0.0.1"
 _ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # host to listen on -> host to connect to
@@ -60,7 +64,8 @@ class Tree(msgspec.Struct, frozen=True):
     folder: Path
     channel: str
     policy: str
-    columns: dict[str, str]
+    columns: dict[str, Any]
+    extra: Extra | None
     tokens: dict[str, str | Grant] | None
     times: dict[str, float]
     patience: float
@@ -89,46 +94,57 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channel: str = ""
     folder: str | None = None
     policy: Literal["drop", "disconnect"] = "drop"
-    columns: dict[str, str] = {}
+    columns: dict[str, Any] = {}
+    extra: Extra | None = None
     tokens: dict[str, str | Grant] | None = None
     times: dict[str, float] = {}
     patience: Annotated[float, msgspec.Meta(ge=3)] = 30.0
-    root: dict[str, Any] = {}
-    router: dict[str, Any] = {}
+    root: _Root = _Root()
+    router: dict[str, _Router] = {}
 
 
 def load_tree(path: str | Path) -> Tree:
-    """Read a tree's file; ConfigError if it can't be used."""
+    """Read a tree's file; ConfigError, with all problems, if it can't be used."""
     path = Path(path)
+    raw = read_toml(path, ConfigError)
+    problems = list(find_problems(raw.data, _File))
+    problems += find_column_problems(raw.data)
+    problems += find_time_problems(raw.data)
+    if problems:
+        raise ConfigError(raw.describe(problems))
+    file = msgspec.convert(raw.data, _File)
+    folder = path.parent / (path.stem if file.folder is None else file.folder)
+    problems = [*_problems(file, folder), *find_token_problems(file.tokens or {})]
+    if problems:
+        raise ConfigError(raw.describe(problems))
     try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-    except OSError as problem:
-        raise ConfigError(f"{path} can't be read: {problem.strerror}") from None
-    except (ValueError, RecursionError) as problem:
-        raise ConfigError(f"{path} is not TOML: {problem}") from None
-    try:
-        return _tree(path, raw)
+        return _tree(path, file, folder)
     except SecretError as problem:  # its message already names the file
         raise ConfigError(str(problem)) from None
-    except (ConfigError, AttributesError) as problem:
-        raise ConfigError(f"{path}: {problem}") from None
 
 
-def _tree(path: Path, raw: dict[str, Any]) -> Tree:
-    file = _convert(raw, _File, "")
-    Attributes(file.columns)
-    _convert(file.times, Times, "times: ")
+def _problems(file: _File, folder: Path) -> Iterator[Problem]:
+    """The problems that the types of the settings don't reveal."""
     if file.tokens == {}:
-        raise ConfigError("tokens: found an empty table, expected at least one token, or no table")
-    folder = path.parent / (path.stem if file.folder is None else file.folder)
+        yield Problem(
+            ("tokens",),
+            "tokens: found an empty table, expected at least one token, or no table",
+        )
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"folder: {folder} is a file; expected a folder or an unused path")
+        yield Problem(
+            ("folder",), f"folder: {folder} is a file; expected a folder or an unused path"
+        )
+    yield from _member_problems(file)
+
+
+def _tree(path: Path, file: _File, folder: Path) -> Tree:
     return Tree(
         path,
         folder.absolute(),
         file.channel,
         file.policy,
         file.columns,
+        file.extra,
         file.tokens,
         file.times,
         file.patience,
@@ -137,38 +153,74 @@ def _tree(path: Path, raw: dict[str, Any]) -> Tree:
     )
 
 
-def _members(file: _File) -> list[Member]:
-    root = _convert(file.root, _Root, "root: ")
-    routers = {
-        name: _convert(table, _Router, f"router.{name}: ") for name, table in file.router.items()
+def _above(file: _File) -> dict[str, str]:
+    """By router, the name of the node above it."""
+    return {
+        name: file.root.name if one.upstream is None else one.upstream
+        for name, one in file.router.items()
     }
-    for where, name in (("root", root.name), *((f"router.{name}", name) for name in routers)):
+
+
+def _member_problems(file: _File) -> Iterator[Problem]:
+    """The problems of names, addresses and the shape of the tree."""
+    root, above = file.root, _above(file)
+    for place, name in ((("root",), root.name), *((("router", name), name) for name in above)):
         if not _NAME.fullmatch(name):
-            raise ConfigError(
-                f"{where}: found the name {name!r}, expected at most 64 ASCII letters, digits, "
-                "dots, dashes and underscores, starting with a letter or a digit"
+            yield Problem(
+                place,
+                f"{'.'.join(place)}: found the name {name!r}, expected at most 64 ASCII letters, "
+                "digits, dots, dashes and underscores, starting with a letter or a digit",
             )
-    if root.name in routers:
-        raise ConfigError(
-            f"router.{root.name}: found the name of the rendezvous point, expected another name"
+    if root.name in above:
+        yield Problem(
+            ("router", root.name),
+            f"router.{root.name}: found the name of the rendezvous point, expected another name",
         )
-    members = {root.name: Member(root.name, _address(root.listen, "root"), None, 0)}
-    above = {name: root.name if r.upstream is None else r.upstream for name, r in routers.items()}
     for name, upstream in above.items():
         if upstream not in above and upstream != root.name:
             known = ", ".join([root.name, *above])
-            raise ConfigError(
-                f"router.{name}: found the upstream {upstream!r}, expected one of {known}"
+            yield Problem(
+                ("router", name, "upstream"),
+                f"router.{name}: found the upstream {upstream!r}, expected one of {known}",
             )
-    while above:
-        ready = [name for name, upstream in above.items() if upstream in members]
+    taken: dict[Address, str] = {}
+    listens = {root.name: (root.listen, "root")}
+    listens |= {name: (one.listen, f"router.{name}") for name, one in file.router.items()}
+    for name, (listen, where) in listens.items():
+        place = (*where.split(".", 1), "listen")
+        try:
+            address = _address(listen, where)
+        except ConfigError as problem:
+            yield Problem(place, str(problem))
+            continue
+        other = taken.setdefault(address, name) if address.port else name
+        if other != name:
+            at = f"{address.host}:{address.port}"
+            yield Problem(place, f"{other} and {name} can't both listen at {at}")
+    left = dict(above)
+    known_above = {root.name}
+    while left:
+        ready = [name for name, upstream in left.items() if upstream in known_above]
         if not ready:
-            raise ConfigError(f"found a cycle of upstreams: {_circle(above)}")
+            if all(upstream in above or upstream == root.name for upstream in above.values()):
+                circle = _circle(left)
+                place = ("router", circle.partition(" ")[0], "upstream")
+                yield Problem(place, f"found a cycle of upstreams: {circle}")
+            return
+        known_above.update(ready)
         for name in ready:
+            del left[name]
+
+
+def _members(file: _File) -> list[Member]:
+    """The nodes of a checked file, each after the one above it."""
+    root, above = file.root, _above(file)
+    members = {root.name: Member(root.name, _address(root.listen, "root"), None, 0)}
+    while above:
+        for name in [name for name, upstream in above.items() if upstream in members]:
             upstream = above.pop(name)
-            address = _address(routers[name].listen, f"router.{name}")
+            address = _address(file.router[name].listen, f"router.{name}")
             members[name] = Member(name, address, upstream, members[upstream].depth + 1)
-    _check_ports(list(members.values()))
     return list(members.values())
 
 
@@ -181,26 +233,16 @@ def _circle(above: dict[str, str]) -> str:
     return " -> ".join([*circle, circle[0]])
 
 
-def _check_ports(members: list[Member]) -> None:
-    taken: dict[Address, str] = {}
-    for one in members:
-        if one.listen.port:
-            other = taken.setdefault(one.listen, one.name)
-            if other != one.name:
-                where = f"{one.listen.host}:{one.listen.port}"
-                raise ConfigError(f"{other} and {one.name} can't both listen at {where}")
-
-
 def _address(listen: str | int, where: str) -> Address:
     text = f"{HERE}:{listen}" if isinstance(listen, int) else listen
     return address_of(text, f"{where}: listen")
 
 
-def _convert(raw: Any, kind: type[Any], where: str) -> Any:
-    try:
-        return msgspec.convert(raw, kind)
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"{where}{problem}") from None
+def flat_columns(columns: Mapping[str, Any]) -> dict[str, str]:
+    """The declared attributes as one table of names and types."""
+    if not columns:
+        return {}
+    return {write_path((name,)): str(kind) for name, kind in read_declaration(columns).items()}
 
 
 def _is_local(host: str) -> bool:

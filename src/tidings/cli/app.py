@@ -19,6 +19,7 @@ from tidings.cli.filters.doctor_command import examine_file
 from tidings.cli.filters.explain_command import explain_event
 from tidings.cli.filters.graph_command import show_graph
 from tidings.cli.filters.match_command import match_events
+from tidings.cli.filters.types_command import show_types
 from tidings.cli.network.publish_command import publish_notification
 from tidings.cli.network.router_command import run_router
 from tidings.cli.network.subscribe_command import subscribe_to
@@ -65,6 +66,7 @@ def tidings(
 
 app.command("check")(guard(check_filters))
 app.command("convert")(guard(convert_filters))
+app.command("types")(guard(show_types))
 app.command("match")(guard(match_events))
 app.command("explain")(guard(explain_event))
 app.command("doctor")(guard(examine_file))

@@ -1,13 +1,14 @@
-"""Durable and private files, lock files, cache folders and secrets.
+"""Durable and private files, lock files, cache folders, secrets and settings.
 
     durable.py         replaces files atomically, and syncs files and folders
     atomic_folder.py   replaces whole folders: readers find the old one or the new one
     lock_files.py      one writer, or many readers, among the processes of one machine
     private.py         files (0600) and folders (0700) that only their owner can access
     secret.py          files with tokens, refused if others can read them
+    toml_file.py       files of settings: all their problems, with line numbers
     user_cache.py      the user's cache folder, for data that can be rebuilt or fetched again
 
-This room does not interpret file contents. It is for other rooms, not for users. Start at
+This room does not know what settings mean. It is for other rooms, not for users. Start at
 durable.py.
 """
 
@@ -25,14 +26,18 @@ from tidings.files.durable import (
 from tidings.files.lock_files import hold_lock, release_lock, share_lock, take_lock, try_lock
 from tidings.files.private import FOLDER, make_folder, make_private, open_private, private_file
 from tidings.files.secret import SecretError, check_secret, read_secret
+from tidings.files.toml_file import TomlFile, find_lines, find_problems, read_toml, show_place
 from tidings.files.user_cache import copy_missing, open_cache_folder, user_cache_folder
 
 __all__ = [
     "FOLDER",
     "SecretError",
+    "TomlFile",
     "check_secret",
     "copy_missing",
     "current_folder",
+    "find_lines",
+    "find_problems",
     "folder_identity",
     "hold_lock",
     "make_durable_folder",
@@ -44,10 +49,12 @@ __all__ = [
     "placing",
     "private_file",
     "read_secret",
+    "read_toml",
     "release_lock",
     "replace_file",
     "replacing_folder",
     "share_lock",
+    "show_place",
     "sync",
     "sync_handle",
     "take_lock",

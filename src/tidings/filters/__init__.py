@@ -11,7 +11,8 @@
     canonical/   the form of a filter, and which filter covers which
 
 `Filter.matches` evaluates the expression exactly as the semantics are defined. Forms, indexes,
-batches and Spark are all tested against it. This room does no I/O and needs only msgspec and RE2.
+batches and Spark are all tested against it. misfits.py finds tests that make no sense on columns of
+given types. This room does no I/O and needs only msgspec and RE2.
 
 Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an explanation from
 `tidings`. The other names exported here and by the subfolders are for other rooms only. Start at
@@ -21,6 +22,7 @@ filter.py; docs/filters.md is the specification.
 from tidings.filters.explanation import BoxReport, Explanation, TestReport, format_value
 from tidings.filters.filter import Filter, need_filter, need_mapping, parse
 from tidings.filters.language.attributes import Attributes
+from tidings.filters.misfits import Misfit, domain_of, misfit_of_term, misfit_of_test, misfits_of
 from tidings.filters.values.ontology import Ontology
 
 __all__ = [
@@ -28,9 +30,14 @@ __all__ = [
     "BoxReport",
     "Explanation",
     "Filter",
+    "Misfit",
     "Ontology",
     "TestReport",
+    "domain_of",
     "format_value",
+    "misfit_of_term",
+    "misfit_of_test",
+    "misfits_of",
     "need_filter",
     "need_mapping",
     "parse",

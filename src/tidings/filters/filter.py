@@ -14,7 +14,7 @@ from tidings.filters.explanation import Explanation
 from tidings.filters.language import evaluation, sql_writer
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.dialect import Context
-from tidings.filters.language.expression import Expression
+from tidings.filters.language.expression import MAX_DEPTH, And, Expression, Not, Or, depth_of
 from tidings.model import Event, FilterError, NotificationError
 
 
@@ -54,6 +54,22 @@ def need_mapping(event: object) -> None:
         raise NotificationError(
             f"found {type(event).__name__}, expected a mapping of names to values"
         )
+
+
+SURELY_PARSED = MAX_DEPTH // 3  # a level of an expression is at most three levels of its text
+
+
+def _need_depth(text: str) -> None:
+    """Raise FilterError if a text is nested too deeply to be parsed again."""
+    try:
+        registry.read(text, "sql", Context())
+    except FilterError as problem:
+        if "nested more than" in problem.reason:
+            raise FilterError(f"{problem.reason}, after filters were combined", text) from None
+
+
+def _declared(attributes: Attributes | None) -> Any:
+    return None if attributes is None else attributes.declared()
 
 
 class Filter:
@@ -139,6 +155,45 @@ class Filter:
     def residuals(self) -> list[str]:
         """The conditions that no index can decide; each is evaluated on its own."""
         return [text for text, term in self.form.terms.items() if is_opaque(term)]
+
+    # -- combinations --------------------------------------------------------------------------
+
+    def __and__(self, other: object) -> Filter:
+        """`a & b` matches what both match."""
+        found: Filter = self._join(other, And)
+        return found
+
+    def __or__(self, other: object) -> Filter:
+        """`a | b` matches what at least one matches."""
+        found: Filter = self._join(other, Or)
+        return found
+
+    def __invert__(self) -> Filter:
+        """`~a` is NOT (a), as in SQL: it does not match where `a` is unknown."""
+        node = self.expression
+        return self._make(node.item if isinstance(node, Not) else Not(node))
+
+    def _join(self, other: object, kind: type[And] | type[Or]) -> Any:
+        if not isinstance(other, Filter):
+            return NotImplemented
+        mine, theirs = self._attributes, other._attributes
+        if mine is not theirs and _declared(mine) != _declared(theirs):
+            raise FilterError(
+                "found filters that were parsed with different attributes, expected the same; "
+                "parse both with the attributes of the channel"
+            )
+        items: list[Expression] = []
+        for one in (self.expression, other.expression):
+            items.extend(one.items if isinstance(one, kind) else [one])
+        return self._make(kind(tuple(items)))
+
+    def _make(self, node: Expression) -> Filter:
+        if depth_of(node) > SURELY_PARSED:
+            _need_depth(sql_writer.text_of(node))
+        return Filter(node, self._attributes)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a filter is neither true nor false; use &, | and ~ for and, or and not")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Filter) and self.key == other.key

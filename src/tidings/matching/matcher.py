@@ -30,8 +30,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
-from tidings.filters import Attributes, Explanation, Filter, need_mapping, parse
+from tidings.filters import Attributes, Explanation, Filter, Misfit, need_mapping, parse
 from tidings.filters.canonical import Form
+from tidings.filters.language import Types
 from tidings.matching import batches
 from tidings.matching.covering.neighbours import Neighbours
 from tidings.matching.disk import matcher_folder
@@ -40,12 +41,13 @@ from tidings.matching.matcher_state import SealedPart, State, seal_tests
 from tidings.matching.rank_space.columns import as_batch, conform
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merge_segments
+from tidings.matching.segments.misfits import find_misfits, find_readers
 from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
 from tidings.matching.segments.tested import Tested, tested
 from tidings.matching.write_buffer import WriteBuffer
-from tidings.model import Event, FilterError, NotificationError, TidingsError
+from tidings.model import Event, FilterError, NotificationError, RefusedFilters, TidingsError
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
@@ -84,6 +86,8 @@ class Matcher:
         self._asked = 0
         self._crowded = False  # an event matched many fresh filters, which are slow to match
         self._worker: threading.Thread | None = None
+        self.refused: dict[Hashable, FilterError] = {}
+        """Filters that `add_many` left out with `errors="collect"`, by id."""
         self.set_aside: dict[str, str] = {}
         """Filters of the snapshot that are now refused, with the reason. They match nothing."""
 
@@ -98,11 +102,22 @@ class Matcher:
         self._tidy()
 
     def add_many(
-        self, pairs: Iterable[tuple[Hashable, Filter | str]] | Mapping[Any, Filter | str]
+        self,
+        pairs: Iterable[tuple[Hashable, Filter | str]] | Mapping[Any, Filter | str],
+        *,
+        errors: str = "raise",
     ) -> int:
-        """Add (id, filter) pairs, or a mapping, in bulk. If one is refused, none is added."""
+        """Add (id, filter) pairs, or a mapping, in bulk, and return how many were added.
+
+        If some are refused, none is added, and RefusedFilters lists them. With `errors="collect"`
+        the others are added, and `refused` has the reason for each id that was left out.
+        """
+        if errors not in ("raise", "collect"):
+            raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
         taken: dict[Hashable, Filter | str] = {}
-        forms = self._forms(pairs.items() if isinstance(pairs, Mapping) else pairs, taken)
+        refused: dict[Hashable, FilterError] = {}
+        given = pairs.items() if isinstance(pairs, Mapping) else pairs
+        forms = self._forms(given, taken, refused, errors)
         few = list(itertools.islice(forms, SEAL_AT))
         if len(few) < SEAL_AT:
             with self._changing():
@@ -126,14 +141,19 @@ class Matcher:
                 with self._changing():
                     state = self._state
                     self._state = replace(state, parts=(*state.parts, sealed))
+        self.refused |= refused
         self._tidy()
         return len(taken)
 
     def _forms(
-        self, pairs: Iterable[tuple[Hashable, Filter | str]], taken: dict[Hashable, Filter | str]
+        self,
+        pairs: Iterable[tuple[Hashable, Filter | str]],
+        taken: dict[Hashable, Filter | str],
+        refused: dict[Hashable, FilterError],
+        errors: str,
     ) -> Iterator[Form]:
         """Yield the form of each filter, so that not all are in memory at once. The pairs read so
-        far are put into `taken`."""
+        far are put into `taken`, or into `refused`."""
         for pair in pairs:
             try:
                 id_, filter_ = pair
@@ -141,15 +161,17 @@ class Matcher:
                 raise TidingsError(
                     f"found {pair!r:.80}, expected a pair of id and filter"
                 ) from None
-            if id_ in taken:
+            if id_ in taken or id_ in refused:
                 raise TidingsError(f"the id {id_!r} occurs twice, expected once")
             try:
                 form = self._parse(filter_).form
             except FilterError as problem:
-                problem.add_note(f"It is the filter of the id {id_!r}.")
-                raise
+                refused[id_] = problem
+                continue
             taken[id_] = filter_
             yield form
+        if refused and errors == "raise":
+            raise RefusedFilters(refused, len(taken) + len(refused))
 
     def remove(self, id: Hashable) -> None:
         """Remove the filter of an id; the next match does not see it."""
@@ -554,6 +576,23 @@ class Matcher:
         with."""
         state, _ = self._seal()
         return tested(sealed.part.segment for sealed in state.parts)
+
+    def misfits(self, types: Types) -> dict[Misfit, list[Hashable]]:
+        """The ids of filters that make no sense on columns of these types, by what they expect."""
+        state, dead = self._seal()
+        segments = [sealed.part.segment for sealed in state.parts]
+        found = find_misfits(segments, types)
+        return {
+            one: state.register.ids_of(alive)
+            for one, slots in found.items()
+            if len(alive := slots[dead[slots] == 0])
+        }
+
+    def readers(self, path: tuple[str, ...]) -> list[Hashable]:
+        """The ids of filters that read an attribute."""
+        state, dead = self._seal()
+        slots = find_readers([sealed.part.segment for sealed in state.parts], path)
+        return state.register.ids_of(slots[dead[slots] == 0])
 
     def stats(self) -> dict[str, int]:
         """Counts of filters, parts, boxes and terms, and the size of the index."""

@@ -1,7 +1,11 @@
 """Values and their order, types, subscription ids, and the errors of every room.
 
     values.py    what a value is, and `compare`, the order that every other module must agree with
-    types.py     the types that an attribute can be declared with, and how to parse text as each
+    types.py     the names of the types, and how to parse text as each
+    data_types.py, type_text.py    whole types such as list<string>, and how to parse them
+    decimals.py                    where decimals lie among doubles
+    looking.py                     the types of a sample, of Arrow's and of Spark's schemas
+    declaration.py                 a declaration of attributes as a tree of types
     ids.py       subscription ids
     errors.py    the error classes; each message is one sentence
 
@@ -10,16 +14,37 @@ This room imports no other room, and every room may import it. Users get the err
 Start at values.py: its docstring defines the order of all values.
 """
 
+from tidings.model.data_types import DataType, Field, Path, write_path
+from tidings.model.decimals import (
+    LongDecimal,
+    count_digits,
+    exact_value,
+    fits_decimal,
+    place_of,
+)
+from tidings.model.declaration import EXTRAS, Extra, article, need_extra, read_declaration
 from tidings.model.errors import (
+    MOST_LISTED,
     AttributesError,
     EnvironmentProblem,
     FilterError,
     GraphError,
     LimitError,
     NotificationError,
+    Problem,
+    RefusedFilters,
     TidingsError,
 )
-from tidings.model.ids import Id, id_pairs, need_id
+from tidings.model.ids import Id, id_pairs, list_some, need_id
+from tidings.model.looking import (
+    Guess,
+    look_at_rows,
+    type_of_arrow,
+    type_of_spark,
+    types_of_fields,
+    write_declaration,
+)
+from tidings.model.type_text import parse_inline, parse_name, parse_type
 from tidings.model.types import TYPES, Type, read_value, type_of
 from tidings.model.values import (
     INT_MAX,
@@ -35,28 +60,55 @@ from tidings.model.values import (
 )
 
 __all__ = [
+    "EXTRAS",
     "INT_MAX",
     "INT_MIN",
+    "MOST_LISTED",
     "TYPES",
     "AttributesError",
+    "DataType",
     "EnvironmentProblem",
     "Event",
+    "Extra",
+    "Field",
     "FilterError",
     "GraphError",
+    "Guess",
     "Id",
     "LimitError",
+    "LongDecimal",
     "NotificationError",
+    "Path",
+    "Problem",
+    "RefusedFilters",
     "Scalar",
     "TidingsError",
     "Type",
     "Value",
+    "article",
     "compare",
+    "count_digits",
+    "exact_value",
+    "fits_decimal",
     "from_micros",
     "id_pairs",
     "is_number",
+    "list_some",
+    "look_at_rows",
     "micros",
+    "need_extra",
     "need_id",
     "normalise",
+    "parse_inline",
+    "parse_name",
+    "parse_type",
+    "place_of",
+    "read_declaration",
     "read_value",
     "type_of",
+    "type_of_arrow",
+    "type_of_spark",
+    "types_of_fields",
+    "write_declaration",
+    "write_path",
 ]

@@ -2,6 +2,7 @@
 
     TidingsError
     |-- FilterError         a filter was refused: says where, what was found, what was expected
+    |   `-- RefusedFilters  several filters with ids: lists what is wrong with each
     |-- AttributesError     an attribute declaration is invalid
     |-- NotificationError   a notification does not fit the declared attributes
     |-- GraphError          a node belongs to another graph, or an interest can't be placed
@@ -11,6 +12,12 @@ Each message is one sentence that tells the reader what to do.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+MOST_LISTED = 10  # refused filters that one message lists
 
 
 class TidingsError(Exception):
@@ -44,8 +51,38 @@ class LimitError(FilterError):
     limit; a stored filter that then exceeds it is set aside, not deleted."""
 
 
+class RefusedFilters(FilterError):
+    """Some of many filters were refused. `problems` has the error of each, by id; the message lists
+    the first ones."""
+
+    def __init__(self, problems: Mapping[Any, FilterError], total: int) -> None:
+        self.problems = dict(problems)
+        first = next(iter(self.problems.values()))
+        count = len(self.problems)
+        few = islice(self.problems.items(), MOST_LISTED)
+        listed = "; ".join(f"{id_!r}: {one}" for id_, one in few)
+        more = f"; and {count - MOST_LISTED:,} more" if count > MOST_LISTED else ""
+        many = f"{count:,} of {total:,} filters are" if total > 1 else "a filter is"
+        super().__init__(f"{many} refused; {listed}{more}", first.text, first.position)
+        self.args = (self.problems, total)  # what pickle passes to a new instance
+
+    def __str__(self) -> str:
+        return self.reason  # each listed error has its own position
+
+
+class Problem(NamedTuple):
+    """One problem of a declaration or a configuration: the keys that lead to it, and a sentence."""
+
+    place: tuple[str, ...]
+    sentence: str
+
+
 class AttributesError(TidingsError):
-    """An attribute declaration is invalid."""
+    """An attribute declaration is invalid. `problems` has all of them, the message one per line."""
+
+    def __init__(self, message: str = "", problems: Iterable[Problem] = ()) -> None:
+        self.problems = tuple(problems) or (Problem((), message),)
+        super().__init__(message or "\n".join(one.sentence for one in self.problems))
 
 
 class NotificationError(TidingsError):

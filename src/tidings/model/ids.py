@@ -7,7 +7,7 @@ channel's ids enforces that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tidings.model.errors import TidingsError
@@ -44,3 +44,9 @@ def id_pairs(
         except (TypeError, ValueError):
             raise TidingsError(f"found {pair!r:.80}, expected a pair of id and filter") from None
         yield id_, other
+
+
+def list_some(names: Sequence[str], most: int = 3) -> str:
+    """The first few names, and how many more there are: `'a', 'b', 'c' and 7 more`."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")

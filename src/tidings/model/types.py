@@ -5,11 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Literal, get_args
 
-from tidings.model.values import INT_MAX, INT_MIN
+from tidings.model.decimals import read_decimal
+from tidings.model.values import INT_MAX, INT_MIN, normalise
 
-Type = Literal["boolean", "integer", "double", "string", "date", "timestamp", "list", "struct"]
+Type = Literal[
+    "boolean", "integer", "double", "decimal", "string", "date", "timestamp",
+    "list", "struct", "map",
+]  # fmt: skip
 TYPES: tuple[Type, ...] = get_args(Type)
 
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.ASCII)
@@ -37,6 +42,8 @@ def type_of(value: Any) -> Type | None:
         return "integer"
     if isinstance(value, float):
         return "double"
+    if isinstance(value, Decimal):
+        return "decimal"
     if isinstance(value, str):
         return "string"
     if isinstance(value, dt.datetime):
@@ -61,6 +68,8 @@ def read_value(text: str, kind: Type) -> Any:
         return _read_integer(word)
     if kind == "double":
         return _read_double(word)
+    if kind == "decimal":
+        return normalise(read_decimal(word))
     if kind == "date":
         return _read_date(word)
     if kind == "timestamp":

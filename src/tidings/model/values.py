@@ -1,11 +1,12 @@
 """Values and their order: the semantics that every other module must agree with.
 
-A value is null (None), a Boolean, a 64-bit integer, a double, a string, a date, a timestamp (UTC,
-microseconds) or a list of these. Values compare within four families. Between families, a
-comparison is *unknown* (None here, null in SQL):
+A value is null (None), a Boolean, a 64-bit integer, a double, a decimal that is neither (see
+decimals.py), a string, a date, a timestamp (UTC, microseconds) or a list of these. Values compare
+within four families. Between families, a comparison is *unknown* (None here, null in SQL):
 
     false < true
-    -Infinity < ... -1 < 0 = -0.0 < 0.5 < 1 = 1.0 ... < Infinity < NaN      exact, NaN = NaN
+    -Infinity < ... -1 < 0 = -0.0 < 0.5 < 1 = 1.0 ... < Infinity < NaN      exact, NaN = NaN;
+                                                     a double lies at its shortest decimal
     strings by code point
     dates and timestamps together by time; a date is its midnight in UTC
 """
@@ -17,7 +18,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-Scalar = bool | int | float | str | dt.date | None
+from tidings.model.decimals import LongDecimal, normalise_decimal
+
+Scalar = bool | int | float | LongDecimal | str | dt.date | None
 Value = Scalar | list[Any]
 Event = Mapping[str, Any]
 
@@ -33,9 +36,9 @@ _DAY_MICROS = 86_400_000_000
 def normalise(value: Any) -> Any:
     """Convert a value to one of the types above; return it unchanged if it is none of them.
 
-    An integer that does not fit in 64 bits becomes the nearest double. A decimal becomes an integer
-    if it is whole, otherwise the nearest double. A NumPy scalar becomes its Python value, and a
-    tuple or set becomes a list.
+    An integer that does not fit in 64 bits becomes the nearest double. A decimal becomes the
+    integer or double that it equals; if there is none, it stays a decimal. A NumPy scalar becomes
+    its Python value, and a tuple or set becomes a list.
     """
     kind = type(value)
     if kind is str or kind is float or kind is bool or value is None:
@@ -49,11 +52,7 @@ def normalise(value: Any) -> Any:
 
 def _normalise_other(value: Any) -> Any:
     if isinstance(value, Decimal):
-        if value.is_nan():
-            return float("nan")
-        if value.is_finite() and value == value.to_integral_value():
-            return normalise(int(value)) if value.adjusted() < 400 else float(value)
-        return float(value)
+        return value if type(value) is LongDecimal else normalise_decimal(value)
     if isinstance(value, dt.datetime):
         return _normalise_datetime(value)
     if isinstance(value, dt.time):  # no type fits it, so it becomes a string
@@ -106,7 +105,7 @@ def from_micros(count: int) -> dt.date:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
 def compare(left: Any, right: Any) -> int | None:
@@ -131,10 +130,12 @@ def _order(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
 
-def _compare_numbers(left: float, right: float) -> int:
+def _compare_numbers(left: Any, right: Any) -> int:
     left_nan, right_nan = left != left, right != right
     if left_nan or right_nan:
         return left_nan - right_nan
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        left, right = normalise(left), normalise(right)
     return _order(left, right)  # Python compares int and float by exact value
 
 

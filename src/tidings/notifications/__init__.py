@@ -8,6 +8,7 @@ Each row is either good or bad, no row raises, and no row depends on its neighbo
 
     schema.py      the declaration: an Arrow schema of the types that filters know
     records.py     a schema compiled into classes that msgspec fills
+    extra_fields.py   the fields of a line that are not declared
     json_rows.py   the careful reader, for a line that msgspec refused
     texts.py       a column of texts read as a type
 

@@ -27,6 +27,10 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     rows: Positions  # where each good row was in the input
     bad_rows: Positions
     reasons: list[str]  # one sentence for each bad row
+    extra: Any = None  # strings: the undeclared fields of each good row, as JSON; None if there are
+    # none at all, or if they are dropped
+    extra_rows: int = 0  # good rows with undeclared fields
+    extra_fields: int = 0
 
 
 def assemble(arrays: list[Any], schema: pa.Schema, length: int, bad: dict[int, str]) -> Decoded:

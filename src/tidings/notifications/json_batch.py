@@ -8,6 +8,8 @@
 
 Each line is parsed by itself, so that an unclosed bracket can't swallow the next line. A line that
 msgspec accepts costs nothing more; only a line that it refuses is read again by the careful reader.
+A line with undeclared fields is refused first too; unless they are to be refused, it is read again
+without them, and extra_fields.py collects them.
 Lines are read in pieces of `PIECE`, whose records stay in the processor's cache until the columns
 are built.
 
@@ -27,11 +29,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.filters import Attributes
-from tidings.model import NotificationError
+from tidings.model import Extra, NotificationError, need_extra
 from tidings.notifications.decoded import Decoded, assemble
+from tidings.notifications.extra_fields import ExtraFields, find_extra, with_extra
 from tidings.notifications.json_rows import BadLine, read_line
 from tidings.notifications.records import Record
-from tidings.notifications.schema import Unknown, is_closed, schema_of
+from tidings.notifications.schema import schema_of
 
 Decode = Callable[[Any], Any]
 
@@ -44,23 +47,25 @@ def decode_json(
     lines: pa.Array,
     declared: pa.Schema | Attributes,
     *,
-    unknown: Unknown = "refuse",
+    extra: Extra = "refuse",
 ) -> Decoded:
     """Decode JSON objects, given as strings or bytes, into a batch of the declared types.
 
-    Values are read as by `Attributes.read`; an absent field is null. An undeclared field makes its
-    row bad, or is left out, as `unknown` says. No row raises: each is good or has a reason.
+    Values are read as by `Attributes.read`; an absent field is null. If `extra` is "refuse", an
+    undeclared field makes its row bad. Otherwise it is counted and not in the batch; unless `extra`
+    is "drop", it is in `Decoded.extra`. No row raises: each is good or has a reason.
     """
     schema = schema_of(declared)
-    reader = _reader_of(schema, is_closed(unknown))
+    reader = _reader_of(schema, need_extra(extra) == "refuse")
     rows = _to_bytes(lines)
     bad: dict[int, str] = {}
+    extras: dict[int, ExtraFields] = {}
     pieces = [
-        reader.read(rows.slice(start, PIECE), start, bad)
+        reader.read(rows.slice(start, PIECE), start, bad, extras)
         for start in range(0, max(len(rows), 1), PIECE)
     ]
     arrays = [pa.concat_arrays(chunks) for chunks in zip(*pieces, strict=True)]
-    return assemble(arrays, schema, len(rows), bad)
+    return with_extra(assemble(arrays, schema, len(rows), bad), extras, kept=extra != "drop")
 
 
 def _to_bytes(lines: Any) -> Any:
@@ -82,16 +87,20 @@ class _Reader:
 
     def __init__(self, schema: pa.Schema, closed: bool) -> None:
         self.closed = closed
-        self.record = Record(schema, closed=closed)
+        self.record = Record(schema, closed=True)
         self.decode: Decode = msgspec.json.Decoder(self.record.struct).decode
+        self.lenient = None if closed else Record(schema, closed=False)
+        if self.lenient is not None:
+            self._decode_lenient: Decode = msgspec.json.Decoder(self.lenient.struct).decode
 
-    def read(self, piece: Any, start: int, bad: dict[int, str]) -> list[Any]:
+    def read(
+        self, piece: Any, start: int, bad: dict[int, str], extras: dict[int, ExtraFields]
+    ) -> list[Any]:
         """The columns of the good lines. Reasons for the others go into `bad`, under their
-        positions in the whole input; the piece begins at `start`."""
+        positions in the whole input, and undeclared fields into `extras`; the piece begins at
+        `start`."""
         lines = piece.to_pylist()
-        # msgspec does not check that skipped fields are UTF-8, so that is done here
-        decode = self.decode if self.closed or _is_utf8(piece) else self._decode_utf8
-        records, refused = self._read_records(lines, decode)
+        records, refused, others = self._read_records(lines)
         arrays, wrong = self.record.columns(records)
         if len(wrong):
             kept = [at for at in range(len(lines)) if at not in refused]
@@ -101,30 +110,43 @@ class _Reader:
             keep[wrong] = False
             arrays = [array.filter(pa.array(keep)) for array in arrays]
         bad.update((start + at, reason) for at, reason in refused.items())
+        extras.update((start + at, one) for at, one in others.items() if at not in refused)
         return arrays
 
-    def _read_records(self, lines: list[Any], decode: Decode) -> tuple[list[Any], dict[int, str]]:
+    def _read_records(
+        self, lines: list[Any]
+    ) -> tuple[list[Any], dict[int, str], dict[int, ExtraFields]]:
         try:
-            return list(map(decode, lines)), {}
+            return list(map(self.decode, lines)), {}, {}
         except _REFUSALS:
-            pass  # at least one line is bad: read them one by one
+            pass  # at least one line is bad or has other fields: read them one by one
         records: list[Any] = []
         refused: dict[int, str] = {}
+        extras: dict[int, ExtraFields] = {}
         for at, line in enumerate(lines):
             try:
-                records.append(self._read_record(line, decode))
+                records.append(self.decode(line))
+                continue
+            except _REFUSALS:
+                pass
+            try:
+                records.append(self._read_refused(line))
             except BadLine as reason:
                 refused[at] = str(reason)
-        return records, refused
+                continue
+            found = None if self.lenient is None else find_extra(line, self.lenient)
+            if found is not None:
+                extras[at] = found
+        return records, refused, extras
 
-    def _read_record(self, line: Any, decode: Decode) -> Any:
-        try:
-            return decode(line)
-        except _REFUSALS:
-            return read_line(line, self.record, closed=self.closed)
-
-    def _decode_utf8(self, line: bytes) -> Any:
-        return self.decode(line.decode())
+    def _read_refused(self, line: Any) -> Any:
+        """The record of a line that the decoder refused."""
+        if self.lenient is not None:
+            try:  # msgspec does not check that skipped fields are UTF-8, but `decode` does
+                return self._decode_lenient(line.decode())
+            except _REFUSALS:
+                pass
+        return read_line(line, self.lenient or self.record, closed=self.closed)
 
     def _find_reason(self, line: bytes | None) -> str:
         try:
@@ -132,14 +154,6 @@ class _Reader:
         except BadLine as reason:
             return str(reason)
         return "a value does not fit its declared type"
-
-
-def _is_utf8(lines: Any) -> bool:
-    try:
-        lines.cast(pa.large_string())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 @lru_cache(maxsize=64)

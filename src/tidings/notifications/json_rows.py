@@ -13,6 +13,7 @@ If a name occurs twice, its last value counts, as in Spark and in Python's `json
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ _NULL = msgspec.Raw(b"null")
 _AS_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _AS_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _AS_VALUE = msgspec.json.Decoder()
+_AS_DECIMAL = msgspec.json.Decoder(Decimal | None)  # keeps all digits
 _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)  # all that msgspec raises
 
 
@@ -92,8 +94,10 @@ def _read_fields(fields: dict[str, Any], record: Record, path: Place, closed: bo
 def _read_slot(raw: Any, slot: Slot, path: Place, closed: bool) -> Any:
     value: Any
     try:
-        if slot.record is not None:
+        if slot.record is not None or slot.key is not None:
             value = None if bytes(raw) == b"null" else _AS_FIELDS.decode(raw)
+        elif slot.name == "decimal":
+            value = _AS_DECIMAL.decode(raw)
         elif slot.element is not None:
             value = None if bytes(raw) == b"null" else _AS_ELEMENTS.decode(raw)
         else:
@@ -111,4 +115,21 @@ def _read_slot(raw: Any, slot: Slot, path: Place, closed: bool) -> Any:
     if slot.record is not None:
         return _read_fields(value, slot.record, path, closed)
     assert slot.element is not None
+    if slot.key is not None:
+        _check_keys(value, slot.key, path)
+        return {
+            name: _read_slot(one, slot.element, (*path, name), closed)
+            for name, one in value.items()
+        }
     return [_read_slot(one, slot.element, (*path, at), closed) for at, one in enumerate(value)]
+
+
+def _check_keys(value: dict[str, Any], slot: Slot, path: Place) -> None:
+    for name in value:
+        try:
+            fit(name, slot.kind, slot.name)
+        except ValueError:
+            raise BadLine(
+                f"column '{describe_path(path)}': found the key '{name[:60]}', expected "
+                f"{describe_type(slot.kind)}"
+            ) from None

@@ -16,6 +16,7 @@ whole double as an integer). If Arrow refuses, the odd values are read one by on
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from itertools import chain
 from operator import attrgetter
 from typing import Annotated, Any
@@ -31,8 +32,8 @@ from tidings.notifications.texts import fit, read_texts
 
 _WHOLE = Annotated[float, msgspec.Meta(multiple_of=1.0)]  # Arrow would truncate fractions
 _HINTS: dict[str, Any] = {"boolean": bool | str, "integer": int | _WHOLE | str,
-                          "double": float | str, "string": str, "date": str,
-                          "timestamp": str}  # fmt: skip
+                          "double": float | str, "decimal": Decimal, "string": str,
+                          "date": str, "timestamp": str}  # fmt: skip
 _NONE: Positions = np.zeros(0, np.int64)
 
 
@@ -44,12 +45,20 @@ class Slot:
         self.kind = field.type
         self.name = str(type_name(field.type))
         self.record = Record(field.type, closed=closed) if self.name == "struct" else None
-        self.element = Slot(field.type.value_field, closed=closed) if self.name == "list" else None
+        self.element: Slot | None = None
+        self.key: Slot | None = None  # of a map, whose values are elements
+        if self.name == "list":
+            self.element = Slot(field.type.value_field, closed=closed)
+        elif self.name == "map":
+            self.element = Slot(field.type.item_field, closed=closed)
+            self.key = Slot(field.type.key_field, closed=closed)
 
     def hint(self) -> Any:
         """The type annotation for msgspec."""
         if self.record is not None:
             kind = self.record.struct
+        elif self.element is not None and self.key is not None:
+            kind = dict[str, self.element.hint()]  # type: ignore[misc]
         elif self.element is not None:
             kind = list[self.element.hint()]  # type: ignore[misc]
         else:
@@ -60,8 +69,12 @@ class Slot:
         """The values as an array, and the positions of those that do not fit."""
         if self.record is not None:
             return self._read_structs(values, self.record)
+        if self.element is not None and self.key is not None:
+            return self._read_maps(values, self.key, self.element)
         if self.element is not None:
             return self._read_lists(values, self.element)
+        if self.name == "decimal":
+            return self._read_decimals(values)
         if self.name in ("date", "timestamp"):
             return read_texts(pa.array(values, pa.string()), self.kind)
         try:
@@ -85,6 +98,35 @@ class Slot:
                     bad.append(at)
         whole = pc.replace_with_mask(pa.array(others, self.kind), pa.array(is_text), texts)
         return whole, np.array(bad, np.int64)
+
+    def _read_decimals(self, values: list[Any]) -> tuple[Any, Positions]:
+        """msgspec has read the digits exactly; Arrow refuses those that do not fit, but NaN."""
+        try:
+            array = pa.array(values, self.kind)
+            if array.null_count == values.count(None):
+                return array, _NONE
+        except (pa.ArrowException, TypeError, ValueError):
+            pass
+        return self._read_mixed(values)
+
+    def _read_maps(self, values: list[Any], key: Slot, element: Slot) -> tuple[Any, Positions]:
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum([len(value) if value else 0 for value in values], out=offsets[1:])
+        there = list(filter(None, values))
+        texts = pa.array(list(chain.from_iterable(there)), pa.string())
+        keys, bad_keys = read_texts(texts, key.kind)
+        if len(bad_keys):  # a map has no null keys, so these rows become null
+            rows = np.unique(np.searchsorted(offsets, bad_keys, side="right") - 1)
+            left = list(values)
+            for at in rows.tolist():
+                left[at] = None
+            array, wrong = self._read_maps(left, key, element)
+            return array, np.unique(np.concatenate([rows, wrong]))
+        items, bad = element.column([one for value in there for one in value.values()])
+        absent = pa.array([value is None for value in values], pa.bool_())
+        places = pa.array(offsets, pa.int32())
+        array = pa.MapArray.from_arrays(places, keys, items, type=self.kind, mask=absent)
+        return array, np.searchsorted(offsets, bad, side="right") - 1
 
     def _read_structs(self, values: list[Any], record: Record) -> tuple[Any, Positions]:
         there = [at for at, value in enumerate(values) if value is not None]

@@ -1,11 +1,13 @@
 """The schema by which rows are decoded: an Arrow schema restricted to our types.
 
-    boolean  integer        double   string         date    timestamp   list            struct
-    bool     int8 .. int64  float64  string, large  date32  us, a zone  list<>, large   struct<>
+    boolean  integer        double   decimal     string         date    timestamp
+    bool     int8 .. int64  float64  128 or 256  string, large  date32  us, a zone
+    list           struct    map
+    list<>, large  struct<>  map<>
 
-A schema says more than `Attributes` can: the type of a list's elements, the width of an integer,
-and, with `nullable=False`, that a value is required. `arrow_schema` derives a schema from
-attributes, if they declare every type. A timestamp without a zone is in UTC.
+A schema says more than `Attributes` can: the width of an integer, and, with `nullable=False`, that
+a value is required. `arrow_schema` derives a schema from attributes, if they declare every type. A
+timestamp without a zone is in UTC.
 """
 
 from __future__ import annotations
@@ -13,47 +15,55 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pyarrow as pa
 
 from tidings.filters import Attributes
 from tidings.filters.language import Path, article, name_text
-from tidings.model import AttributesError, Type
-
-Unknown = Literal["refuse", "keep out"]  # how to treat undeclared names
+from tidings.model import AttributesError, DataType, Type
 
 _ARROW = {"boolean": pa.bool_(), "integer": pa.int64(), "double": pa.float64(),
           "string": pa.string(), "date": pa.date32(),
           "timestamp": pa.timestamp("us", "UTC")}  # fmt: skip
-_EXPECTED = "boolean, an integer, double, string, date32, timestamp[us], a list or a struct"
+_EXPECTED = (
+    "boolean, an integer, double, decimal, string, date32, timestamp[us], a list, a struct or a map"
+)
 
 
 def arrow_schema(attributes: Attributes) -> pa.Schema:
-    """The schema of declared attributes, with structs for dotted names.
+    """The schema of declared attributes.
 
-    A list must have declared names below it, and becomes a list of structs. AttributesError if the
-    type of a list's elements or a struct's fields is not declared.
+    AttributesError if the type of a list's elements or of a struct's fields is not declared.
     """
-    below: dict[Path, list[str]] = {}
-    for path in attributes:
-        below.setdefault(path[:-1], []).append(path[-1])
-    return pa.schema([(name, _arrow_type(attributes, (name,), below)) for name in below[()]])
+    return pa.schema([(name, arrow_type(kind, (name,))) for name, kind in attributes.tree.items()])
 
 
-def _arrow_type(attributes: Attributes, path: Path, below: dict[Path, list[str]]) -> Any:
-    kind = attributes.type(path)
-    if kind not in ("list", "struct"):
-        return _ARROW[str(kind)]
-    if path not in below:
-        what = "the elements of this list" if kind == "list" else "the fields of this struct"
-        raise AttributesError(
-            f"'{name_text(path)}' is declared without types for {what}; "
-            "pass a pyarrow.Schema instead of Attributes"
-        )
-    names = below[path]
-    inner = pa.struct([(name, _arrow_type(attributes, (*path, name), below)) for name in names])
-    return pa.list_(inner) if kind == "list" else inner
+def arrow_type(kind: DataType, path: Path) -> Any:
+    """The Arrow type of a declared type."""
+    if kind.kind == "decimal":
+        make = pa.decimal128 if kind.precision <= 38 else pa.decimal256
+        return make(kind.precision, kind.scale)
+    if kind.kind == "list":
+        if kind.element is None:
+            raise _bare(path, "the elements of this list", "list<string>")
+        return pa.list_(arrow_type(kind.element, path))
+    if kind.kind == "map":
+        assert kind.key is not None
+        assert kind.element is not None
+        return pa.map_(arrow_type(kind.key, path), arrow_type(kind.element, path))
+    if kind.kind == "struct":
+        if not kind.fields:
+            raise _bare(path, "the fields of this struct", "struct<city: string>")
+        return pa.struct([(name, arrow_type(one, (*path, name))) for name, one in kind.fields])
+    return _ARROW[kind.kind]
+
+
+def _bare(path: Path, what: str, example: str) -> AttributesError:
+    return AttributesError(
+        f"'{name_text(path)}' is declared without types for {what}, expected a type such as "
+        f"{example}"
+    )
 
 
 def schema_of(declared: pa.Schema | Attributes) -> pa.Schema:
@@ -83,8 +93,12 @@ def _check_fields(path: Path, fields: Iterable[Any]) -> None:
 
 
 def _check_type(path: Path, kind: Any) -> None:
-    while type_name(kind) == "list":
-        kind = kind.value_type
+    while type_name(kind) in ("list", "map"):
+        if pa.types.is_map(kind):
+            _check_type(path, kind.key_type)
+            kind = kind.item_type
+        else:
+            kind = kind.value_type
     if type_name(kind) is None:
         raise AttributesError(
             f"'{name_text(path)}' has the type {kind}, expected one of {_EXPECTED}"
@@ -106,6 +120,8 @@ def type_name(kind: Any) -> Type | None:
         return "integer"
     if is_.is_float64(kind):
         return "double"
+    if is_.is_decimal128(kind) or is_.is_decimal256(kind):
+        return "decimal"
     if is_.is_string(kind) or is_.is_large_string(kind):
         return "string"
     if is_.is_date32(kind):
@@ -114,19 +130,16 @@ def type_name(kind: Any) -> Type | None:
         return "timestamp"
     if is_.is_list(kind) or is_.is_large_list(kind):
         return "list"
+    if is_.is_map(kind):
+        return "map"
     return "struct" if is_.is_struct(kind) else None
-
-
-def is_closed(unknown: Unknown) -> bool:
-    """Whether undeclared names are refused; ValueError if `unknown` has neither allowed value."""
-    if unknown not in get_args(Unknown):
-        raise ValueError(f"unknown is '{unknown}', expected 'refuse' or 'keep out'")
-    return unknown == "refuse"
 
 
 def describe_type(kind: Any) -> str:
     """An Arrow type in words: `an integer of 32 bits`."""
     name = type_name(kind) or "value"
+    if name == "decimal":
+        return f"a decimal({kind.precision}, {kind.scale})"
     return f"an integer of {kind.bit_width} bits" if name == "integer" else article(name)
 
 

@@ -18,14 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.filters import Attributes
-from tidings.model import AttributesError, NotificationError
+from tidings.model import AttributesError, Extra, NotificationError, need_extra
 from tidings.notifications.decoded import Decoded, Positions, assemble
 from tidings.notifications.schema import (
-    Unknown,
     describe_path,
     describe_type,
     describe_unknown_column,
-    is_closed,
     schema_of,
     type_name,
 )
@@ -37,15 +35,15 @@ def decode_text_columns(
     declared: pa.Schema | Attributes,
     corrupt: str | None = None,
     *,
-    unknown: Unknown = "refuse",
+    extra: Extra = "refuse",
 ) -> Decoded:
     """Decode a batch of strings into a batch of the declared types. A missing column is all null.
 
-    An undeclared column affects all rows: it raises NotificationError, or is left out, as `unknown`
-    says. Rows in which the column `corrupt` is not null are bad; that column must exist. No row
-    raises.
+    An undeclared column affects all rows: it raises NotificationError, or is left out unless
+    `extra` is "refuse". Rows in which the column `corrupt` is not null are bad; that column must
+    exist. No row raises.
     """
-    schema, closed = schema_of(declared), is_closed(unknown)
+    schema, closed = schema_of(declared), need_extra(extra) == "refuse"
     names = [name for name in batch.schema.names if name != corrupt]
     for name in names:
         if closed and name not in schema.names:
@@ -86,7 +84,7 @@ def _quote(text: str | None) -> str:
 
 def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]]:
     """The values of a column, and a reason for each row whose text can't be read."""
-    if type_name(field.type) in ("list", "struct"):
+    if type_name(field.type) in ("list", "struct", "map"):
         raise AttributesError(
             f"'{field.name}' is {describe_type(field.type)}, expected a type that can be read "
             "from text"

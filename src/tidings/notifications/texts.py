@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.filters.language import conform
-from tidings.model import NotificationError, Type
+from tidings.model import DataType, NotificationError, Type, exact_value, normalise
 from tidings.notifications.decoded import Positions
 from tidings.notifications.schema import type_name
 
@@ -26,6 +26,7 @@ _DAY = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _SHAPES = {
     "integer": r"\A-?[0-9]{1,18}\z",
     "double": r"\A-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?\z",
+    "decimal": r"\A-?[0-9]{1,18}(\.[0-9]{1,18})?\z",
     "date": rf"\A{_DAY}\z",
     "timestamp": rf"\A{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?Z?\z",
 }
@@ -39,15 +40,20 @@ def fit(value: Any, kind: Any, name: str) -> Any:
 
     ValueError if it does not fit, for example an integer that needs more bits.
     """
+    declared = (
+        DataType("decimal", precision=kind.precision, scale=kind.scale)
+        if name == "decimal"
+        else cast(Type, name)
+    )
     try:
-        value = conform(value, cast(Type, name), ())
+        value = conform(normalise(value) if name == "decimal" else value, declared, ())
     except (NotificationError, OverflowError, RecursionError):
         raise ValueError(f"not {name}") from None
     if name == "integer":
         beyond = 1 << (kind.bit_width - 1)
         if not -beyond <= value < beyond:
             raise ValueError("too wide")
-    return value
+    return exact_value(value) if name == "decimal" else value
 
 
 def read_texts(texts: Any, kind: Any) -> tuple[Any, Positions]:

@@ -35,7 +35,7 @@ from tidings.matching.covering import (
 )
 from tidings.matching.disk import SnapshotError
 from tidings.matching.segments import Segment
-from tidings.model import FilterError, Id, TidingsError, id_pairs, need_id
+from tidings.model import FilterError, Id, RefusedFilters, TidingsError, id_pairs, need_id
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
@@ -108,22 +108,28 @@ class DistinctFilters:
         self.hulls = HullGathering()
         self.ids: list[Id] = []
         self.filter_of = array("I")  # by id
+        self.refused: dict[Id, FilterError] = {}
+        """Subscriptions that `try_add` left out, with the reason."""
         self._seen: set[Id] = set()
+
+    def try_add(self, id_: Id, filter_: Filter | str) -> None:
+        """Add a subscription, or put it into `refused` if its filter is bad."""
+        try:
+            self.add(id_, filter_)
+        except FilterError as problem:
+            self._seen.add(id_)
+            self.refused[id_] = problem
 
     def add(self, id_: Id, filter_: Filter | str) -> bytes:
         """Add a subscription and return the key of its filter."""
         need_id(id_)
         if id_ in self._seen:
             raise TidingsError(f"the id {id_!r} occurs twice, expected once")
-        try:
-            if isinstance(filter_, Filter):
-                parsed = filter_
-            else:
-                parsed = parse(filter_, attributes=self.attributes, functions=self.functions)
-            key = parsed.key
-        except FilterError as problem:
-            problem.add_note(f"It is the filter of the id {id_!r}.")
-            raise
+        if isinstance(filter_, Filter):
+            parsed = filter_
+        else:
+            parsed = parse(filter_, attributes=self.attributes, functions=self.functions)
+        key = parsed.key
         number = self.number.get(key)
         if number is None:
             number = self.number[key] = len(self.filters)
@@ -223,11 +229,18 @@ def id_type(ids: list[Id]) -> Any:
 
 
 def gather(
-    pairs: Iterable[tuple[Id, Filter | str]] | Mapping[Any, Filter | str], into: DistinctFilters
+    pairs: Iterable[tuple[Id, Filter | str]] | Mapping[Any, Filter | str],
+    into: DistinctFilters,
+    errors: str = "raise",
 ) -> DistinctFilters:
-    """Add (id, filter) pairs, or a mapping, to distinct filters."""
+    """Add (id, filter) pairs, or a mapping, to distinct filters. Raise RefusedFilters, which lists
+    all bad filters; with `errors="collect"`, they are in `refused` instead."""
+    if errors not in ("raise", "collect"):
+        raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
     for id_, filter_ in id_pairs(pairs):
-        into.add(id_, filter_)
+        into.try_add(id_, filter_)
+    if into.refused and errors == "raise":
+        raise RefusedFilters(into.refused, len(into.ids) + len(into.refused))
     return into
 
 

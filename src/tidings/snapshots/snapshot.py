@@ -36,7 +36,7 @@ from tidings.matching.disk import (
     write_manifest,
     write_table,
 )
-from tidings.model import GraphError, Id
+from tidings.model import FilterError, GraphError, Id
 from tidings.snapshots.building import DistinctFilters, Functions, Nodes, build_nodes, gather
 from tidings.snapshots.view import View
 
@@ -50,6 +50,9 @@ class Snapshot:
     def __init__(self, number: int, nodes: Nodes, matcher: Matcher) -> None:
         self.number = number
         self.matcher = matcher
+        self.refused: dict[Id, FilterError] = {}
+        """Subscriptions that `build` left out with `errors="collect"`, with the reason. They are
+        not saved."""
         self.path: Path | None = None
         """The directory from which it was opened, or None if it was built here."""
         self._nodes = nodes
@@ -74,14 +77,18 @@ class Snapshot:
         numbers: Mapping[bytes, int] | None = None,
         progress: Callable[[int], None] = lambda _: None,
         threads: int | None = None,
+        errors: str = "raise",
     ) -> Snapshot:
         """Compile (id, filter) pairs, or a mapping. Ids are all texts, or all integers.
 
         `number` is the version. `numbers` maps keys of filters to node numbers that were assigned
-        earlier.
+        earlier. If filters are refused, RefusedFilters lists them with their ids; with
+        `errors="collect"` they are left out, and are in `refused`.
         """
-        distinct = gather(subscriptions, DistinctFilters(attributes, functions))
-        return cls(number, *build_nodes(distinct, numbers, progress, threads))
+        distinct = gather(subscriptions, DistinctFilters(attributes, functions), errors)
+        snapshot = cls(number, *build_nodes(distinct, numbers, progress, threads))
+        snapshot.refused = distinct.refused
+        return snapshot
 
     def save(self, path: str | Path, beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """Write everything to a directory, and replace a snapshot that is already there. `beside`

@@ -17,15 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.filters import Misfit
+from tidings.filters.language import Types
 from tidings.matching import Matcher
 from tidings.matching.jit import array_pool
 from tidings.matching.tallies import tag_kernels
+from tidings.model import Id
 
 Array = npt.NDArray[Any]
 MOST_BYTES = 128 << 20  # the most bytes of ids in one piece
@@ -75,6 +79,22 @@ class View:
             known = places < len(self.numbers)
             starts, places = _keep(starts, places, known)
         return starts, places
+
+    def misfits(self, types: Types) -> dict[Misfit, list[Id]]:
+        """The subscriptions whose filters make no sense on columns of these types."""
+        found = self.matcher.misfits(types)
+        named = {one: self._members(places) for one, places in found.items()}
+        return {one: ids for one, ids in named.items() if ids}
+
+    def readers(self, path: tuple[str, ...]) -> list[Id]:
+        """The subscriptions whose filters read an attribute."""
+        return self._members(self.matcher.readers(path))
+
+    def _members(self, places: list[Any]) -> list[Id]:
+        """The ids of the subscriptions of some nodes; nodes of later versions are left out."""
+        known = sorted(place for place in places if place < len(self.numbers))
+        spans = [range(*self.member_starts[place : place + 2].tolist()) for place in known]
+        return list(self.ids.take(pa.array(chain(*spans), pa.int64())).to_pylist())
 
     def node_lists(self, starts: Array, places: Array) -> Any:
         starts, places = self._lowest(starts, places)

@@ -31,7 +31,7 @@ import msgspec
 
 from tidings.files import make_durable_folder, make_private
 from tidings.filters import Attributes, Filter, parse
-from tidings.model import EnvironmentProblem, FilterError, Id, id_pairs, need_id
+from tidings.model import EnvironmentProblem, FilterError, Id, RefusedFilters, id_pairs, need_id
 from tidings.store.checkpoint import state_at
 from tidings.store.compaction import forget
 from tidings.store.locks import LOCK, shared
@@ -127,15 +127,18 @@ class ChangeLog:
     ) -> int:
         """Put (id, filter) pairs, or a mapping, each with its own version; return the last version.
 
-        They are acknowledged together: all of them are stored, or none.
+        They are acknowledged together: all of them are stored, or none. If filters are refused,
+        RefusedFilters lists all of them.
         """
         changes = []
+        refused: dict[Id, FilterError] = {}
         for id_, filter_ in id_pairs(pairs):
             try:
                 changes.append(self._request(id_, filter_, dialect))
             except FilterError as problem:
-                problem.add_note(f"It is the filter of the id {id_!r}.")
-                raise
+                refused[id_] = problem
+        if refused:
+            raise RefusedFilters(refused, len(changes) + len(refused))
         return self._commit(changes) if changes else self.version
 
     def drop(self, id: Id) -> int:

@@ -49,7 +49,10 @@ def report(problem: Exception) -> None:
     label = "error:"
     if sys.stderr.isatty():
         label = typer.style(label, fg="red", bold=True)
-    print(f"{label} {clean_text(str(problem))}", file=sys.stderr)
+    first, *more = str(problem).splitlines() or [""]
+    print(f"{label} {clean_text(first)}", file=sys.stderr)
+    for line in more:
+        print(clean_text(line), file=sys.stderr)
     if isinstance(problem, BadInput):
         for line in problem.pointer.splitlines():
             print(f"    {line}", file=sys.stderr)

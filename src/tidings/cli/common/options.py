@@ -12,7 +12,8 @@ Types = Annotated[
         "--types",
         metavar="FILE|NAME=TYPE,…",
         help="Declared attributes: a .json or .toml file of names and types, or name=type,… "
-        "Types: boolean, integer, double, string, date, timestamp, list.",
+        "Types: boolean, integer, double, decimal(10, 2), string, date, timestamp, list<type>, "
+        "struct<name: type, ...>, map<type, type>.",
         show_default=False,
     ),
 ]

@@ -11,19 +11,20 @@ filter may be an object, and a file may have filters alone |
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from tidings import Filter, FilterError, parse
 from tidings.cli.common import arrow, input_files
-from tidings.cli.common.command_errors import BadInput, filter_refusal
+from tidings.cli.common.command_errors import BadInput, filter_refusal, report
 from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.filters.dialects import DIALECTS
 
 FORMATS = ("text", "json", "csv", "parquet")
 _EXPECTED = "expected id, filter and optionally subscriber"
+MOST_REPORTED = 20  # refused filters
 
 
 class Subscription(msgspec.Struct, frozen=True):
@@ -47,13 +48,14 @@ class Subscription(msgspec.Struct, frozen=True):
         return self.place if self.place.endswith(f" {self.id}") else f"{self.place}, id {self.id}"
 
     def parse(self, dialect: str, declared: DeclaredTypes) -> Filter:
-        """Parse the filter; raise BadInput, with the place, if it is refused."""
+        """Parse the filter; raise BadInput, with the place and the id, if it is refused."""
         if self.shape != "text":
             self._need_json(dialect)
         try:
             return parse(self.text, dialect, attributes=declared.attributes)
         except FilterError as problem:
-            raise filter_refusal(problem, self.where) from None
+            where = f"{self.file}, {self.spot}" if self.file and self.place else self.where
+            raise filter_refusal(problem, where) from None
 
     def _need_json(self, dialect: str) -> None:
         """Refuse a filter that is an object, in a dialect that is not written in JSON."""
@@ -68,6 +70,39 @@ class Subscription(msgspec.Struct, frozen=True):
             f"{self.where}: the filter is an object, expected text; objects are for --dialect "
             f"{dialects}"
         )
+
+
+Check = Callable[[Subscription, Filter], None]
+
+
+def parse_all(
+    listed: Iterable[Subscription],
+    dialect: str,
+    declared: DeclaredTypes,
+    check: Check = lambda _one, _filter: None,
+) -> list[tuple[Subscription, Filter]]:
+    """Parse all subscriptions. If filters are refused, by the parser or by `check`, report each
+    with its place and id, MOST_REPORTED at most, and raise BadInput."""
+    parsed: list[tuple[Subscription, Filter]] = []
+    bad: list[BadInput] = []
+    count = 0
+    for one in listed:
+        try:
+            found = one.parse(dialect, declared)
+            check(one, found)
+            parsed.append((one, found))
+        except BadInput as problem:
+            count += 1
+            if len(bad) < MOST_REPORTED:
+                bad.append(problem)
+    if count == 1:
+        raise bad[0]
+    if count:
+        for listed_one in bad:
+            report(listed_one)
+        more = f"; the first {MOST_REPORTED} are listed" if count > MOST_REPORTED else ""
+        raise BadInput(f"{count:,} of {count + len(parsed):,} filters are refused{more}")
+    return parsed
 
 
 def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscription]:

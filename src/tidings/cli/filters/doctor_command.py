@@ -9,10 +9,9 @@ import msgspec
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, cut, emit, show, show_rest, table, track
-from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
 from tidings.cli.filters import pattern_explanation
 from tidings.cli.filters.anatomy import MEANING, RESIDUAL, oddities
 from tidings.cli.filters.findings import (
@@ -51,13 +50,8 @@ def examine_file(
     Exit code: 0 when nothing is found, 1 when something is found, 2 on bad input.
     """
     declared = read_types(types, others)
-    parsed: list[Parsed] = []
-    for one in track(read_subscriptions(file, filters_format), "reading filters"):
-        try:
-            parsed.append((one, one.parse(dialect, declared)))
-        except BadInput as problem:
-            hint = f"; tidings check --file {file} lists all refused filters"
-            raise BadInput(f"{problem}{hint}", problem.pointer) from None
+    listed = track(read_subscriptions(file, filters_format), "reading filters")
+    parsed: list[Parsed] = parse_all(listed, dialect, declared)
     findings = examine(parsed)
     if dialect == pattern_explanation.DIALECT:
         findings = _add_patterns(parsed, findings)

@@ -13,7 +13,7 @@ from tidings.cli.common import input_files, options
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, emit, say, show, show_rest, table, track
-from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
 from tidings.cli.common.trees import show_trees
 from tidings.graph import layers_of
 
@@ -55,7 +55,7 @@ def show_graph(
         raise BadInput("--json and --svg - both write to standard output; name a file for --svg")
     declared = read_types(types, others)
     listed = track(read_subscriptions(file, filters_format), "reading filters")
-    parsed = [(one, one.parse(dialect, declared)) for one in listed]
+    parsed = parse_all(listed, dialect, declared)
     filters = [filter_ for _, filter_ in parsed]
     if len(filters) > MANY:
         graph = ContentGraph.build(track(filters, "comparing", len(filters)))

@@ -2,7 +2,8 @@
 
 Types are not declared by default, and a comparison with a value of another family is unknown. So a
 typo in a name causes no error, and nothing matches. A date that is a string in one file and a date
-in the other has the same effect. AttributeWatch finds such attributes in the first events.
+in the other has the same effect. AttributeWatch finds such attributes in the first events, and the
+filters that make no sense on them, each judged by itself.
 """
 
 from __future__ import annotations
@@ -12,33 +13,35 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tidings import Filter
-from tidings.filters.canonical import Form, Node, Test, reads
+from tidings.filters import Misfit, misfits_of
+from tidings.filters.canonical import Form, reads
 from tidings.filters.language import FUNCTIONS, Attribute, Call, name_text, read
 from tidings.filters.values import sets
+from tidings.model import list_some
 
 LOOKED_AT = 1_000  # events that are inspected
 
 _NAMES = {
-    sets.BOOLEAN: "booleans", sets.NUMBER: "numbers", sets.STRING: "strings",
+    sets.BOOLEAN: "booleans", sets.NUMBER: "numbers", sets.NAN: "numbers", sets.STRING: "strings",
     sets.TIME: "dates or timestamps", sets.OTHER: "lists or structs",
 }  # fmt: skip
-_TYPES = {sets.BOOLEAN: "boolean", sets.NUMBER: "double", sets.STRING: "string",
-          sets.TIME: "timestamp"}  # fmt: skip
+_FAMILIES = {
+    sets.BOOLEAN: "boolean", sets.NUMBER: "number", sets.NAN: "number", sets.STRING: "string",
+    sets.TIME: "time", sets.OTHER: "list",
+}  # fmt: skip
+_TYPES = {"booleans": "boolean", "numbers": "double", "a number": "double", "strings": "string",
+          "a string": "string", "dates or times": "timestamp", "a time": "timestamp"}  # fmt: skip
+_DECLARED = {"boolean": "boolean", "number": "double", "time": "timestamp"}
 
 
 class AttributeWatch:
-    """Collects the families of values that filters expect and that the first events have."""
+    """Collects the families of the values that the first events have for the attributes that
+    filters read. `filters` are pairs of id and filter."""
 
-    def __init__(self, filters: Iterable[Filter]) -> None:
-        self._wanted: dict[tuple[str, ...], set[int]] = {}
-        self._any_type: set[tuple[str, ...]] = set()
-        for one in filters:
-            self._any_type.update(_untyped_attributes(one.form))
-            for path in reads(one.form):
-                self._wanted.setdefault(path, set())
-            for path, families in _compared_families(one.form):
-                self._wanted[path] |= families
-        self._seen: dict[tuple[str, ...], set[int]] = {path: set() for path in self._wanted}
+    def __init__(self, filters: Iterable[tuple[int | str, Filter]]) -> None:
+        self._filters = list(filters)
+        paths = set().union(*(reads(one.form) for _, one in self._filters))
+        self._seen: dict[tuple[str, ...], set[int]] = {path: set() for path in paths}
         self._left = LOOKED_AT
 
     def look(self, event: Any) -> None:
@@ -48,30 +51,57 @@ class AttributeWatch:
             for path, seen in self._seen.items():
                 seen.add(sets.family_of(read(event, path)))
 
+    def type(self, path: tuple[str, ...]) -> str | None:
+        """The family of an attribute; None if it has values of several, or none. See
+        `misfits_of`."""
+        families = {_FAMILIES[one] for one in self._seen[path] if one in _FAMILIES}
+        return families.pop() if len(families) == 1 else None
+
     def notes(self) -> Iterator[str]:
         """Yield one sentence for each attribute that is missing or has other values."""
         if self._left == LOOKED_AT:
             return
         count = LOOKED_AT - self._left
         events = "the event has" if count == 1 else f"the first {count:,} events have"
-        for path in sorted(self._wanted):
-            name, wanted = name_text(path), self._wanted[path]
-            seen = self._seen[path] - {sets.ABSENT}
-            if not seen:
-                yield f"filters test {name}, but {events} no such attribute"
-            elif wanted and not wanted & seen and path not in self._any_type:
-                have, want = _list_families(seen), _list_families(wanted)
-                kind = next((_TYPES[f] for f in sorted(wanted) if f in _TYPES), "string")
+        for path in sorted(self._seen):
+            if not any(family in _FAMILIES for family in self._seen[path]):
+                yield f"filters test {name_text(path)}, but {events} no such attribute"
+        for one, ids in sorted(self._misfits().items(), key=lambda item: item[0].path):
+            name, whose = name_text(one.path), _name_ids(ids)
+            have = " and ".join(sorted({_NAMES[f] for f in self._seen[one.path] if f in _NAMES}))
+            kind = _TYPES.get(one.expected)
+            hint = f"; {advise(one.path, kind)} converts the values" if kind else ""
+            said = f"{one.function}({name})" if one.function else f"{name} with {one.expected}"
+            verb = f"{whose} compare{'s' if len(ids) == 1 else ''} {said}"
+            if one.function:
+                verb = f"{whose} test{'s' if len(ids) == 1 else ''} {said}, which takes "
+                verb += one.expected
+            yield f"{verb}, but {events} {have} there, so these tests are unknown{hint}"
+
+        yield from self._mixtures(events)
+
+    def _mixtures(self, events: str) -> Iterator[str]:
+        """Yield one sentence for each attribute with values of several types, unless all filters
+        read it regardless of type."""
+        typed = set().union(*(_typed_paths(one.form) for _, one in self._filters))
+        for path in sorted(typed):
+            kinds = {_NAMES[family]: family for family in self._seen[path] if family in _NAMES}
+            if len(kinds) > 1:
+                said = ""
+                if sets.OTHER not in kinds.values():  # nothing converts a list
+                    kind = _common_type(set(kinds.values()))
+                    said = f"; {advise(path, kind)} converts all of them"
                 yield (
-                    f"filters compare {name} with {want}, but {events} {have} there, so these "
-                    f"tests are unknown; {advise(path, kind)} converts the values"
+                    f"{events} values of several types for {name_text(path)}: "
+                    f"{' and '.join(sorted(kinds))}; a test sees only those of its own type{said}"
                 )
-            elif len(_list_families(seen).split(" and ")) > 1 and path not in self._any_type:
-                yield (
-                    f"{events} values of several types for {name}: {_list_families(seen)}; a test "
-                    f"sees only those of its own type; {advise(path, _common_type(seen))} converts "
-                    "all of them"
-                )
+
+    def _misfits(self) -> dict[Misfit, list[int | str]]:
+        found: dict[Misfit, list[int | str]] = {}
+        for id_, filter_ in self._filters:
+            for one in misfits_of(filter_.form, self):
+                found.setdefault(one, []).append(id_)
+        return found
 
 
 def advise(path: tuple[str, ...], kind: str) -> str:
@@ -82,41 +112,25 @@ def advise(path: tuple[str, ...], kind: str) -> str:
 
 def _common_type(families: set[int]) -> str:
     """A type that all values can be converted to: numbers may be written as text, for example."""
-    rest = families - {sets.ABSENT, sets.STRING}
-    return _TYPES.get(min(rest, default=sets.STRING), "string") if len(rest) == 1 else "string"
+    rest = {_FAMILIES[one] for one in families} - {"string"}
+    return _DECLARED.get(rest.pop(), "string") if len(rest) == 1 else "string"
 
 
-def _untyped_attributes(form: Form) -> Iterator[tuple[str, ...]]:
-    """Attributes that filters of other dialects read regardless of type."""
-    for node in form.terms.values():
-        if isinstance(node, Call) and FUNCTIONS[node.name].any_type:
-            yield from (arg.path for arg in node.args if isinstance(arg, Attribute))
+def _typed_paths(form: Form) -> set[tuple[str, ...]]:
+    """The attributes of a filter that it does not only read regardless of type, as filters of other
+    dialects may."""
+    free = {
+        arg.path
+        for node in form.terms.values()
+        if isinstance(node, Call) and FUNCTIONS[node.name].any_type
+        for arg in node.args
+        if isinstance(arg, Attribute)
+    }
+    return reads(form) - free
 
 
-def _list_families(families: set[int]) -> str:
-    return " and ".join(_NAMES[family] for family in sorted(families) if family in _NAMES)
-
-
-def _compared_families(form: Form) -> Iterator[tuple[tuple[str, ...], set[int]]]:
-    """Yield each attribute with the families of the values that it is compared with."""
-    for term, values in _tests(form):
-        node = form.terms[term]
-        if isinstance(node, Attribute):
-            families = {cut[0] for cut in values.cuts if len(cut) == 3}
-            yield node.path, families
-
-
-def _tests(form: Form) -> Iterator[tuple[str, sets.ValueSet]]:
-    if form.boxes is not None:
-        for box in form.boxes:
-            yield from box.items()
-    elif form.tree is not None:
-        yield from _tests_of(form.tree)
-
-
-def _tests_of(node: Node) -> Iterator[tuple[str, sets.ValueSet]]:
-    if isinstance(node, Test):
-        yield node.term, node.values
-    else:
-        for item in node.items:
-            yield from _tests_of(item)
+def _name_ids(ids: list[int | str]) -> str:
+    """`filter 7`, or `3 filters (7, 8, 9)`."""
+    if len(ids) == 1:
+        return f"filter {ids[0]}"
+    return f"{len(ids):,} filters ({list_some([str(id_) for id_ in ids])})"

@@ -16,7 +16,7 @@ from tidings.cli.common.declared_types import DeclaredTypes, read_types
 from tidings.cli.common.events import read_events
 from tidings.cli.common.input_files import STDIN
 from tidings.cli.common.screen import MOST_ROWS, count_of, emit, show, show_rest, table, track
-from tidings.cli.common.subscription_files import read_subscriptions
+from tidings.cli.common.subscription_files import parse_all, read_subscriptions
 from tidings.cli.filters.hints import AttributeWatch
 from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
@@ -62,7 +62,7 @@ def match_events(
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
     declared = read_types(types, others)
     counts = _load_counts(filters, filters_format, dialect, declared)
-    watch = AttributeWatch(tally.filter for tally in counts.subscriptions)
+    watch = AttributeWatch((tally.subscription.id, tally.filter) for tally in counts.subscriptions)
     read = islice(read_events(events, format_, declared, nulls or []), limit)
     rows = enumerate(_watch_events(read, watch))
     if json:
@@ -85,8 +85,9 @@ def _load_counts(
     path: str, given: str | None, dialect: str, declared: DeclaredTypes
 ) -> MatchCounts:
     counts = MatchCounts()
-    for one in track(read_subscriptions(path, given), "reading filters"):
-        counts.subscribe(one, one.parse(dialect, declared))
+    listed = track(read_subscriptions(path, given), "reading filters")
+    for one, filter_ in parse_all(listed, dialect, declared):
+        counts.subscribe(one, filter_)
     return counts
 
 

@@ -23,7 +23,7 @@ from tidings.cli.common.screen import (
     table,
     tasks_bar,
 )
-from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
 from tidings.cli.pipelines import backtest_tables
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def run_backtest(
     form = backtest_tables.format_of(on, format_)
     asked = _read_filters(filters or [], file, filters_format)
     declared = read_types(types, others)
-    parsed = {one.id: one.parse(dialect, declared) for one in asked}
+    parsed = {one.id: filter_ for one, filter_ in parse_all(asked, dialect, declared)}
     shared = backtest_tables.shared_folder(master, shared, "--shared")
     if png is not None:
         _need_matplotlib()

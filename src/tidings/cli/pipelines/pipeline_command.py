@@ -23,6 +23,7 @@ from tidings.cli.common.screen import (
 )
 from tidings.cli.common.shutdown import handle_end_signals
 from tidings.cli.pipelines.pipeline_files import File, settings_of
+from tidings.cli.pipelines.pipeline_init import init_pipeline
 from tidings.cli.pipelines.pipeline_status import show_status
 from tidings.cli.pipelines.pipeline_verify import verify_pipeline
 from tidings.cli.pipelines.pipeline_view import PipelineView
@@ -172,7 +173,9 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     ]
     if found.sample is not None:
         told = f"{count_of(found.sample.rows, 'row')} of {found.sample.file} read"
-        rows.append(("sample", f"{told}, {found.sample.refused:,} refused"))
+        more = f", {found.sample.extra_rows:,} with undeclared fields"
+        more = more if found.sample.extra_rows else ""
+        rows.append(("sample", f"{told}, {found.sample.refused:,} refused{more}"))
     show(facts(rows), "")
     show(
         table(
@@ -192,6 +195,7 @@ def _describe_families(families: list[str] | None) -> str:
     return ", ".join(families) or "(used in expressions)"
 
 
+pipeline.command("init")(guard(init_pipeline))
 pipeline.command("run")(guard(run_pipeline))
 pipeline.command("check")(guard(check_pipeline))
 pipeline.command("status")(guard(show_status))

@@ -35,12 +35,12 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
     The counter of a node is the number of notifications that were tagged with it. An open pin is a
     batch that was begun but not committed: it is running, or will be repeated.
 
-    With --json, one object: name, outbox, totals (batches, rows, matched, told, refused), last (the
-    last commit), latest (the current version of the subscriptions), subscriptions, snapshots,
-    open_pins, notifications, counters (node, number, filter), nodes, dead_letters (reason, rows,
-    batch, raw), damaged (file, problem: dead letters that can't be read), feeds (problems of feeds
-    whose last reading failed), aside (subscriptions that are left out because their filters are now
-    refused: id, filter, reason).
+    With --json, one object: name, outbox, totals (batches, rows, matched, told, refused,
+    extra_rows, extra_fields), last (the last commit), latest (the current version of the
+    subscriptions), subscriptions, snapshots, open_pins, notifications, counters (node, number,
+    filter), nodes, dead_letters (reason, rows, batch, raw), damaged (file, problem: dead
+    letters that can't be read), feeds (problems of feeds whose last reading failed), aside
+    (subscriptions that are left out because their filters are now refused: id, filter, reason).
     """
     settings = settings_of(file)
     from tidings.spark.pipeline import read_status
@@ -69,6 +69,9 @@ def _show_pipeline(found: PipelineStatus) -> None:
             ("told", f"{totals.told:,}"),
             ("refused", f"{totals.refused:,}"),
         ]
+        if totals.extra_rows:
+            fields = count_of(totals.extra_fields, "undeclared field")
+            rows.append(("extra", f"{fields} in {count_of(totals.extra_rows, 'row')}"))
     if found.subscriptions is None:
         rows.append(("subscriptions", plain_text("not found", "yellow")))
     else:

@@ -126,7 +126,10 @@ class PipelineView:
 
 
 def _record(done: Commit) -> dict[str, Any]:
-    names = ("batch", "version", "rows", "matched", "told", "refused", "counters")
+    names = (
+        "batch", "version", "rows", "matched", "told", "refused", "extra_rows", "extra_fields",
+        "counters",
+    )  # fmt: skip
     return {name: getattr(done, name) for name in names}
 
 

@@ -23,7 +23,7 @@ from tidings.cli.common.screen import (
     table,
     track,
 )
-from tidings.cli.common.subscription_files import read_subscriptions
+from tidings.cli.common.subscription_files import parse_all, read_subscriptions
 from tidings.cli.subscriptions.snapshot_tree import show_tree
 
 if TYPE_CHECKING:
@@ -69,10 +69,8 @@ def build_snapshot(
     load_pyarrow()
     from tidings.snapshots import Snapshot
 
-    pairs = [
-        (one.id, one.parse(dialect, declared))
-        for one in track(read_subscriptions(file, filters_format), "reading filters")
-    ]
+    listed = track(read_subscriptions(file, filters_format), "reading filters")
+    pairs = [(one.id, filter_) for one, filter_ in parse_all(listed, dialect, declared)]
     done = 0
     with report_steps() as note:
 

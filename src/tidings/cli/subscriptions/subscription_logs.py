@@ -11,8 +11,8 @@ import msgspec
 
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
-from tidings.filters import Attributes, Filter
-from tidings.filters.language import attributes_of
+from tidings.filters import Attributes, Filter, misfits_of
+from tidings.filters.language import article, attributes_of
 from tidings.model import Id
 from tidings.store import LOCK, ChangeLog
 
@@ -25,19 +25,30 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     path: Path
     attributes: Attributes | None
-    columns: list[str] | None = None  # None if the source does not define them
+    columns: dict[str, str | None] | None = None
+    """The columns of the source, with their families; None if the source does not define them."""
 
     def check(self, filter_: Filter, where: str) -> None:
-        """Refuse a filter that tests a column that the source lacks: it would never match."""
+        """Refuse a filter that tests a column that the source lacks, or that makes no sense on a
+        column: it would never match."""
+        if self.columns is None:
+            return
         for path in sorted(attributes_of(filter_.expression)):
-            if self.columns is not None and path[0] not in self.columns:
+            if path[0] not in self.columns:
                 near = difflib.get_close_matches(path[0], self.columns, n=3)
                 hint = (
                     f"did you mean {' or '.join(near)}?"
                     if near
-                    else "it has " + ", ".join(self.columns[:8])
+                    else "it has " + ", ".join(list(self.columns)[:8])
                 )
                 raise BadInput(f"{where}: the source has no column '{path[0]}'; {hint}")
+        for one in misfits_of(filter_.form, self):
+            found = f"the column '{one.path[0]}' is {article(self.columns[one.path[0]] or '')}"
+            raise BadInput(f"{where}: {found}, but {one.told(many=False)}")
+
+    def type(self, path: tuple[str, ...]) -> str | None:
+        """The family of a column; see `misfits_of`."""
+        return (self.columns or {}).get(path[0]) if len(path) == 1 else None
 
     def open(self) -> ChangeLog:
         """Open the log; create it if it does not exist."""
@@ -55,7 +66,7 @@ def find_log(
     """Find the log of a folder or of a pipeline file. Raise BadInput if there can't be one, or if
     there is none and `make` is false."""
     path = Path(where)
-    columns: list[str] | None = None
+    columns: dict[str, str | None] | None = None
     declared = read_types(types, others).attributes
     if path.is_file():
         if types is not None:

@@ -21,7 +21,7 @@ from tidings.cli.common.screen import (
     table,
     track,
 )
-from tidings.cli.common.subscription_files import read_subscriptions
+from tidings.cli.common.subscription_files import parse_all, read_subscriptions
 from tidings.cli.pipelines.pipeline_status import show_aside
 from tidings.cli.subscriptions.subscription_logs import convert_id, convert_ids, find_log, open_log
 from tidings.filters import parse
@@ -103,10 +103,10 @@ def load_subscriptions(
     """
     place = find_log(where, types, others)
     declared = DeclaredTypes(attributes=place.attributes)
+    listed = track(read_subscriptions(file, filters_format), "reading filters")
     pairs: list[tuple[Id, str]] = []
-    for one in track(read_subscriptions(file, filters_format), "reading filters"):
+    for one, _ in parse_all(listed, dialect, declared, lambda one, it: place.check(it, one.where)):
         need_id(one.id)
-        place.check(one.parse(dialect, declared), one.where)
         pairs.append((one.id, one.text.strip()))
     log = place.open()
     version = log.put_many(convert_ids(log, pairs), dialect)

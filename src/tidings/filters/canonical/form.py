@@ -17,7 +17,7 @@ from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.set_tree import All, Node, Test
 from tidings.filters.language.evaluation import term_value
 from tidings.filters.language.expression import Expression, attributes_of
-from tidings.filters.values.sets import Key, key
+from tidings.filters.values.sets import Key, key, pack_number
 from tidings.model import Event
 
 Item = TypeVar("Item")
@@ -100,9 +100,9 @@ def encode(form: Form) -> bytes:
         body: Anything = [
             [[term, values.cuts] for term, values in box.items()] for box in form.boxes
         ]
-        return msgspec.msgpack.encode([ENCODING, 0, body])
+        return msgspec.msgpack.encode([ENCODING, 0, body], enc_hook=pack_number)
     assert form.tree is not None
-    return msgspec.msgpack.encode([ENCODING, 1, pack_tree(form.tree)])
+    return msgspec.msgpack.encode([ENCODING, 1, pack_tree(form.tree)], enc_hook=pack_number)
 
 
 def digest(encoded: bytes) -> bytes:

@@ -4,7 +4,17 @@ around a circle."""
 from __future__ import annotations
 
 from tidings.filters.language.attributes import Attributes
-from tidings.filters.language.expression import Attribute, Between, Call, Expression, Literal
+from tidings.filters.language.expression import (
+    And,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Exists,
+    Expression,
+    Literal,
+    Variable,
+)
 from tidings.filters.language.foreign import program_of
 from tidings.filters.values import geography, like
 
@@ -14,6 +24,8 @@ def add_implied(node: Expression, attributes: Attributes | None = None) -> list[
 
     name LIKE 'A_c%e'   ->   startswith(name, 'A'), endswith(name, 'e')
     """
+    if isinstance(node, Exists):
+        return _elements_of(node)
     if not isinstance(node, Call):
         return []
     program = program_of(node)
@@ -38,6 +50,26 @@ def add_implied(node: Expression, attributes: Attributes | None = None) -> list[
         box.extend(Between(lon, Literal(west), Literal(east)) for west, east in wide)
         return box
     return []
+
+
+def _elements_of(node: Exists) -> list[Expression]:
+    """Fields of the element that must equal constants: some element of the list of that field
+    does.
+
+    exists(lines, x -> x.sku = 'a' AND x.n > 5)   ->   array_contains(lines.sku, 'a')
+    """
+    if not isinstance(node.items, Attribute):
+        return []
+    found: list[Expression] = []
+    tests = node.condition.items if isinstance(node.condition, And) else (node.condition,)
+    for test in tests:
+        match test:
+            case Compare("=", Variable(name, path), Literal(value)) if (
+                name == node.name and value is not None and not isinstance(value, (tuple, list))
+            ):
+                items = Attribute((*node.items.path, *path))
+                found.append(Call("array_contains", (items, Literal(value))))
+    return found
 
 
 def _nested_around(values: Expression, attributes: Attributes | None) -> list[Expression]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
@@ -114,14 +115,17 @@ def _compute(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Ke
 
 def values_at(place: Key) -> Iterator[Any]:
     """All values at one place: 1 is an integer and a double, 0 also has two doubles, 0.0 and
-    -0.0."""
+    -0.0, and a midnight is a date and a timestamp."""
     family, value = place[0], place[1]
     if family == sets.ABSENT:
         yield None
     elif family == sets.NAN:
         yield float("nan")
     elif family == sets.TIME:
-        yield from_micros(value)
+        found = from_micros(value)
+        yield found
+        if not isinstance(found, dt.datetime):  # a cast to text tells a date from its midnight
+            yield dt.datetime(found.year, found.month, found.day, tzinfo=dt.UTC)
     else:
         yield value
         if family == sets.NUMBER and isinstance(value, int) and float(value) == value:

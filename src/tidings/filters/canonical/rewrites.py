@@ -15,10 +15,13 @@ from collections.abc import Callable
 from tidings.filters.language.expression import (
     FLIPPED,
     And,
+    Attribute,
     Between,
     Call,
+    Case,
     Compare,
     Comparison,
+    Exists,
     Expression,
     In,
     IsNull,
@@ -26,6 +29,10 @@ from tidings.filters.language.expression import (
     Literal,
     Not,
     Or,
+    Variable,
+    children,
+    make_exists,
+    rebuild,
 )
 from tidings.filters.language.sql_writer import text_of
 from tidings.filters.language.static_types import is_condition
@@ -152,6 +159,96 @@ def _arrays_overlap(node: Call) -> Expression:
     return tests[0] if len(tests) == 1 else Or(tests)
 
 
+# -- CASE --------------------------------------------------------------------------------------
+
+MOST_SPLITS = 128  # the most tests that a CASE is split into
+
+
+def split_case(node: Expression) -> Expression:
+    """Split a condition by the branches of the first CASE in it. Exactly one branch applies, so
+    this keeps the value: true, false or unknown. A condition with too many branches stays.
+
+    CASE WHEN a > 1 THEN b ELSE c END = 5   ->   a > 1 IS TRUE AND b = 5
+                                                 OR a > 1 IS NOT TRUE AND c = 5
+    """
+    found = None if isinstance(node, (And, Or, Not, IsTruth)) else _find_case(node)
+    if found is None or _count_splits(node) > MOST_SPLITS:
+        return node
+    earlier: list[Expression] = []
+    parts: list[Expression] = []
+    for condition, value in (*found.branches, (None, found.default)):
+        chosen = _put(node, found, value)
+        if condition is None:
+            parts.append(And((*earlier, chosen)))
+        else:
+            parts.append(And((*earlier, IsTruth(condition, True), chosen)))
+            earlier.append(Not(IsTruth(condition, True)))
+    return Or(tuple(parts))
+
+
+def _put(node: Expression, case: Case, value: Expression) -> Expression:
+    """Put a value in the place of a CASE."""
+    return value if node is case else rebuild(node, lambda one: value if one is case else None)
+
+
+def _find_case(node: Expression) -> Case | None:
+    """The first CASE in a condition. One that is inside an `exists` stays there: it may depend on
+    the element."""
+    if isinstance(node, Case):
+        return node
+    if isinstance(node, Exists):
+        return _find_case(node.items)
+    for child in children(node):
+        if type(child) is not Literal and type(child) is not Attribute:
+            found = _find_case(child)
+            if found is not None:
+                return found
+    return None
+
+
+def _count_splits(node: Expression) -> int:
+    """How many tests a condition becomes if every CASE in it is split; at most MOST_SPLITS + 1."""
+    if isinstance(node, Case):
+        count = earlier = 0
+        for condition, value in node.branches:
+            earlier += _count_splits(condition)
+            count += earlier + _count_splits(value)
+        count += earlier + _count_splits(node.default)
+    else:
+        count = 1
+        for child in (node.items,) if isinstance(node, Exists) else children(node):
+            count *= _count_splits(child)
+            if count > MOST_SPLITS:
+                break
+    return min(count, MOST_SPLITS + 1)
+
+
+# -- elements of lists -------------------------------------------------------------------------
+
+
+def find_elements(node: Exists) -> Expression:
+    """Replace an `exists` that looks for a constant by a test for this element, which an index can
+    use. An OR is split, which keeps the value.
+
+    exists(tags, x -> x = 'a' OR x = 'b')   ->   array_contains(tags, 'a')
+                                                 OR array_contains(tags, 'b')
+    """
+    element = Variable(node.name)
+    match node.condition:
+        case Compare("=", item, Literal(value)) if item == element:
+            if value is not None and not isinstance(value, LISTS):
+                return Call("array_contains", (node.items, Literal(value)))
+        case Compare("=", Literal() as value, item) if item == element:
+            return find_elements(Exists(node.items, node.name, Compare("=", item, value)))
+        case Or(items) if is_affordable(node.items, len(items)):
+            return Or(tuple(make_exists(node.items, node.name, item) for item in items))
+        case In(item, options) if item == element and are_constants(options):
+            if is_affordable(node.items, len(options)) and len(options) <= MOST_ELEMENTS:
+                tests = (Compare("=", item, option) for option in options)
+                return Or(tuple(make_exists(node.items, node.name, test) for test in tests))
+    return node
+
+
 _EXPANSIONS: dict[str, Callable[[Call], Expression]] = {
     "like": _like,
     "ilike": _ilike,
@@ -170,7 +267,12 @@ def expand_short_forms(node: Expression) -> Expression:
     x LIKE 'abc%'       ->   startswith(x, 'abc')
     x IN (y, 2)         ->   x = y OR x = 2
     """
+    split = split_case(node)
+    if split is not node:
+        return split
     match node:
+        case Exists():
+            return find_elements(node)
         case Call(name):
             expand = _EXPANSIONS.get(name)
             return node if expand is None else expand(node)

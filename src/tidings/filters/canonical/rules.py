@@ -99,7 +99,7 @@ def keep_tree(node: Node, builder: SetTreeBuilder) -> Node:
 
 
 def _encode_node(node: Node) -> bytes:
-    return msgspec.msgpack.encode(pack_tree(node))
+    return msgspec.msgpack.encode(pack_tree(node), enc_hook=sets.pack_number)
 
 
 # -- all rules ---------------------------------------------------------------------------------

@@ -44,12 +44,14 @@ _DOMAINS = {
     "boolean": sets.BOOLEANS,
     "integer": sets.NUMBERS,
     "double": sets.NUMBERS,
+    "decimal": sets.NUMBERS,
     "number": sets.NUMBERS,
     "string": sets.STRINGS,
     "date": sets.TIMES,
     "timestamp": sets.TIMES,
     "list": sets.LISTS,
     "struct": sets.LISTS,
+    "map": sets.LISTS,
 }
 
 

@@ -20,7 +20,7 @@ These modules are for other rooms; users get `Attributes` from `tidings`. Start 
 then evaluation.py.
 """
 
-from tidings.filters.language.attributes import Path, article, conform
+from tidings.filters.language.attributes import conform
 from tidings.filters.language.evaluation import evaluate, read, term_value
 from tidings.filters.language.expression import (
     And,
@@ -41,6 +41,8 @@ from tidings.filters.language.expression import (
 from tidings.filters.language.functions import FUNCTIONS, MOST_TEXT
 from tidings.filters.language.nested import nested_attributes, without_nested
 from tidings.filters.language.sql_writer import name_text, text_of
+from tidings.filters.language.static_types import Types
+from tidings.model import Path, article
 
 __all__ = [
     "FUNCTIONS",
@@ -59,6 +61,7 @@ __all__ = [
     "Not",
     "Or",
     "Path",
+    "Types",
     "article",
     "attributes_of",
     "conform",

@@ -3,86 +3,128 @@
 The parser checks filters against them. It refuses a name that is not declared and suggests similar
 names. It refuses a comparison of types that do not compare. It reads a string as a date or number
 if it is compared with one, and on an integer it treats `x > 10` as `x >= 11`.
+
+`Attributes.type` gives the name of a type (`list`), `Attributes.data_type` the whole type
+(`list<struct<sku: string>>`); both take the path as a filter writes it. A path through a list gives
+a list of the elements' field, a path into a map the type of the map's values.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from tidings.filters.language.sql_writer import name_text
 from tidings.filters.values.ontology import Ontology
 from tidings.model import (
-    TYPES,
     AttributesError,
+    DataType,
     Event,
+    Extra,
+    Field,
     NotificationError,
+    Path,
     Type,
+    article,
+    fits_decimal,
     from_micros,
+    look_at_rows,
     micros,
+    need_extra,
     normalise,
+    parse_name,
+    read_declaration,
     read_value,
     type_of,
+    type_of_arrow,
+    type_of_spark,
+    write_path,
 )
 
-Path = tuple[str, ...]
+Declared = str | DataType | Ontology | Mapping[str, Any]
 
-_FAMILY: dict[str, str] = {"integer": "number", "double": "number", "date": "time",
-                           "timestamp": "time"}  # fmt: skip
-_A = {"integer": "an integer"}
+_FAMILY: dict[str, str] = {"integer": "number", "double": "number", "decimal": "number",
+                           "date": "time", "timestamp": "time"}  # fmt: skip
 
 
 def family(kind: str | None) -> str | None:
-    """The family of a type; types compare within a family. Integers and doubles are numbers, dates
-    and timestamps are times."""
+    """The family of a type; types compare within a family. Integers, doubles and decimals are
+    numbers, dates and timestamps are times."""
     return None if kind is None else _FAMILY.get(kind, kind)
 
 
-def article(kind: str) -> str:
-    return _A.get(kind, f"a {kind}")
-
-
 class Attributes:
-    """Declared attributes. `{"price": "double", "user.city": "string", "topic": Ontology(...)}`.
+    """Declared attributes. `{"price": "double", "tags": "list<string>", "user.city": "string"}`.
 
-    If `closed` (the default), a filter may use only these. Otherwise it may use undeclared
-    attributes, which can have any type. `subject` is always declared.
+    A type is a text (see model/type_text.py), an `Ontology`, or a mapping of fields. `subject` is
+    always declared. `extra` says what happens to fields that are not declared: "open" (filters may
+    use them, whatever their types), "keep" (they stay in the notification, but filters can't use
+    them), "drop" (`read` removes them) or "refuse" (`read` raises). `closed=False` means "open";
+    the default is "keep".
     """
 
-    def __init__(self, types: Mapping[str, Type | Ontology], *, closed: bool = True) -> None:
-        self.closed = closed
+    def __init__(
+        self,
+        types: Mapping[str, Declared] | str,
+        *,
+        closed: bool = True,
+        extra: Extra | None = None,
+    ) -> None:
+        self.extra: Extra = ("keep" if closed else "open") if extra is None else need_extra(extra)
         self.known: dict[str, Any] = {}  # a cache for the fast SQL parser: attributes by name
-        self._types: dict[Path, Type] = {("subject",): "string"}
         self._ontologies: dict[Path, Ontology] = {}
-        self._open: set[Path] = set()  # structs whose fields are not declared one by one
-        for name, kind in types.items():
-            path = tuple(name.split("."))
-            if not all(path):
-                raise AttributesError(f"'{name}' is not a valid name: a field in it is empty")
-            if isinstance(kind, Ontology):
-                self._ontologies[path] = kind
-                kind = "string"
-            if kind not in TYPES:
-                expected = ", ".join(TYPES)
-                raise AttributesError(f"'{name}' has the type '{kind}', expected one of {expected}")
-            if path == ("subject",) and kind != "string":
-                raise AttributesError(f"'subject' has the type '{kind}', expected string")
-            self._types[path] = kind
-            if kind == "struct":
-                self._open.add(path)
-            for cut in range(1, len(path)):
-                self._types.setdefault(path[:cut], "struct")
-        self._check_structs()
+        found = read_declaration(_without_ontologies(types, (), self._ontologies))
+        self._tree = {"subject": DataType("string"), **found}
+        subject = self._tree["subject"]
+        if subject.kind != "string":
+            raise AttributesError(f"'subject' has the type '{subject}', expected string")
+        self._types: dict[Path, DataType] = {}
+        for name, kind in self._tree.items():
+            self._types[(name,)] = kind
+            for path, inner in kind.paths():
+                self._types[(name, *path)] = inner
+
+    @property
+    def closed(self) -> bool:
+        """Whether filters may use only declared attributes."""
+        return self.extra != "open"
+
+    @property
+    def tree(self) -> Mapping[str, DataType]:
+        """The type of each top-level attribute, in the order of the declaration."""
+        return self._tree
+
+    def __repr__(self) -> str:
+        types = {write_path((name,)): str(kind) for name, kind in self._tree.items()}
+        return f"Attributes({types!r}, extra={self.extra!r})"
 
     def declared(self) -> dict[str, Any]:
         """The whole declaration in a form that JSON can store; `from_declared` reads it."""
-        types: dict[str, Any] = {".".join(path): kind for path, kind in self._types.items()}
-        for path, ontology in self._ontologies.items():
-            types[".".join(path)] = {"ontology": ontology.declared()}
-        opened = sorted(".".join(path) for path in self._open)
-        return {"types": types, "open": opened, "closed": self.closed}
+        types: dict[str, Any] = {}
+        opened: list[str] = []
+        for name, kind in self._tree.items():
+            self._declare((name,), kind, types, opened)
+        found: dict[str, Any] = {"types": types, "open": sorted(opened), "closed": self.closed}
+        if self.extra not in ("keep", "open"):
+            found["extra"] = self.extra
+        return found
+
+    def _declare(
+        self, path: Path, kind: DataType, types: dict[str, Any], opened: list[str]
+    ) -> None:
+        text = write_path(path)
+        ontology = self._ontologies.get(path)
+        types[text] = {"ontology": ontology.declared()} if ontology else str(kind)
+        if kind.kind == "struct":
+            types[text] = "struct"
+            if kind.open:
+                opened.append(text)
+            for name, inner in kind.fields:
+                self._declare((*path, name), inner, types, opened)
 
     @classmethod
     def from_declared(cls, found: Mapping[str, Any]) -> Attributes:
@@ -92,16 +134,33 @@ class Attributes:
             for name, kind in found["types"].items()
             if kind != "struct" or name in found["open"]
         }
-        return cls(types, closed=found["closed"])
+        return cls(types, closed=found["closed"], extra=found.get("extra"))
 
-    def _check_structs(self) -> None:
-        for path in self._types:
-            above = self._types.get(path[:-1], "struct")
-            if above not in ("struct", "list"):
-                raise AttributesError(
-                    f"'{name_text(path)}' is a field of '{name_text(path[:-1])}', which is "
-                    f"{article(above)}, expected a struct"
-                )
+    @classmethod
+    def from_arrow(cls, schema: Any, *, extra: Extra | None = None) -> Attributes:
+        """The columns of an Arrow schema, or of anything with one (a Table, a RecordBatch)."""
+        fields = getattr(schema, "schema", schema)
+        return cls(
+            {write_path((one.name,)): type_of_arrow(one.type) for one in fields}, extra=extra
+        )
+
+    @classmethod
+    def from_spark(cls, schema: Any, *, extra: Extra | None = None) -> Attributes:
+        """The columns of a Spark schema, or of a DataFrame."""
+        fields = getattr(schema, "schema", schema)
+        types = {write_path((one.name,)): type_of_spark(one.dataType) for one in fields}
+        return cls(types, extra=extra)
+
+    @classmethod
+    def from_json_sample(
+        cls, rows: Iterable[Mapping[str, Any] | str | bytes], *, extra: Extra | None = None
+    ) -> Attributes:
+        """The types that fit a sample of objects, or of their JSON texts. A field whose values
+        have no type in common is not declared."""
+        read = (one if isinstance(one, Mapping) else msgspec.json.decode(one) for one in rows)
+        fields = look_at_rows(read).fields.items()
+        types = {write_path((name,)): one.type for name, one in fields if one.type is not None}
+        return cls(types, extra=extra)
 
     def __contains__(self, path: object) -> bool:
         return path in self._types
@@ -110,7 +169,17 @@ class Attributes:
         return iter(self._types)
 
     def type(self, path: Path) -> Type | None:
-        return self._types.get(path)
+        """The name of a path's type, such as `list`; None if it is not declared."""
+        found = self.data_type(path)
+        return None if found is None else found.kind
+
+    def data_type(self, path: Path) -> DataType | None:
+        """The whole type of a path, such as `list<string>`; None if it is not declared."""
+        found = self._types.get(path)
+        if found is not None or len(path) == 1:
+            return found
+        above = self.data_type(path[:-1])  # a map has no fields of its own
+        return None if above is None else above.step(path[-1])
 
     def ontology(self, path: Path) -> Ontology | None:
         return self._ontologies.get(path)
@@ -123,16 +192,22 @@ class Attributes:
 
     def problem(self, path: Path) -> str | None:
         """One sentence that says why a filter may not use this name; None if it may."""
-        if not self.closed or path in self._types:
+        if not self.closed or path in self._types or self.data_type(path) is not None:
             return None
-        if any(path[:size] in self._open for size in range(1, len(path))):
+        if any(self._is_open(path[:size]) for size in range(1, len(path))):
             return None
         near = self.near(path)
         hint = f"did you mean {' or '.join(near)}?" if near else f"expected {self._list_names()}"
         return f"there is no attribute '{name_text(path)}'; {hint}"
 
+    def _is_open(self, path: Path) -> bool:
+        found = self.data_type(path)
+        while found is not None and found.kind == "list" and found.element is not None:
+            found = found.element
+        return found is not None and found.open
+
     def _list_names(self) -> str:
-        names = sorted(name_text(p) for p, kind in self._types.items() if kind != "struct")
+        names = sorted(name_text(p) for p, kind in self._types.items() if kind.kind != "struct")
         rest = len(names) - 8
         return "one of " + ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -143,28 +218,68 @@ class Attributes:
         integer, and an integer becomes a double. Any other value must have the type or be null.
         """
         out = dict(event)
-        for path, kind in self._types.items():
-            if len(path) == 1 and out.get(path[0]) is not None:
-                out[path[0]] = conform(normalise(out[path[0]]), kind, path)
-            elif len(path) > 1 and kind != "struct" and path[0] in out:
-                out[path[0]] = _conform_below(out[path[0]], path, kind, 1)
+        for name, kind in self._tree.items():
+            value = out.get(name)
+            if value is not None:
+                out[name] = conform(normalise(value), kind, (name,))
+        if self.extra in ("drop", "refuse"):
+            return self._without_extra(out)
         return out
 
+    def _without_extra(self, event: dict[str, Any]) -> dict[str, Any]:
+        root = DataType("struct", fields=tuple(Field(*one) for one in self._tree.items()))
+        found: list[Path] = []
+        kept: dict[str, Any] = split_extra(event, root, (), found)
+        if found and self.extra == "refuse":
+            raise NotificationError(self.problem(found[0]) or "")
+        return kept
 
-def _conform_below(value: Any, path: Path, kind: Type, depth: int) -> Any:
-    """Convert the value at the rest of the path in a struct, or in each struct of a list."""
-    if value is None:
-        return None
-    if isinstance(value, (list, tuple)):
-        return [_conform_below(one, path, kind, depth) for one in value]
-    if not isinstance(value, Mapping):
-        return conform(normalise(value), "struct", path[:depth])
-    out, name = dict(value), path[depth]
-    if out.get(name) is not None:
-        if depth == len(path) - 1:
-            out[name] = conform(normalise(out[name]), kind, path)
+    def extra_fields(self, event: Event) -> list[Path]:
+        """The paths of the fields of a notification that are not declared."""
+        root = DataType("struct", fields=tuple(Field(*one) for one in self._tree.items()))
+        found: list[Path] = []
+        split_extra(event, root, (), found)
+        return found
+
+
+def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) -> Any:
+    """The declaration with `string` in place of each ontology, which goes into `found`."""
+    if not isinstance(types, Mapping):
+        return types
+    out: dict[Any, Any] = {}
+    for name, kind in types.items():
+        if isinstance(kind, Ontology):
+            found[(*above, *parse_name(name))] = kind
+            out[name] = "string"
+        elif isinstance(kind, Mapping):
+            out[name] = _without_ontologies(kind, (*above, *parse_name(name)), found)
         else:
-            out[name] = _conform_below(out[name], path, kind, depth + 1)
+            out[name] = kind
+    return out
+
+
+def split_extra(value: Any, kind: DataType | None, path: Path, found: list[Path]) -> Any:
+    """The value without fields that are not declared; their paths are added to `found`."""
+    if kind is None or kind.kind not in ("struct", "list", "map"):
+        return value
+    if kind.kind == "list":
+        if not isinstance(value, list) or kind.element is None:
+            return value
+        return [split_extra(one, kind.element, path, found) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    if kind.kind == "map":
+        return {
+            name: split_extra(one, kind.element, (*path, name), found)
+            for name, one in value.items()
+        }
+    out = {}
+    for name, one in value.items():
+        inner = kind.field(name)
+        if inner is None and not kind.open:
+            found.append((*path, name))
+        else:
+            out[name] = split_extra(one, inner, (*path, name), found)
     return out
 
 
@@ -172,28 +287,76 @@ def _fits(value: float) -> bool:
     return value.is_integer() and -(2.0**63) <= value < 2.0**63
 
 
-def conform(value: Any, kind: Type, path: Path) -> Any:
+def conform(value: Any, kind: DataType | Type, path: Path) -> Any:
     """Convert a plain value to the type that is declared for the path, or NotificationError."""
+    whole = kind if isinstance(kind, DataType) else None
+    name: str = kind if whole is None else whole.kind
     have = type_of(value)
-    if have == kind or value is None:
+    if value is None:
+        return None
+    if name in ("list", "struct", "map"):
+        return _conform_parts(value, have, whole or DataType(name), path)  # type: ignore[arg-type]
+    if name == "decimal":
+        return _conform_decimal(value, have, whole, path)
+    if have == name:
         return value
-    if have == "string" and kind not in ("list", "struct"):
+    if have == "string":
         try:
-            return read_value(value, kind)
+            return read_value(value, name)  # type: ignore[arg-type]
         except ValueError as problem:
             raise NotificationError(
-                f"attribute '{name_text(path)}': {problem}, expected {article(kind)}"
+                f"attribute '{name_text(path)}': {problem}, expected {article(name)}"
             ) from None
-    if kind == "double" and have == "integer":
+    if name == "double" and have in ("integer", "decimal"):
         return float(value)
-    if kind == "integer" and have == "double" and _fits(value):
+    if name == "integer" and have == "double" and _fits(value):
         return int(value)
-    if kind == "timestamp" and have == "date":
+    if name == "timestamp" and have == "date":
         return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
-    if kind == "date" and have == "timestamp" and type_of(from_micros(micros(value))) == "date":
+    if name == "date" and have == "timestamp" and type_of(from_micros(micros(value))) == "date":
         return from_micros(micros(value))  # a midnight
+    raise _misfit(value, have, name, path)
+
+
+def _misfit(value: Any, have: str | None, expected: str, path: Path) -> NotificationError:
     text = str(value) if isinstance(value, dt.date) else repr(value)
     found = f"{text[:60]}, {article(have)}" if have else text[:60]
-    raise NotificationError(
-        f"attribute '{name_text(path)}': found {found}, expected {article(kind)}"
+    return NotificationError(
+        f"attribute '{name_text(path)}': found {found}, expected {article(expected)}"
     )
+
+
+def _conform_parts(value: Any, have: str | None, kind: DataType, path: Path) -> Any:
+    """Convert the elements of a list, the fields of a struct, the values of a map."""
+    if kind.kind == "list":
+        if have != "list":
+            raise _misfit(value, have, "list", path)
+        element = kind.element
+        if element is None:
+            return value
+        return [conform(normalise(one), element, path) for one in value]
+    if not isinstance(value, Mapping):
+        raise _misfit(value, have, kind.kind, path)
+    out = dict(value)
+    for name, one in value.items():
+        inner = kind.field(name)
+        if inner is not None and one is not None:
+            out[name] = conform(normalise(one), inner, (*path, str(name)))
+    return out
+
+
+def _conform_decimal(value: Any, have: str | None, kind: DataType | None, path: Path) -> Any:
+    """Convert a number or a text to a decimal; one with more digits than declared is refused."""
+    what = "decimal" if kind is None else str(kind)
+    if have == "string":
+        try:
+            value = read_value(value, "decimal")
+        except ValueError as problem:
+            raise NotificationError(
+                f"attribute '{name_text(path)}': {problem}, expected a {what}"
+            ) from None
+    elif have not in ("integer", "double", "decimal"):
+        raise _misfit(value, have, what, path)
+    if kind is not None and not fits_decimal(value, kind.precision, kind.scale):
+        raise _misfit(value, None, what, path)
+    return value

@@ -10,22 +10,26 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import math
-import struct
+from decimal import Decimal
 from typing import Any, NoReturn
 
-from tidings.filters.language.attributes import article, family
+from tidings.filters.language.attributes import Attributes, family
 from tidings.filters.language.dialect import Context, SqlFunction, sql_functions
+from tidings.filters.language.evaluation import variable_key
 from tidings.filters.language.expression import (
     CONDITIONS,
     Attribute,
     Between,
     Call,
+    Case,
     Compare,
     Expression,
     In,
     IsNull,
     Literal,
     Not,
+    Variable,
+    make_exists,
 )
 from tidings.filters.language.folding import fold_constants
 from tidings.filters.language.functions import ALIASES, FUNCTIONS, OPERATORS
@@ -33,17 +37,67 @@ from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.filters.language.static_types import static_type_of
 from tidings.filters.language.tokens import Token
 from tidings.filters.values import inet, like, regular, subjects
-from tidings.model import INT_MAX, FilterError, LimitError, Type, is_number, read_value, type_of
+from tidings.filters.values.casts import (
+    CAST_NAMES,
+    CAST_TYPES,
+    can_cast,
+    is_same,
+    round_to_single,
+)
+from tidings.model import (
+    INT_MAX,
+    DataType,
+    FilterError,
+    LimitError,
+    LongDecimal,
+    Type,
+    article,
+    count_digits,
+    is_number,
+    normalise,
+    read_value,
+    type_of,
+)
 
-TYPE_NAMES: dict[str, Type] = {
-    "date": "date", "timestamp": "timestamp", "double": "double", "float": "double",
-    "bigint": "integer", "int": "integer", "integer": "integer", "long": "integer",
-    "smallint": "integer", "tinyint": "integer", "string": "string", "boolean": "boolean",
-}  # fmt: skip
-_CASTS: dict[str, Type] = {**TYPE_NAMES, "to_date": "date", "to_timestamp": "timestamp"}
-_PRIVATE = frozenset({"apply", "foreign", "subject_matches", "negative"}) | OPERATORS
+TYPE_NAMES = frozenset(CAST_NAMES) - {"to_date", "to_timestamp"}
+# `byte`, `short` and `real` are types in CAST, but no functions
+_CASTS = frozenset(CAST_NAMES) - {"byte", "short", "real", "timestamp_ltz"}
+_PRIVATE = frozenset({"apply", "cast", "foreign", "subject_matches", "negative"}) | OPERATORS
 _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
-                      "isnull", "isnotnull", "like", "ilike"})  # fmt: skip
+                      "isnull", "isnotnull", "like", "ilike", "if"})  # fmt: skip
+
+
+class _ScopedTypes:
+    """The types of the attributes, and of the variables for elements of lists."""
+
+    def __init__(self, attributes: Attributes | None) -> None:
+        self.attributes = attributes
+        self.variables: dict[str, DataType | None] = {}
+
+    def type(self, path: tuple[str, ...]) -> str | None:
+        if path[0] not in self.variables:
+            return None if self.attributes is None else self.attributes.type(path)
+        found = self.data_type(path)
+        return None if found is None else found.kind
+
+    def data_type(self, path: tuple[str, ...]) -> DataType | None:
+        if path[0] not in self.variables:
+            return None if self.attributes is None else self.attributes.data_type(path)
+        found = self.variables[path[0]]
+        for step in path[1:]:
+            found = None if found is None else found.step(step)
+        return found
+
+
+def _element_type(items: Expression, types: _ScopedTypes) -> DataType | None:
+    """The type of the elements of a list; None if it is not known."""
+    if isinstance(items, Attribute):
+        found = types.data_type(items.path)
+    elif isinstance(items, Variable):
+        found = types.data_type((variable_key(items.name), *items.path))
+    else:
+        return None
+    return found.element if found is not None and found.kind == "list" else None
 
 
 class Builder:
@@ -54,6 +108,8 @@ class Builder:
         self.attributes = context.attributes
         self.functions = context.functions
         self._context = context
+        self._types = _ScopedTypes(context.attributes)
+        self._shown: dict[str, str] = {}  # variables, and how messages write them
         self._parts = 0
 
     def count(self, at: int, parts: int = 1) -> None:
@@ -67,6 +123,8 @@ class Builder:
             )
 
     def fail(self, reason: str, position: int) -> NoReturn:
+        for name, shown in self._shown.items():
+            reason = reason.replace(name_text((name,)), shown)
         raise FilterError(reason, self.text, position)
 
     def exceed(self, reason: str, position: int) -> NoReturn:
@@ -82,7 +140,9 @@ class Builder:
             self.fail(problem, at)
         return Attribute(path)
 
-    def number(self, token: Token, negative: bool = False) -> int | float:
+    def number(self, token: Token, negative: bool = False) -> Any:
+        """The number of a token. As in Spark, one without an exponent is a decimal; it is given as
+        the integer or double at its place, or as a LongDecimal if it has too many digits."""
         sign = "-" if negative else ""
         if token.word in _BITS:
             return self._read_whole(sign, token)
@@ -91,7 +151,9 @@ class Builder:
         value = float(sign + token.text)
         if math.isinf(value):
             self.fail(f"found {token.text[:40]}, which exceeds the largest double", token.position)
-        return _round_to_single(value) if token.word == "F" else value
+        if token.word == "BD" or not (token.word or "E" in token.text.upper()):
+            return normalise(Decimal(sign + token.text))
+        return round_to_single(value) if token.word == "F" else value
 
     def _read_whole(self, sign: str, token: Token) -> int:
         """Read a number that has one of SQL's integer suffixes."""
@@ -113,7 +175,7 @@ class Builder:
 
     def type(self, node: Expression) -> str | None:
         """The type of an expression; None if it depends on the notification."""
-        return static_type_of(node, self.attributes)
+        return static_type_of(node, self._types)
 
     def need_condition(self, node: Expression, at: int) -> None:
         if isinstance(node, Literal) and node.value is None:
@@ -142,6 +204,7 @@ class Builder:
     ) -> tuple[Expression, Expression]:
         """Return both sides; a string literal is converted to the type of the other side."""
         a, b = self.type(left), self.type(right)
+        left, right = _settle(left, b), _settle(right, a)
         if a is None or b is None or family(a) == family(b):
             return left, right
         if b == "string" and isinstance(right, Literal):
@@ -169,7 +232,7 @@ class Builder:
     ) -> Expression:
         kind = self.type(item)
         if kind is None or all(self.type(option) in (None, kind) for option, _ in pairs):
-            return In(item, tuple(option for option, _ in pairs))
+            return In(item, tuple(_settle(option, kind) for option, _ in pairs))
         options = []
         for option, at in pairs:
             item, option = self._make_comparable(item, option, start, at)
@@ -270,25 +333,27 @@ class Builder:
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         self.fail(f"there is no function '{name[:40]}'{hint}", at)
 
-    def cast(self, name: str, args: tuple[Expression, ...], at: int) -> Literal:
-        """Convert a constant; `name` is that of the type or function, in lower case."""
-        if len(args) != 1 or not isinstance(args[0], Literal):
-            self.fail(f"{name} takes one constant, such as {name}('...')", at)
+    def cast(self, name: str, args: tuple[Expression, ...], at: int) -> Expression:
+        """Convert a value; `name` is that of the type or function, in lower case."""
+        if len(args) != 1:
+            self.fail(f"{name} takes one value, not {len(args)}", at)
+        if not isinstance(args[0], Literal):
+            return self._cast_value(args[0], CAST_NAMES[name], at)
         value = args[0].value
         if value is None:
             return args[0]
         if isinstance(value, tuple):
             self.fail(f"{name} takes one constant, found a list", at)
-        kind = _CASTS[name]
+        kind = CAST_TYPES[CAST_NAMES[name]]
         if type_of(value) == kind and name != "float":
             return args[0]
         if kind == "integer" and isinstance(value, float) and -(2.0**63) <= value < 2.0**63:
             return Literal(int(value))
         if kind == "double" and is_number(value):
-            return Literal(_round_to_single(float(value)) if name == "float" else float(value))
+            return Literal(round_to_single(float(value)) if name == "float" else float(value))
         if isinstance(value, str):
             read = self.read_typed(value, kind, at)
-            return Literal(_round_to_single(read) if name == "float" else read)
+            return Literal(round_to_single(read) if name == "float" else read)
         if kind == "string" and not isinstance(value, float):
             return Literal(_write_string(value))
         if isinstance(value, dt.datetime) and kind == "date":
@@ -297,6 +362,68 @@ class Builder:
             return Literal(dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC))
         self.fail(f"found {text_of(args[0])[:60]}, expected {article(kind)}", at)
 
+    def _cast_value(self, node: Expression, target: str, at: int) -> Expression:
+        """Convert a value that is not a constant, event by event."""
+        self.need_value(node, at, "for CAST")
+        self.count(at)
+        kind = self.type(node)
+        if kind is not None and not can_cast(kind, target):
+            self.fail(f"{_describe(node)} is {article(kind)} and can't be cast to {target}", at)
+        if kind is not None and is_same(kind, target):
+            return node
+        return Call("cast", (node, Literal(target)))
+
+    def case(
+        self, branches: list[tuple[Expression, Expression]], default: Expression, at: int
+    ) -> Expression:
+        """Build a CASE whose values can all be compared with each other."""
+        self.count(at, len(branches))
+        values = [value for _, value in branches] + [default]
+        known = [one for one in values if self.type(one) is not None]
+        for one in known[1:]:
+            a, b = self.type(known[0]), self.type(one)
+            if "null" not in (a, b) and family(a) != family(b):
+                self.fail(
+                    f"CASE gives {_describe(known[0])}, {article(a or '')}, and {_describe(one)}, "
+                    f"{article(b or '')}; expected values of one kind",
+                    at,
+                )
+        return Case(tuple(branches), default)
+
+    # -- elements of lists -----------------------------------------------------------------------
+
+    def enter(self, items: Expression, at: int, shown: str | None = None) -> str:
+        """Check the list of an `exists` and return the name of a new variable for its elements.
+        `shown` is its name in the text; None for an `any`."""
+        kind = self.type(items)
+        if kind not in (None, "list"):
+            found = f"{_describe(items)}, {article(kind)}"
+            self.fail(f"exists takes a list here, found {found}", at)
+        name = f"?{len(self._shown) + 1}?"
+        self._shown[name] = f"any({text_of(items)})" if shown is None else name_text((shown,))
+        self._types.variables[variable_key(name)] = _element_type(items, self._types)
+        return name
+
+    def variable(self, name: str, path: tuple[str, ...], at: int) -> Variable:
+        """The element of a list, or a field of it."""
+        self.count(at)
+        kind = self._types.variables[variable_key(name)]
+        for step in path:
+            closed = kind is not None and kind.kind == "struct" and not kind.open
+            if kind is not None and closed and kind.field(step) is None:
+                names = ", ".join(field.name for field in kind.fields[:8])
+                self.fail(f"the elements have no field '{step}'; expected one of {names}", at)
+            kind = None if kind is None else kind.step(step)
+        return Variable(name, path)
+
+    def some_element(
+        self, items: Expression, name: str, condition: Expression, at: int
+    ) -> Expression:
+        """Build an `exists`; its variable gets a name that no part of the condition uses."""
+        self.count(at)
+        self.need_condition(condition, at)
+        return make_exists(items, name, condition)
+
     def _build_special(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
@@ -304,6 +431,11 @@ class Builder:
         if name == "array":
             values = [self._need_constant(name, a, p) for a, p in zip(args, places, strict=True)]
             return Literal(tuple(values))
+        if name == "if":
+            if len(args) != 3:
+                self.fail(f"if takes a condition and two values, not {len(args)} arguments", at)
+            self.need_condition(args[0], places[0])
+            return self.case([(args[0], args[1])], args[2], at)
         if name in ("isnull", "isnotnull"):
             if len(args) != 1:
                 self.fail(f"{name} takes one argument, not {len(args)}", at)
@@ -426,13 +558,18 @@ _LIMITS = {"south": (-90, 90), "north": (-90, 90), "west": (-180, 180), "east": 
 _BITS = {"L": 64, "S": 16, "Y": 8}
 
 
-def _round_to_single(value: float) -> float:
-    """Round to single precision; a number out of its range becomes infinite, as in Spark."""
-    try:
-        found: float = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return found
+def _settle(node: Expression, other: str | None) -> Expression:
+    """A number with more digits than a double has, compared with a value of the type `other`.
+
+    A double compares with it as with a double, as in Spark; a decimal compares exactly. If the type
+    is not known, a number of up to 17 digits counts as a double, because programs print doubles
+    with that many.
+    """
+    if not isinstance(node, Literal) or not isinstance(node.value, LongDecimal):
+        return node
+    if other in ("decimal", "integer") or (other is None and count_digits(node.value) > 17):
+        return node
+    return Literal(float(node.value))
 
 
 def _describe_count(least: int, most: int) -> str:

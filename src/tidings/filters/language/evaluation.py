@@ -6,7 +6,7 @@ it. True, False and None are SQL's true, false and unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidings.filters.language.expression import (
@@ -14,8 +14,10 @@ from tidings.filters.language.expression import (
     Attribute,
     Between,
     Call,
+    Case,
     Compare,
     Comparison,
+    Exists,
     Expression,
     In,
     IsNull,
@@ -23,6 +25,7 @@ from tidings.filters.language.expression import (
     Literal,
     Not,
     Or,
+    Variable,
 )
 from tidings.filters.language.functions import BOUND, FUNCTIONS
 from tidings.filters.values.work import look, spend
@@ -60,6 +63,56 @@ def evaluate(node: Expression, event: Event) -> Any:
             return evaluate(item, event) is None
         case IsTruth(item, wanted):
             return truth(item, event) is wanted
+        case Variable(name, path):
+            return read(event, (variable_key(name), *path))
+        case Exists(items, name, condition):
+            return _evaluate_exists(evaluate(items, event), name, condition, event)
+        case Case(branches, default):
+            for condition, value in branches:
+                if truth(condition, event) is True:
+                    return evaluate(value, event)
+            return evaluate(default, event)
+
+
+def variable_key(name: str) -> str:
+    """The name of a variable among the attributes of an event; no attribute has it."""
+    return "\0" + name
+
+
+class _Scope(Mapping[str, Any]):
+    """An event in which a variable has a value."""
+
+    __slots__ = ("_name", "_outer", "_value")
+
+    def __init__(self, outer: Event, name: str, value: Any) -> None:
+        self._outer, self._name, self._value = outer, variable_key(name), value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._value if name == self._name else self._outer.get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._value if name == self._name else self._outer[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*self._outer, self._name)
+
+    def __len__(self) -> int:
+        return len(self._outer) + 1
+
+
+def _evaluate_exists(items: Any, name: str, condition: Expression, event: Event) -> Truth:
+    """True if the condition is true for an element; unknown if it is for none, but unknown for
+    some, or if there is no list."""
+    if not isinstance(items, list):
+        return None
+    spend(len(items))
+    unknown = False
+    for item in items:
+        value = truth(condition, _Scope(event, name, item))
+        if value is True:
+            return True
+        unknown = unknown or value is None
+    return None if unknown else False
 
 
 def term_value(node: Expression, event: Event) -> Any:

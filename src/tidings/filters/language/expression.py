@@ -1,7 +1,8 @@
 """The expression tree: a parsed filter, before it is turned into a canonical form.
 
-Values:      Attribute  Literal  Call
-Conditions:  Compare  In  Between  IsNull  IsTruth  And  Or  Not, and any Call that gives a Boolean
+Values:      Attribute  Variable  Literal  Call  Case
+Conditions:  Compare  In  Between  IsNull  IsTruth  Exists  And  Or  Not, and any Call or Case that
+             gives a Boolean
 
 Trees are immutable and at most MAX_DEPTH deep (parsers refuse deeper ones), so plain recursion over
 them is safe. AND and OR are flat: a chain of a thousand conditions is one node.
@@ -12,6 +13,8 @@ them. Other nodes may refer to a function of the application, which can be.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any, Literal as Choice
 
 import msgspec
@@ -33,6 +36,13 @@ class Attribute(msgspec.Struct, frozen=True, gc=False):
     """An attribute of the notification; `a.b.c` is ("a", "b", "c")."""
 
     path: tuple[str, ...]
+
+
+class Variable(msgspec.Struct, frozen=True, gc=False):
+    """The element that the condition of an Exists is about, or a field of it: `x`, `x.price`."""
+
+    name: str
+    path: tuple[str, ...] = ()
 
 
 class Literal(msgspec.Struct, frozen=True, gc=False):
@@ -81,6 +91,24 @@ class IsTruth(msgspec.Struct, frozen=True):
     truth: bool
 
 
+class Exists(msgspec.Struct, frozen=True):
+    """`exists(items, name -> condition)`: the condition is true for some element of a list.
+
+    The name differs from every attribute and every variable that occurs in the condition.
+    """
+
+    items: Expression
+    name: str
+    condition: Expression
+
+
+class Case(msgspec.Struct, frozen=True):
+    """`CASE WHEN condition THEN value ... ELSE default END`."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    default: Expression
+
+
 class And(msgspec.Struct, frozen=True):
     items: tuple[Expression, ...]
 
@@ -93,9 +121,12 @@ class Not(msgspec.Struct, frozen=True):
     item: Expression
 
 
-Expression = Attribute | Literal | Call | Compare | In | Between | IsNull | IsTruth | And | Or | Not
+Expression = (
+    Attribute | Variable | Literal | Call | Case | Compare | In | Between | IsNull | IsTruth
+    | Exists | And | Or | Not
+)  # fmt: skip
 
-CONDITIONS = (Compare, In, Between, IsNull, IsTruth, And, Or, Not)
+CONDITIONS = (Compare, In, Between, IsNull, IsTruth, Exists, And, Or, Not)
 
 
 def children(node: Expression) -> tuple[Expression, ...]:
@@ -111,8 +142,48 @@ def children(node: Expression) -> tuple[Expression, ...]:
             return (item, low, high)
         case IsNull(item=item) | IsTruth(item=item) | Not(item=item):
             return (item,)
+        case Exists(items=item, condition=condition):
+            return (item, condition)
+        case Case(branches=branches, default=default):
+            return (*(part for branch in branches for part in branch), default)
         case _:
             return ()
+
+
+def with_children(node: Expression, items: Sequence[Expression]) -> Expression:
+    """The same node with other expressions directly below it, in the order of `children`."""
+    match node:
+        case Call(name=name, bound=bound):
+            return Call(name, tuple(items), bound)
+        case And() | Or():
+            return type(node)(tuple(items))
+        case Compare(op=op):
+            return Compare(op, *items)
+        case In():
+            return In(items[0], tuple(items[1:]))
+        case Between():
+            return Between(*items)
+        case IsNull() | Not():
+            return type(node)(*items)
+        case IsTruth(truth=wanted):
+            return IsTruth(items[0], wanted)
+        case Exists(name=name):
+            return Exists(items[0], name, items[1])
+        case Case():
+            return Case(tuple(zip(items[:-1:2], items[1:-1:2], strict=True)), items[-1])
+        case _:
+            return node
+
+
+def rebuild(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """Replace each part for which `change` returns something; the parts of others are visited."""
+    new = change(node)
+    if new is not None:
+        return new
+    before = children(node)
+    after = [rebuild(child, change) for child in before]
+    same = all(one is other for one, other in zip(before, after, strict=True))
+    return node if same else with_children(node, after)
 
 
 def attributes_of(node: Expression) -> set[tuple[str, ...]]:
@@ -131,6 +202,34 @@ def attributes_of(node: Expression) -> set[tuple[str, ...]]:
 def reads_any(node: Expression) -> bool:
     """Whether an expression reads any attribute."""
     return isinstance(node, Attribute) or any(map(reads_any, children(node)))
+
+
+def variables_of(node: Expression) -> set[str]:
+    """The names of all variables that occur in an expression."""
+    found = {node.name} if isinstance(node, (Variable, Exists)) else set()
+    return found.union(*map(variables_of, children(node)))
+
+
+def make_exists(items: Expression, name: str, condition: Expression) -> Exists:
+    """An Exists whose variable gets the first of the names x, x2, x3 ... that its condition does
+    not use otherwise; `name` is its name in the condition so far."""
+    taken = {path[0] for path in attributes_of(condition)} | variables_of(condition) - {name}
+    names = ("x" if number == 1 else f"x{number}" for number in itertools.count(1))
+    new = next(one for one in names if one not in taken)
+    if new == name:
+        return Exists(items, name, condition)
+
+    def change(node: Expression) -> Expression | None:
+        if isinstance(node, Variable) and node.name == name:
+            return Variable(new, node.path)
+        return None
+
+    return Exists(items, new, rebuild(condition, change))
+
+
+def depth_of(node: Expression) -> int:
+    """The number of levels of an expression."""
+    return 1 + max(map(depth_of, children(node)), default=0)
 
 
 def is_constant(node: Expression) -> bool:

@@ -16,8 +16,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from tidings.filters.language.attributes import Attributes, Path
+from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import Attribute, Call, Expression, Literal
+from tidings.model import Path
 
 FOREIGN = "foreign"
 """The name of the call; a filter's text can't use it."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.filters.values import geography, inet, like, regular, sets, subjects
+from tidings.filters.values import casts, geography, inet, like, regular, sets, subjects
 from tidings.filters.values.overlap import overlap
 from tidings.filters.values.work import WORTH, spend
 from tidings.model import INT_MAX, INT_MIN, Type, compare, is_number, normalise
@@ -96,13 +96,13 @@ def _whole_division(left: Any, right: Any) -> int | None:
 def _negative(value: Any) -> Any:
     if not is_number(value):
         return None
-    return _integer(-value) if isinstance(value, int) else -value
+    return _integer(-value) if isinstance(value, int) else -float(value)
 
 
 def _abs(value: Any) -> Any:
     if not is_number(value):
         return None
-    return _integer(abs(value)) if isinstance(value, int) else abs(value)
+    return _integer(abs(value)) if isinstance(value, int) else abs(float(value))
 
 
 def _rounding(down: Callable[[float], int]) -> Body:
@@ -304,6 +304,7 @@ def _table() -> dict[str, Function]:
         Function("arrays_overlap", _arrays_overlap, 2, 2, "boolean", many * 2),
         Function("isnested", _is_nested, 1, 1, "boolean", strict=False, spark=False, any_type=True),
         Function("leaves", _leaves, 1, 1, "list", spark=False, any_type=True),
+        Function("cast", casts.cast_value, 2, 2, None),
         Function("coalesce", _coalesce, 1, 64, None, strict=False),
         Function("year", _date_part(lambda t: t.year), 1, 1, "integer", time),
         Function("month", _date_part(lambda t: t.month), 1, 1, "integer", time),

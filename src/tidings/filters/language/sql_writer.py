@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +17,9 @@ from tidings.filters.language.expression import (
     Attribute,
     Between,
     Call,
+    Case,
     Compare,
+    Exists,
     Expression,
     In,
     IsNull,
@@ -24,6 +27,7 @@ from tidings.filters.language.expression import (
     Literal,
     Not,
     Or,
+    Variable,
 )
 
 RESERVED = frozenset(
@@ -67,6 +71,8 @@ def literal_text(value: Any) -> str:
         return str(value)
     if isinstance(value, float):
         return _write_double(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
     if isinstance(value, str):
         return "'" + _ESCAPED.sub(lambda m: _ESCAPES[m.group()], value) + "'"
     if isinstance(value, dt.datetime):
@@ -83,7 +89,8 @@ def _write_double(value: float) -> str:
     if math.isinf(value):
         return "double('Infinity')" if value > 0 else "double('-Infinity')"
     text = repr(value)
-    return text if "." in text or "e" in text else text + ".0"
+    # without the D, a whole number would be read as an integer, which computes differently
+    return text + "D" if "e" not in text and value.is_integer() else text
 
 
 def _write(node: Expression) -> tuple[str, int]:
@@ -105,6 +112,19 @@ def _write(node: Expression) -> tuple[str, int]:
             return _write_negated(item), _NOT
         case Call():
             return _write_call(node, "")
+        case Variable(name, path):
+            return name_text((name, *path)), _ATOM
+        case Exists(items, name, condition):
+            return f"exists({text_of(items)}, {name_text((name,))} -> {text_of(condition)})", _ATOM
+        case Case(branches, default):
+            return _write_case(branches, default), _ATOM
+
+
+def _write_case(branches: tuple[tuple[Expression, Expression], ...], default: Expression) -> str:
+    parts = [f"WHEN {text_of(condition)} THEN {text_of(value)}" for condition, value in branches]
+    if default != Literal(None):
+        parts.append(f"ELSE {text_of(default)}")
+    return f"CASE {' '.join(parts)} END"
 
 
 def _bracket(node: Expression, at_least: int) -> str:
@@ -119,7 +139,7 @@ def _write_negated(item: Expression) -> str:
         return _write_call(item, "NOT ")[0]
     if isinstance(item, Compare) and item.op == "<=>":
         return f"{_bracket(item.left, _SUM)} IS DISTINCT FROM {_bracket(item.right, _SUM)}"
-    if isinstance(item, (Attribute, Call, Literal)):
+    if isinstance(item, (Attribute, Variable, Call, Case, Exists, Literal)):
         return "NOT " + _bracket(item, _ATOM)
     if isinstance(item, Not):
         return "NOT " + _bracket(item, _NOT)
@@ -150,6 +170,8 @@ def _write_call(node: Call, no: str) -> tuple[str, int]:
         return ("- " if text.startswith("-") else "-") + text, _UNARY  # -- would open a comment
     if name in _LIKES:
         return f"{_bracket(args[0], _SUM)} {no}{_LIKES[name]} {_bracket(args[1], _SUM)}", _PREDICATE
+    if name == "cast":
+        return f"CAST({text_of(args[0])} AS {args[1].value})", _ATOM  # type: ignore[union-attr]
     if name == "subject_matches":
         return f"subject({text_of(args[1])})", _ATOM
     if name == "foreign":

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from tidings.filters.language.attributes import Attributes, family
+from collections.abc import Iterable
+from typing import Protocol
+
+from tidings.filters.language.attributes import family
+from tidings.filters.language.evaluation import variable_key
 from tidings.filters.language.expression import (
     CONDITIONS,
     Attribute,
     Call,
+    Case,
     Expression,
     Literal,
+    Variable,
     children,
 )
 from tidings.filters.language.foreign import FOREIGN
 from tidings.filters.language.functions import FUNCTIONS, OPERATORS
+from tidings.filters.values.casts import CAST_TYPES
 from tidings.model import type_of
 
 
-def static_type_of(node: Expression, attributes: Attributes | None) -> str | None:
+class Types(Protocol):
+    """Anything that knows the types of attributes: declared ones, or the columns of a table."""
+
+    def type(self, path: tuple[str, ...]) -> str | None:
+        """The type or family of an attribute; None if it is not known."""
+
+
+def static_type_of(node: Expression, attributes: Types | None) -> str | None:
     """A type, "number" for arithmetic, or None if it depends on the notification."""
     if isinstance(node, Attribute):
         return attributes.type(node.path) if attributes else None
@@ -24,17 +38,29 @@ def static_type_of(node: Expression, attributes: Attributes | None) -> str | Non
         return type_of(node.value)
     if isinstance(node, Call):
         return FUNCTIONS[node.name].returns or _type_of_call(node, attributes)
+    if isinstance(node, Case):
+        return _common_type((*(value for _, value in node.branches), node.default), attributes)
+    if isinstance(node, Variable):
+        return attributes.type((variable_key(node.name), *node.path)) if attributes else None
     return "boolean"
 
 
-def _type_of_call(node: Call, attributes: Attributes | None) -> str | None:
+def _common_type(nodes: Iterable[Expression], attributes: Types | None) -> str | None:
+    """The type of all these values, if they have one; nulls don't count."""
+    kinds = {static_type_of(node, attributes) for node in nodes if node != Literal(None)}
+    if len(kinds) == 1:
+        return kinds.pop()
+    families = {family(kind) for kind in kinds}
+    return _JOINED.get(families.pop() or "") if len(families) == 1 else None
+
+
+def _type_of_call(node: Call, attributes: Types | None) -> str | None:
     """The type of a call whose result type depends on its arguments."""
     if node.name == "coalesce":
-        kinds = {static_type_of(arg, attributes) for arg in node.args if arg != Literal(None)}
-        if len(kinds) == 1:
-            return kinds.pop()
-        families = {family(kind) for kind in kinds}
-        return _JOINED.get(families.pop() or "") if len(families) == 1 else None
+        return _common_type(node.args, attributes)
+    if node.name == "cast":
+        target = node.args[1]
+        return CAST_TYPES[target.value] if isinstance(target, Literal) else None
     if node.name == "reverse":
         return static_type_of(node.args[0], attributes)
     if node.name == FOREIGN:
@@ -53,7 +79,9 @@ def is_condition(node: Expression) -> bool:
         returns = FUNCTIONS[node.name].returns
         if node.name == FOREIGN:
             returns = node.bound.kind
-        return returns == "boolean"
+        return returns == "boolean" or (node.name == "cast" and node.args[1] == Literal("boolean"))
+    if isinstance(node, Case):
+        return static_type_of(node, None) == "boolean"
     return isinstance(node, CONDITIONS)
 
 

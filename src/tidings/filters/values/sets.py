@@ -23,13 +23,16 @@ linear merges.
 from __future__ import annotations
 
 import datetime as dt
-from bisect import bisect_right
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from tidings.model import INT_MAX, INT_MIN, micros
+from tidings.model import INT_MAX, INT_MIN, LongDecimal, micros, normalise
 
 ABSENT, BOOLEAN, NUMBER, NAN, STRING, TIME, OTHER = range(7)
 
@@ -70,7 +73,31 @@ def key(value: Any) -> Key:
         return (STRING, str(value), 0)
     if isinstance(value, float):
         return key(float(value))
+    if isinstance(value, Decimal):
+        return (NUMBER, value, 0) if type(value) is LongDecimal else key(normalise(value))
     return _OTHER_KEY
+
+
+def pack_number(value: Any) -> str:
+    """How a decimal is written in bytes: as a string in the family of numbers."""
+    if isinstance(value, LongDecimal):
+        return str(value)
+    raise TypeError(f"found {type(value).__name__}, expected a value of a cut")
+
+
+def unpack_cuts(cuts: list[Cut]) -> list[Cut]:
+    """Sorted cuts as they were before `pack_number`. Only those of numbers are looked at."""
+    first, last = bisect_right(cuts, (NUMBER,)), bisect_left(cuts, (NAN,))
+    if str in set(map(type, map(itemgetter(1), cuts[first:last]))):
+        cuts[first:last] = map(unpack_cut, cuts[first:last])
+    return cuts
+
+
+def unpack_cut(cut: Cut) -> Cut:
+    """A cut as it was before `pack_number`."""
+    if len(cut) == 3 and cut[0] == NUMBER and type(cut[1]) is str:
+        return (NUMBER, LongDecimal(cut[1]), cut[2])
+    return cut
 
 
 def family_of(value: Any) -> int:
@@ -364,4 +391,6 @@ def _whole_at_least(cut: Cut) -> int | float:
     value: int | float = cut[1]
     if isinstance(value, float):
         return value if value in (_INF, -_INF) else int(value // 1) + 1
+    if isinstance(value, Decimal):
+        return math.floor(value) + 1
     return value + int(cut[2])

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from tidings.filters.canonical import MOST_POINTS, Form
 from tidings.filters.language import Attribute, Expression, attributes_of, name_text
-from tidings.filters.values import STRING, Cut, ValueSet
+from tidings.filters.values import STRING, Cut, ValueSet, sets
 from tidings.matching.covering.hulls import Boxes, Hulls, bounds, ranges
 from tidings.matching.rank_space.gathering import order_of_cuts
 from tidings.matching.segments.join_kernels import sort_by_code
@@ -138,7 +138,8 @@ class HullGathering:
             PackedTerm(text, list(t.numbers), t.rows.tobytes(), t.sizes.tobytes(), t.flat.tobytes())
             for text, t in self.by_term.items()
         ]
-        return msgspec.msgpack.encode(Packed(self.kinds.tobytes(), self.boxes.tobytes(), terms))
+        packed = Packed(self.kinds.tobytes(), self.boxes.tobytes(), terms)
+        return msgspec.msgpack.encode(packed, enc_hook=sets.pack_number)
 
     def add_packed(self, packed: bytes, node_of: Callable[[str], Expression]) -> None:
         """Append what another process gathered; `node_of` parses the text of a term."""
@@ -148,7 +149,9 @@ class HullGathering:
             if tests is None:
                 tests = self.by_term[term.text] = TermRows(node_of(term.text))
             numbers = np.fromiter(
-                map(tests.numbers.__getitem__, term.cuts), np.uint32, len(term.cuts)
+                map(tests.numbers.__getitem__, map(sets.unpack_cut, term.cuts)),
+                np.uint32,
+                len(term.cuts),
             )
             rows = np.frombuffer(term.rows, np.uint32) + np.uint32(self._rows)
             tests.rows.frombytes(rows.tobytes())

@@ -22,7 +22,7 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import NEVER
 from tidings.filters.dialects import Context, parse_term
 from tidings.filters.language import Literal
-from tidings.filters.values import ValueSet
+from tidings.filters.values import ValueSet, sets
 from tidings.matching.array_fields import fields_of
 from tidings.matching.disk.manifest import SnapshotError, need_files, read_manifest, write_manifest
 from tidings.matching.disk.snapshot_folder import (
@@ -67,7 +67,7 @@ def _write_files(folder: Path, segment: Segment, probe: Probe, ids: Ids, texts: 
                 folder / f"{name}.arrow", {"values": pa.array(getattr(arrays, name).ravel())}
             )
     write_table(folder / "many.arrow", {"values": pa.array(segment.many)})
-    pack = msgspec.msgpack.encode
+    pack = msgspec.msgpack.Encoder(enc_hook=sets.pack_number).encode
     terms = segment.terms
     write_table(
         folder / "terms.arrow",
@@ -162,7 +162,7 @@ def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[in
     found: list[Term] = []
     refused: dict[int, str] = {}
     for row in read_table(path / "terms.arrow").to_pylist():
-        cuts = msgspec.msgpack.decode(row["cuts"], type=list[tuple[Any, ...]])
+        cuts = sets.unpack_cuts(msgspec.msgpack.decode(row["cuts"], type=list[tuple[Any, ...]]))
         try:
             node = parse_term(row["text"], context)
         except LimitError as problem:
@@ -218,7 +218,7 @@ def _one_rest(row: dict[str, Any], texts: Any, context: Context, opaque: dict[st
     tests = []
     for text, cuts in msgspec.msgpack.decode(row["tests"]):
         opaque[text] = opaque.get(text) or parse_term(text, context)
-        tests.append((text, ValueSet(tuple(tuple(cut) for cut in cuts))))
+        tests.append((text, ValueSet(tuple(sets.unpack_cuts([tuple(cut) for cut in cuts])))))
     return Rest(tests=tuple(tests))
 
 

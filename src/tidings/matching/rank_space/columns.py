@@ -6,6 +6,7 @@ exactly as the language defines; all others are evaluated by the reference seman
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ from tidings.filters import Attributes
 from tidings.filters.language import Attribute, Call, Expression, attributes_of, evaluate
 from tidings.matching.rank_space.encoder import Encoder, in_micros
 from tidings.matching.rank_space.ranks import Codes
-from tidings.model import NotificationError
+from tidings.model import DataType, NotificationError, exact_value
 
 Path = tuple[str, ...]
 
@@ -84,16 +85,23 @@ def conform(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
     """
     for at, field in enumerate(batch.schema):
         kind = attributes.type((field.name,))
-        if kind in (None, "string", "list", "struct") or not _is_text(field.type):
+        if kind in (None, "string", "list", "struct", "map") or not _is_text(field.type):
             continue
         column = batch.column(at)
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         name = field.name
         read = [attributes.read({name: value})[name] for value in column.dictionary.to_pylist()]
-        values = pa.array(read, _ARROW[str(kind)]).take(column.indices)
+        values = _read_array(read, str(kind), attributes.data_type((name,))).take(column.indices)
         batch = batch.set_column(at, name, values)
     return batch
+
+
+def _read_array(values: list[Any], name: str, kind: DataType | None) -> Any:
+    if name == "decimal" and kind is not None:
+        exact = [None if value is None else exact_value(value) for value in values]
+        return pa.array(exact, pa.decimal256(kind.precision, kind.scale))
+    return pa.array(values, _ARROW[name])
 
 
 _ARROW = {"boolean": pa.bool_(), "integer": pa.int64(), "double": pa.float64(),
@@ -118,6 +126,10 @@ def attribute(batch: pa.RecordBatch, path: Path) -> Any:
     for name in path[1:]:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        if pa.types.is_map(column.type) and _is_text(column.type.key_type):
+            key = pa.scalar(name, column.type.key_type)
+            column = pc.map_lookup(column, key, "last")
+            continue
         if not pa.types.is_struct(column.type):
             if pa.types.is_nested(column.type):
                 return _by_rows(batch, path)
@@ -153,8 +165,21 @@ def in_python(column: Any) -> list[Any]:
     """The values of a column as Python objects."""
     if pa.types.is_timestamp(column.type):
         column = in_micros(column)
-    found: list[Any] = column.to_pylist()
+    found: list[Any]
+    if _has_map(column.type):
+        with warnings.catch_warnings(action="ignore"):  # the last of equal keys counts
+            found = column.to_pylist(maps_as_pydicts="lossy")
+    else:
+        found = column.to_pylist()
     return found
+
+
+def _has_map(kind: Any) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return bool(pa.types.is_nested(kind)) and any(
+        _has_map(kind.field(at).type) for at in range(kind.num_fields)
+    )
 
 
 def value_column(node: Expression, batch: pa.RecordBatch) -> Any:

@@ -49,6 +49,8 @@ class Encoder:
             return self._integers(_values(column.cast(pa.int64()), np.int64))
         if is_.is_float64(kind) or is_.is_float32(kind):
             return self._doubles(_values(column.cast(pa.float64()), np.float64))
+        if is_.is_decimal(kind):
+            return self._decimals(column, kind)
         if is_.is_boolean(kind):
             flags = np.asarray(column.fill_null(False))
             no, yes = self.ranks.booleans
@@ -103,6 +105,25 @@ class Encoder:
     def _doubles(self, values: npt.NDArray[np.float64]) -> Codes:
         found = np.searchsorted(self.ranks.doubles, values, side="right")
         return (found + self.ranks.number_base).astype(np.uint32)
+
+    def _decimals(self, column: Any, kind: Any) -> Codes | None:
+        """Decimals as integers in units of their last digit; None if some exceed 64 bits."""
+        if kind.bit_width < 128:
+            column = column.cast(pa.decimal128(kind.precision, kind.scale))
+        words = max(kind.bit_width, 128) // 64
+        whole = _values(column, np.dtype((np.int64, (words,))))
+        low = whole[:, 0]
+        if kind.precision > 18:
+            if column.null_count:
+                whole = np.where(np.asarray(column.is_null())[:, None], 0, whole)
+                low = whole[:, 0]
+            if (whole[:, 1:] != (low >> 63)[:, None]).any():
+                return None
+        out = np.empty(len(low), dtype=np.uint32)
+        lookup.rank_integers(
+            np.ascontiguousarray(low), self.ranks.scaled(kind.scale), self.ranks.number_base, out
+        )
+        return out
 
     def _times(self, values: npt.NDArray[np.int64]) -> Codes:
         out = np.empty(len(values), dtype=np.uint32)

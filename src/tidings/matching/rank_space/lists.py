@@ -20,6 +20,7 @@ NO_LIST = 1 << 7
 _FAMILIES = (
     (pa.types.is_boolean, sets.BOOLEAN),
     (pa.types.is_integer, sets.NUMBER),
+    (pa.types.is_decimal, sets.NUMBER),
     (pa.types.is_string, sets.STRING),
     (pa.types.is_large_string, sets.STRING),
     (pa.types.is_temporal, sets.TIME),

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters.values import Cut, ValueSet, key, sets
-from tidings.model import INT_MAX, INT_MIN, normalise
+from tidings.model import INT_MAX, INT_MIN, exact_value, normalise
 
 Codes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
@@ -119,6 +120,19 @@ class Ranks:
         out = [_least_integer(*cut[1:]) for cut in self._inner(sets.NUMBER)]
         return np.array([least for least in out if least <= INT_MAX], dtype=np.int64)
 
+    def scaled(self, scale: int) -> npt.NDArray[np.int64]:
+        """The same for decimals in units of their last digit, which is the one at `scale`."""
+        found = self._scaled.get(scale)
+        if found is None:
+            least = [_least_unit(cut[1], cut[2], scale) for cut in self._inner(sets.NUMBER)]
+            found = np.array([one for one in least if one <= INT_MAX], dtype=np.int64)
+            self._scaled[scale] = found
+        return found
+
+    @cached_property
+    def _scaled(self) -> dict[int, npt.NDArray[np.int64]]:
+        return {}
+
     @cached_property
     def integer_list(self) -> list[int]:
         out: list[int] = self.integers.tolist()
@@ -210,6 +224,15 @@ def _least_integer(value: float, after: int) -> int:
     if math.isinf(value):
         return INT_MAX + 1 if value > 0 else INT_MIN
     least = math.floor(value) + 1 if after else math.ceil(value)
+    return min(max(least, INT_MIN), INT_MAX + 1)
+
+
+def _least_unit(value: Any, after: int, scale: int) -> int:
+    """The least number of units of 10 ** -scale at or above a number, or above it if `after`."""
+    if math.isinf(value):
+        return INT_MAX + 1 if value > 0 else INT_MIN
+    exact = Fraction(exact_value(value)) * 10**scale
+    least = math.floor(exact) + 1 if after else math.ceil(exact)
     return min(max(least, INT_MIN), INT_MAX + 1)
 
 

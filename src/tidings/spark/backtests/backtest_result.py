@@ -79,6 +79,8 @@ class Backtest:
         """The starts of the time buckets: datetime64[s]."""
         self.stretch_rows = tally.stretch_rows
         """The number of rows in each time bucket."""
+        self.refused = snapshot.refused
+        """Filters that `errors="collect"` left out, by id, with the reason."""
         self.worker_peak = tally.peak
         """The peak memory of a Python worker, in bytes; 0 if it is not known."""
         self._tally = tally

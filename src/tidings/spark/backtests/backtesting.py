@@ -51,6 +51,7 @@ def backtest(
     every: str | int = "day",
     samples: int = 5,
     progress: Progress | None = None,
+    errors: str = "raise",
 ) -> Backtest:
     """Count how often filters would have fired on the rows of a table, over time.
 
@@ -63,6 +64,9 @@ def backtest(
     - `samples`: the number of rows to keep for each filter: the earliest ones, and among rows of
       the same time those with the lowest hash, so that the choice does not depend on partitions.
     - `progress` is called from a thread with tasks done, tasks in total and rows counted so far.
+    - `errors`: by default, filters that are refused, or that make no sense on the columns, raise an
+      error that lists them with their ids. With "collect", refused ones are left out and are in the
+      result's `refused`; those that make no sense are named by a warning.
 
     Rows without a time are counted separately. Columns are checked as by `tag`.
 
@@ -73,7 +77,7 @@ def backtest(
     step = TimeBucket.parse(every)
     if samples < 0:
         raise TidingsError(f"found samples={samples}, expected 0 or more")
-    opened, path = _compile_filters(filters, df.sparkSession)
+    opened, path = _compile_filters(filters, df.sparkSession, errors)
     view = opened.view
     if not len(opened):
         raise TidingsError("found no filter, expected at least one")
@@ -82,7 +86,7 @@ def backtest(
             f"{samples} samples of each of {len(view.numbers):,} filters exceed the limit of "
             f"{MOST_SAMPLES:,}; request fewer, or none with samples=0"
         )
-    tested = check_columns(df.schema, view.matcher.tested(), view.matcher.attributes)
+    tested = check_columns(df.schema, view, errors=errors)
     when = time_column(df.schema, time)
     stage, task = _stage(
         df, tested, when, samples, Pinned(path, opened.number, identity=identity_of(path)), step
@@ -114,16 +118,15 @@ def time_column(schema: StructType, given: str | None) -> str | None:
             )
         return found[0] if found else None
     kind = schema[given].dataType if given in names else type_at(schema, tuple(given.split(".")))
-    if kind is None or family_of(kind) not in ("time", "string", "null"):
-        found_kind = "in a list" if kind is None else kind.simpleString()
+    if family_of(kind) not in ("time", "string", "null"):
         raise AttributesError(
-            f"the column '{given}' is {found_kind}, expected dates, timestamps, or strings of "
-            "either; timestamp_seconds(...) converts seconds since 1970"
+            f"the column '{given}' is {kind.simpleString()}, expected dates, timestamps, or "
+            "strings of either; timestamp_seconds(...) converts seconds since 1970"
         )
     return given
 
 
-def _compile_filters(filters: Filters, spark: Any) -> tuple[Snapshot, str]:
+def _compile_filters(filters: Filters, spark: Any, errors: str) -> tuple[Snapshot, str]:
     """Compile filters into a snapshot; return it and its path."""
     if isinstance(filters, str):
         folder = Path(filters)
@@ -134,7 +137,7 @@ def _compile_filters(filters: Filters, spark: Any) -> tuple[Snapshot, str]:
     elif isinstance(filters, Filter):
         filters = {filters.sql(): filters}
     return place_snapshot(
-        Snapshot.build(filters) if isinstance(filters, Mapping) else filters, spark
+        Snapshot.build(filters, errors=errors) if isinstance(filters, Mapping) else filters, spark
     )
 
 

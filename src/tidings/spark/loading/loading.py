@@ -45,7 +45,7 @@ from tidings.matching.covering import (
     write_finder,
 )
 from tidings.matching.disk import need_place
-from tidings.model import AttributesError, TidingsError
+from tidings.model import MOST_LISTED, AttributesError, TidingsError
 from tidings.snapshots import Forms, Graph, Nodes, Snapshot, build_graph, members_of
 from tidings.spark.loading.load_tasks import (
     CHUNK,
@@ -97,7 +97,7 @@ def build_snapshot(
     filter: str = "filter",
     attributes: Attributes | None = None,
     number: int = 1,
-    on_bad: str = "refuse",
+    errors: str = "raise",
     progress: Progress | None = None,
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
@@ -106,20 +106,21 @@ def build_snapshot(
     are numbered from 1 in the order of their least ids: integers by value, strings by code points.
     The text of a node is the filter text of its least id. `number` is the version.
 
-    A row without an id or with a bad filter is refused. With `on_bad="skip"` it is left out; such
-    rows are written as Parquet to the path plus `.skipped`, with the columns id, filter and reason.
-    A repeated id is refused. `progress` is called with the name of each step as it begins.
+    Rows without an id or with a bad filter are refused, and the error lists them with their ids.
+    With `errors="collect"` they are left out, and written as Parquet to the path plus `.skipped`,
+    with the columns id, filter and reason. A repeated id is refused. `progress` is called with the
+    name of each step as it begins.
 
     The driver and all workers must be able to access the path.
     """
-    if on_bad not in ("refuse", "skip"):
-        raise TidingsError(f"found {on_bad!r} for on_bad, expected 'refuse' or 'skip'")
+    if errors not in ("raise", "collect"):
+        raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
     rows = _select_rows(df, id, filter)
     target = Path(path).absolute()
     need_place(target)
     with _work_folder(target) as work:
         build = _Build(rows.sparkSession, work, attributes, progress or (lambda _: None))
-        count = build.read(rows, target, skip=on_bad == "skip")
+        count = build.read(rows, target, skip=errors == "collect")
         build.sort(count)
         snapshot = build.compile(number)
         build.progress("saving")
@@ -128,7 +129,7 @@ def build_snapshot(
 
 
 def skipped_path(path: str | Path) -> Path:
-    """The path of the rows that `on_bad="skip"` left out."""
+    """The path of the rows that `errors="collect"` left out."""
     target = Path(path).absolute()
     return target.with_name(f"{target.name}.skipped")
 
@@ -156,15 +157,13 @@ class _Build:
         read.write.option("compression", "zstd").parquet(self._uri("read"))
         known = self.spark.read.schema(of).parquet(self._uri("read"))
         bad = known.where("reason IS NOT NULL")
-        total, refused, first = known.agg(
-            f.count("*"),
-            f.count("reason"),
-            f.min(f.when(f.col("reason").isNotNull(), f.struct("id", "reason"))),
-        ).first()  # type: ignore[misc]
+        total, refused = known.agg(f.count("*"), f.count("reason")).first()  # type: ignore[misc]
         if refused and not skip:
-            which = "" if first["id"] is None else f", with id {first['id']!r}"
-            many = f"{refused:,} of {total:,} filters are" if refused > 1 else "a filter is"
-            raise TidingsError(f"{many} refused; the first{which}: {first['reason']}")
+            some = bad.orderBy("id").limit(MOST_LISTED).collect()
+            listed = "; ".join(_name_refused(row["id"], row["reason"]) for row in some)
+            more = f"; and {refused - len(some):,} more" if refused > len(some) else ""
+            many = f"{refused:,} of {total:,} filters are" if total > 1 else "a filter is"
+            raise TidingsError(f"{many} refused; {listed}{more}")
         if skip:
             skipped = skipped_path(target).as_uri()
             bad.select("id", "filter", "reason").write.mode("overwrite").parquet(skipped)
@@ -289,6 +288,10 @@ class _Build:
 
 
 _TEXT = ("key", "filter")
+
+
+def _name_refused(id_: object, reason: str) -> str:
+    return reason if id_ is None else f"{id_!r}: {reason}"
 
 
 def _map_arrow(df: DataFrame, task: Task, of: str) -> DataFrame:

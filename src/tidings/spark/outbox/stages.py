@@ -24,15 +24,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
+from tidings.model import Extra
 from tidings.notifications import Decoded, decode_json, decode_text_columns
 from tidings.snapshots import View
+from tidings.spark.outbox.open_fields import match_open
 from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NODES, TOLD = "nodes", "subscriptions"
+NODES, TOLD, EXTRA = "nodes", "subscriptions", "extra"
 DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
@@ -45,6 +47,7 @@ class Stage(msgspec.Struct, frozen=True):
     format: str  # json, csv, or typed
     text: str = "value"  # for json: the column with the JSON text
     corrupt: str | None = None  # for csv: the column of rows that could not be split
+    extra: Extra = "refuse"  # for json: what happens to fields that are not declared
 
 
 class StagedPartition(msgspec.Struct):
@@ -60,6 +63,8 @@ class StagedPartition(msgspec.Struct):
     matched: int = 0
     told: int = 0  # pairs of notification and subscription
     refused: int = 0
+    extra_rows: int = 0  # decoded rows that have fields that are not declared
+    extra_fields: int = 0
     nodes: dict[int, int] = {}  # occurrences of each node
 
 
@@ -135,7 +140,15 @@ def _stage_batch(
     decoded = _decode(schema, stage, batch)
     staged, good = files.staged, decoded.good
     staged.seen += good.num_rows
-    for first, last, matched in view.pieces(*view.matched(good)):
+    staged.extra_rows += decoded.extra_rows
+    staged.extra_fields += decoded.extra_fields
+    found = match_open(view, good, decoded.extra if stage.extra == "open" else None)
+    if stage.format == "json" and stage.extra in ("open", "keep"):
+        texts = decoded.extra
+        texts = pa.nulls(good.num_rows, pa.string()) if texts is None else texts
+        names = [*good.schema.names, EXTRA]
+        good = pa.RecordBatch.from_arrays([*good.columns, texts], names=names)
+    for first, last, matched in view.pieces(*found):
         _stage_rows(view, good.slice(first, last - first), matched, files)
     if decoded.reasons:
         staged.refused += len(decoded.reasons)
@@ -165,7 +178,7 @@ def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], file
 
 def _decode(schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:
     if stage.format == "json":
-        return decode_json(batch.column(stage.text), schema)
+        return decode_json(batch.column(stage.text), schema, extra=stage.extra)
     if stage.format == "csv":
         return decode_text_columns(batch, schema, stage.corrupt)
     everything = np.arange(batch.num_rows)

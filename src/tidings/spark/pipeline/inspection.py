@@ -20,7 +20,7 @@ from tidings.notifications import decode_json
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.spark_checkpoint import STREAM
 from tidings.spark.pipeline.pipeline import load_checked_view, open_subscriptions
-from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, paths_of
+from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, is_json, paths_of
 from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Sample(msgspec.Struct, frozen=True):
     rows: int
     refused: int
     reason: str | None  # of the first refused row
+    extra_rows: int = 0  # rows with fields that are not declared
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -73,7 +74,7 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspecti
         from tidings.spark.feeds.feed_spool import check_spool
 
         check_spool(settings.at(source.spool), stream)
-    if settings.columns and isinstance(source, Files | Kafka):
+    if (settings.columns or is_json(settings)) and isinstance(source, Files | Kafka):
         schema: Any = spark_schema(declared_columns(settings))
     else:
         schema = open_source(settings, session()).schema
@@ -171,6 +172,9 @@ def _read_sample(settings: Settings, source: Files) -> Sample | None:
             rows = [line.rstrip(b"\r\n") for line in islice(lines, SAMPLE)]
     except OSError as problem:
         raise TidingsError(f"{file} can't be read: {problem.strerror}") from None
-    decoded = decode_json(pa.array(rows, pa.binary()), declared_columns(settings))
+    decoded = decode_json(
+        pa.array(rows, pa.binary()), declared_columns(settings), extra=settings.extra_fields
+    )
     reasons = decoded.reasons
-    return Sample(file.name, len(rows), len(reasons), reasons[0] if reasons else None)
+    first = reasons[0] if reasons else None
+    return Sample(file.name, len(rows), len(reasons), first, decoded.extra_rows)

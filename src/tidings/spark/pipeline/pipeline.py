@@ -28,8 +28,8 @@ from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
-from tidings.spark.outbox.stages import Stage, run_stage
-from tidings.spark.pipeline.settings import Files, Settings
+from tidings.spark.outbox.stages import EXTRA, Stage, run_stage
+from tidings.spark.pipeline.settings import Files, Settings, is_json
 from tidings.spark.pipeline.sinks import hand_over_to
 from tidings.spark.pipeline.streams import OpenedSource, open_source
 from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions
@@ -176,7 +176,7 @@ class Pipeline:
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         try:
-            staged = run_stage(df, stage_of(self.source, pinned, work))
+            staged = run_stage(df, stage_of(self.source, pinned, work, self.settings))
             counters = self._known_counters(pin.batch)
             filed = file_rows(
                 df.sparkSession.sparkContext, filing_of(self.settings, pin, work), staged, counters
@@ -196,6 +196,8 @@ class Pipeline:
             files=files,
             ended=time.time_ns() // 1000,
             offsets=pin.offsets,
+            extra_rows=sum(one.extra_rows for one in staged),
+            extra_fields=sum(one.extra_fields for one in staged),
         )  # fmt: skip
         self.outbox.commit(done)
         counters.update(new)
@@ -271,12 +273,14 @@ def load_checked_view(
 def check_schema(settings: Settings, schema: StructType, view: View) -> None:
     """Refuse a source whose columns don't fit the outbox or the filters."""
     names = schema.fieldNames()
+    reserved = (*RESERVED, EXTRA) if keeps_extra(settings) else RESERVED
     for name in names:
-        if name.lower() in RESERVED:  # Spark ignores case
+        if name.lower() in reserved:  # Spark ignores case
             raise TidingsError(
                 f"the source has a column '{name}', a name that the outbox uses; rename the column"
             )
-    check_columns(schema, view.matcher.tested(), view.matcher.attributes)
+    is_open = is_json(settings) and settings.extra_fields == "open"
+    check_columns(schema, view, strict=not is_open)
     time_column = settings.outbox.time
     if time_column is None:
         return
@@ -287,11 +291,17 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
         raise TidingsError(f"outbox.time: column '{time_column}' is {kind}, expected a timestamp")
 
 
-def stage_of(source: OpenedSource, pinned: Pinned, work: Path) -> Stage:
+def keeps_extra(settings: Settings) -> bool:
+    """Whether the outbox has a column of fields that are not declared."""
+    return is_json(settings) and settings.extra_fields in ("open", "keep")
+
+
+def stage_of(source: OpenedSource, pinned: Pinned, work: Path, settings: Settings) -> Stage:
     """The instructions for workers for the first half of a batch."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
-    return Stage(pinned, str(work), schema, source.format, source.text, source.corrupt)
+    extra = settings.extra_fields if is_json(settings) else "refuse"
+    return Stage(pinned, str(work), schema, source.format, source.text, source.corrupt, extra)
 
 
 def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:

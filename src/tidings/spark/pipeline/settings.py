@@ -4,7 +4,8 @@
     checkpoint = "checkpoint"       the folder of Spark's checkpoint
 
     [source]                        where notifications come from
-    [columns]                       their names and types, if the source does not define them
+    extra = "keep"                  what happens to fields that [columns] does not declare
+    [columns]                       names and types, if the source does not define them
     [subscriptions]                 a log or a snapshot
     [outbox]                        where matched notifications go
     [trigger]                       how often a batch runs
@@ -17,15 +18,15 @@ Paths are relative to the file.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from tidings.files import find_problems, read_toml
 from tidings.filters import Attributes
-from tidings.model import AttributesError, TidingsError
+from tidings.model import AttributesError, Extra, Problem, TidingsError
 from tidings.spark.feeds.feed_columns import FEED_COLUMNS
 
 _MOST = 2**31 - 1  # Spark stores many of these numbers in 32 bits
@@ -123,7 +124,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscriptions: Subscriptions
     outbox: OutboxSettings
     checkpoint: str = "checkpoint"
-    columns: dict[str, str] = {}
+    extra: Extra | None = None
+    columns: dict[str, Any] = {}  # names with types, or tables of them
     trigger: Trigger = Trigger()
     sinks: list[Sink] = []
     spark: SparkSettings = SparkSettings()
@@ -136,74 +138,103 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def attributes(self) -> Attributes | None:
         """The columns as declared attributes, if any are declared."""
-        return Attributes(self.columns) if self.columns else None  # type: ignore[arg-type]
+        return Attributes(self.columns, extra=self.extra) if self.columns else None
+
+    @property
+    def extra_fields(self) -> Extra:
+        """What happens to fields that are not declared."""
+        if self.extra is not None:
+            return self.extra
+        return "keep" if self.columns else "open"
 
 
-def known_columns(settings: Settings) -> list[str] | None:
-    """The columns of a source that defines its own; None if the file declares the columns, or if
-    they are not known yet."""
+def is_json(settings: Settings) -> bool:
+    """Whether the source is JSON, which may have fields that are not declared."""
+    source = settings.source
+    return isinstance(source, Kafka) or (isinstance(source, Files) and source.format == "json")
+
+
+def known_columns(settings: Settings) -> dict[str, str | None] | None:
+    """The columns of a source that defines its own, with the families of their types, where known;
+    None if the file declares the columns, or if they are not known yet."""
     source = settings.source
     if settings.columns:
         return None
     if isinstance(source, Rate):
-        return ["timestamp", "value"]
+        return {"timestamp": "time", "value": "number"}
     if isinstance(source, Feeds):
-        return list(FEED_COLUMNS)
+        return {name: _FEED_FAMILIES[kind] for name, kind in FEED_COLUMNS.items()}
     if isinstance(source, Files):
         for path in sorted(settings.at(source.path).glob("*.parquet"))[:1]:
             import pyarrow.parquet as pq
 
-            return list(pq.read_schema(path).names)
+            return {field.name: _family_of(field.type) for field in pq.read_schema(path)}
     return None
 
 
+_FEED_FAMILIES = {"string": "string", "array<string>": "list", "timestamp": "time"}
+
+
+def _family_of(kind: Any) -> str | None:
+    """The family of an Arrow type; None for types that filters can't test."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _family_of(kind.value_type)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "string"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "time"
+    if types.is_list(kind) or types.is_large_list(kind):
+        return "list"
+    return "boolean" if types.is_boolean(kind) else None
+
+
 def load_settings(path: str | Path) -> Settings:
-    """Read a pipeline file; raise SettingsError if it can't be used."""
+    """Read a pipeline file; raise SettingsError, with all problems, if it can't be used."""
     path = Path(path)
+    file = read_toml(path, SettingsError)
+    problems = list(find_problems(file.data, Settings, hidden=("folder",)))
+    if not problems:
+        found = msgspec.convert(file.data, Settings)
+        found = msgspec.structs.replace(found, folder=path.parent.absolute())
+        problems = list(_problems(found))
+        if not problems:
+            return found
+    elif isinstance(file.data.get("columns"), dict):  # these are found in any case
+        problems += _column_problems(file.data["columns"])
+    raise SettingsError(file.describe(problems))
+
+
+def _column_problems(columns: dict[str, Any]) -> Iterator[Problem]:
     try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-    except OSError as problem:
-        raise SettingsError(f"{path} can't be read: {problem.strerror}") from None
-    except RecursionError:
-        raise SettingsError(f"{path} can't be read: its lists are nested too deeply") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise SettingsError(f"{path} is not TOML: {problem}") from None
-    except ValueError:  # Python limits the digits of integers
-        raise SettingsError(f"{path} can't be read: an integer has too many digits") from None
-    try:
-        found = msgspec.convert(raw, Settings)
-    except msgspec.ValidationError as problem:
-        raise SettingsError(f"{path}: {_rephrase(str(problem))}") from None
-    found = msgspec.structs.replace(found, folder=path.parent.absolute())
-    _check(path, found)
-    return found
+        Attributes(columns)
+    except AttributesError as problem:
+        for place, sentence in problem.problems:
+            yield Problem(("columns", *place), f"columns: {sentence}")
 
 
-def _rephrase(problem: str) -> str:
-    """Rewrite a message of msgspec with the key as in TOML: `$.source.path` becomes source.path."""
-    sentence, _, place = problem.partition(" - at `$")
-    sentence = sentence[0].lower() + sentence[1:].replace("Object ", "").replace("`", "'")
-    place = place.rstrip("`").removeprefix(".")
-    return f"{place}: {sentence}" if place else sentence
+def _problems(found: Settings) -> Iterator[Problem]:
+    """All problems that the types of the settings don't reveal."""
+    for sentence in _sentences(found):
+        place = sentence.partition(":")[0].replace("[", ".").replace("]", "").split(".")
+        yield Problem(tuple(place), sentence)
+    yield from _column_problems(found.columns)
 
 
-def _check(path: Path, found: Settings) -> None:
-    for problem in _problems(found):
-        raise SettingsError(f"{path}: {problem}")
-
-
-def _problems(found: Settings) -> Iterator[str]:
-    """All problems that the file alone reveals."""
+def _sentences(found: Settings) -> Iterator[str]:
+    """One sentence for each problem, which begins with the place."""
     source, subscriptions = found.source, found.subscriptions
     if (subscriptions.log is None) == (subscriptions.snapshot is None):
         yield "subscriptions: expected either log or snapshot"
-    try:
-        _ = found.attributes
-    except AttributesError as problem:
-        yield f"columns: {problem}"
-    needed = isinstance(source, Kafka) or (isinstance(source, Files) and source.format != "parquet")
-    if needed and not found.columns:
+    if isinstance(source, Files) and source.format == "csv" and not found.columns:
         yield "columns: found none, expected names and types, because the source is text"
+    if found.extra is not None and not is_json(found):
+        yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
+    if is_json(found) and not found.columns and found.extra_fields != "open":
+        yield f'columns: found none, expected some with extra = "{found.extra}"'
     if isinstance(source, Files) and (source.when_read == "archive") != (
         source.archive is not None
     ):
@@ -218,8 +249,16 @@ def _problems(found: Settings) -> Iterator[str]:
             yield f"{name}: found {text!r}, expected a path"
     yield from _overlaps(found)
     time = found.outbox.time
-    if time is not None and found.columns and found.columns.get(time) != "timestamp":
+    if time is not None and found.columns and not _is_timestamp(found, time):
         yield f"outbox.time: found '{time}', expected a timestamp among the columns"
+
+
+def _is_timestamp(found: Settings, name: str) -> bool:
+    try:
+        attributes = found.attributes
+    except AttributesError:  # told by itself
+        return True
+    return attributes is not None and attributes.type((name,)) == "timestamp"
 
 
 def _numbers(found: Settings) -> Iterator[tuple[str, float | None, int, int]]:

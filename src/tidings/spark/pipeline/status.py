@@ -30,6 +30,8 @@ class Totals(msgspec.Struct):
     matched: int = 0
     told: int = 0
     refused: int = 0
+    extra_rows: int = 0  # rows with fields that are not declared
+    extra_fields: int = 0
 
 
 class NodeCounter(msgspec.Struct, frozen=True):
@@ -85,6 +87,8 @@ def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
         totals.matched += last.matched
         totals.told += last.told
         totals.refused += last.refused
+        totals.extra_rows += last.extra_rows
+        totals.extra_fields += last.extra_fields
         if last.refused:
             refusing = [*refusing[-FOLDERS + 1 :], last]
     counters = outbox.counters()

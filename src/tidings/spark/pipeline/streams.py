@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from tidings.model import TidingsError
+from tidings.model import TidingsError, read_declaration
 from tidings.notifications import arrow_schema
-from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Rate, Settings
+from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Rate, Settings, is_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,14 +111,12 @@ def declared_columns(settings: Settings) -> pa.Schema:
     """The columns that a pipeline file declares."""
     attributes = settings.attributes
     if attributes is None:
+        if is_json(settings):
+            return pa.schema([])
         raise TidingsError("columns: found none, expected names and types of the source's columns")
-    schema = arrow_schema(attributes)
     # `subject` is always declared, but it is a column only if the file lists it
-    return pa.schema([field for field in schema if field.name in _top_names(settings)])
-
-
-def _top_names(settings: Settings) -> set[str]:
-    return {name.split(".")[0] for name in settings.columns}
+    listed = read_declaration(settings.columns)
+    return pa.schema([field for field in arrow_schema(attributes) if field.name in listed])
 
 
 def spark_schema(arrow: pa.Schema) -> StructType:

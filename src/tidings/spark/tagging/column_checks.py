@@ -1,21 +1,26 @@
 """Checks that a table has the columns that filters test, before anything runs.
 
-A filter that tests a missing column, or compares a string column with numbers, would silently never
-match. So such a table is refused, and the message names the column.
+A filter that tests a missing column, compares a string column with numbers or takes the hour of a
+string would silently never match. Each filter is judged by itself, and the message names the column
+and the subscriptions.
 """
 
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from tidings.filters import Attributes
-from tidings.matching.segments import Tested
-from tidings.model import AttributesError
+from tidings.filters import Misfit
+from tidings.model import AttributesError, TidingsError, list_some
+from tidings.snapshots import View
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
+Path = tuple[str, ...]
+MOST_SHOWN = 5  # columns that one message names
 _INTEGERS = {"byte", "short", "integer", "long"}
 _NUMBERS = _INTEGERS | {"float", "double", "decimal"}
 _FAMILIES = {
@@ -25,38 +30,55 @@ _FAMILIES = {
     "boolean": "boolean",
     "array": "list",
     "struct": "struct",
+    "map": "struct",
     "void": "null",
 }
-_PLURAL = {
-    "boolean": "booleans", "number": "numbers", "string": "strings", "time": "dates or times",
-    "list": "lists",
-}  # fmt: skip
+
+
+class MisfitWarning(UserWarning):
+    """Some filters can't match a table, because its columns have other types."""
 
 
 def check_columns(
-    schema: StructType, tested: Tested, attributes: Attributes | None = None, *, strict: bool = True
+    schema: StructType, view: View, *, strict: bool = True, errors: str = "raise"
 ) -> list[str]:
     """Return the columns that filters test, in the order of the table.
 
-    Raises AttributesError if a column is missing, has a type that filters can't compare, or differs
-    from the type declared when the filters were compiled. Without `strict`, a missing column counts
-    as null.
+    Raises AttributesError if a column is missing, has a type that filters can't compare, has
+    another type than a filter expects, or differs from the type declared when the filters were
+    compiled. Without `strict`, a missing column counts as null. With `errors="collect"`, filters
+    that expect another type stay, although the tests concerned never pass, and a MisfitWarning
+    names them.
     """
+    if errors not in ("raise", "collect"):
+        raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
+    tested, attributes = view.matcher.tested(), view.matcher.attributes
     names = schema.fieldNames()
     wanted = {path[0] for path in tested}
     for name in names:
         if names.count(name) > 1 and name in wanted:
             raise AttributesError(f"the table has several columns '{name}', expected one")
-    for path, families in sorted(tested.items()):
+    kinds: dict[Path, DataType] = {}
+    for path in sorted(tested):
         try:
             kind = type_at(schema, path)
-        except AttributesError:
+        except AttributesError as problem:
             if strict:
-                raise
+                raise AttributesError(f"{problem} {_name_readers(view, path)}") from None
             continue
-        if kind is not None:
-            _check(kind, path, families)
-            _check_declared(kind, path, None if attributes is None else attributes.type(path))
+        if family_of(kind) is None:
+            raise AttributesError(
+                f"filters test the column '{'.'.join(path)}', whose type {kind.simpleString()} "
+                f"can't be compared {_name_readers(view, path)}"
+            )
+        _check_declared(kind, path, None if attributes is None else attributes.type(path))
+        kinds[path] = kind
+    misfits = view.misfits(ColumnTypes(kinds))
+    if misfits:
+        sentence = _describe_misfits(misfits, kinds)
+        if errors == "raise":
+            raise AttributesError(sentence)
+        warnings.warn(f"{sentence}; these tests never pass", MisfitWarning, stacklevel=3)
     return [
         field.name
         for field in schema.fields
@@ -64,28 +86,46 @@ def check_columns(
     ]
 
 
-def _check(kind: DataType, path: tuple[str, ...], families: set[str]) -> None:
-    found = family_of(kind)
-    shown = ".".join(path)
-    if found is None:
-        raise AttributesError(
-            f"filters test the column '{shown}', whose type {kind.simpleString()} can't be compared"
-        )
-    if families and found not in ("null", "struct") and found not in families:
-        expected = " or ".join(sorted(_PLURAL[family] for family in families))
-        raise AttributesError(
-            f"the column '{shown}' is {kind.simpleString()}, but filters compare it with {expected}"
-        )
+class ColumnTypes:
+    """The families of the columns of a table, for `misfits`."""
+
+    def __init__(self, kinds: Mapping[Path, DataType]) -> None:
+        self._families = {path: family_of(kind) for path, kind in kinds.items()}
+
+    def type(self, path: Path) -> str | None:
+        return self._families.get(path)
+
+
+def _describe_misfits(misfits: Mapping[Misfit, Sequence[Any]], kinds: Mapping[Path, Any]) -> str:
+    parts = []
+    for one, ids in sorted(misfits.items(), key=lambda item: (item[0].path, item[0].told())):
+        found = f"the column '{'.'.join(one.path)}' is {kinds[one.path].simpleString()}"
+        parts.append(f"{found}, but {one.told()} ({_name_ids(ids)})")
+    more = len(parts) - MOST_SHOWN
+    return "; ".join(parts[:MOST_SHOWN]) + (f"; and {more} more such columns" if more > 0 else "")
+
+
+def _name_readers(view: View, path: Path) -> str:
+    return f"({_name_ids(view.readers(path))})"
+
+
+def _name_ids(ids: Sequence[Any]) -> str:
+    if len(ids) == 1:
+        return f"subscription {ids[0]!r}"
+    return f"{len(ids):,} subscriptions: {list_some(list(map(repr, ids)))}"
 
 
 def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None) -> None:
     """Check the declared type, for which filters were simplified: on an integer, `x > 1` became
     `x >= 2`."""
     name = kind.typeName().split("(")[0]
+    if declared == "map" and name == "map":
+        return
     whole = name in _INTEGERS or (name == "decimal" and kind.scale == 0)  # type: ignore[attr-defined]
     fits = {
         "integer": whole,
         "double": name in _NUMBERS,
+        "decimal": name in _INTEGERS or name == "decimal",
         "date": name == "date",
         "timestamp": family_of(kind) == "time",
     }
@@ -98,12 +138,19 @@ def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None)
         )
 
 
-def type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
-    """The type of a column, or None for a path into a list."""
+def type_at(schema: StructType, path: Path) -> DataType:
+    """The type at a path. A field of a list is the list of that field in each element, and a field
+    of a map is the value of that key."""
+    from pyspark.sql.types import ArrayType
+
     kind: DataType = schema
+    lists = 0
     for depth, name in enumerate(path):
-        if kind.typeName() == "array":
-            return None
+        while isinstance(kind, ArrayType):
+            kind, lists = kind.elementType, lists + 1
+        if kind.typeName() == "map":
+            kind = _value_type(kind, path[:depth])
+            continue
         names = kind.fieldNames() if kind.typeName() == "struct" else []  # type: ignore[attr-defined]
         if name not in names:
             near = difflib.get_close_matches(name, names, n=3)
@@ -113,7 +160,19 @@ def type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
                 f"not have; {hint}"
             )
         kind = kind[name].dataType  # type: ignore[index]
+    for _ in range(lists):
+        kind = ArrayType(kind)
     return kind
+
+
+def _value_type(kind: Any, path: Path) -> DataType:
+    if family_of(kind.keyType) != "string":
+        raise AttributesError(
+            f"filters test a key of '{'.'.join(path)}', which is {kind.simpleString()}; expected a "
+            f"map whose keys are strings"
+        )
+    found: DataType = kind.valueType
+    return found
 
 
 def _list_columns(names: list[str]) -> str:

@@ -56,8 +56,10 @@ def tag_parquet(
     *,
     columns: Sequence[str] | None = None,
     strict: bool = True,
+    errors: str = "raise",
 ) -> TagResult:
-    """Tag Parquet files, and write Parquet files with one more column; see `tag` for outputs.
+    """Tag Parquet files, and write Parquet files with one more column; see `tag` for outputs and
+    checks.
 
     `source` is one or several files or folders that every worker can read; `target` is a new or
     empty folder. `columns` are the columns to keep, by default all.
@@ -70,9 +72,7 @@ def tag_parquet(
     pieces, schema = find_pieces(source)
     opened, path = place_snapshot(snapshot, spark)
     kept = _columns_to_keep(schema, columns, output)
-    tested = check_columns(
-        _spark_schema(schema), opened.matcher.tested(), opened.attributes, strict=strict
-    )
+    tested = check_columns(_spark_schema(schema), opened.view, strict=strict, errors=errors)
     wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*kept, *tested])])
     aside = folder / f"_temporary-{uuid.uuid4().hex[:12]}"
     aside.mkdir(parents=True)

@@ -31,7 +31,12 @@ _saved: weakref.WeakKeyDictionary[Snapshot, str] = weakref.WeakKeyDictionary()
 
 
 def tag(
-    df: DataFrame, snapshot: Snapshot | str | Path, output: str = "nodes", *, strict: bool = True
+    df: DataFrame,
+    snapshot: Snapshot | str | Path,
+    output: str = "nodes",
+    *,
+    strict: bool = True,
+    errors: str = "raise",
 ) -> DataFrame:
     """Return the table with one more column, named after the output:
 
@@ -40,9 +45,13 @@ def tag(
     - `pairs`: one row for each match of a row and a subscription, with the subscription's id.
 
     `snapshot` is a directory that every worker can read, or a Snapshot, which must be saved in such
-    a directory if workers may run on other machines. AttributesError is raised if the table lacks a
-    column that filters test, or if the column has a type that can't be compared. With
-    `strict=False`, a missing column counts as null.
+    a directory if workers may run on other machines.
+
+    AttributesError is raised if the table lacks a column that filters test, if the column has a
+    type that can't be compared, or if a filter makes no sense on it (`city > 5` on strings,
+    `hour(time)` on strings, `length(qty)` on numbers); it names the subscriptions. With
+    `strict=False`, a missing column counts as null. With `errors="collect"`, filters that make no
+    sense are named by a MisfitWarning instead; the tests concerned never pass.
     """
     from pyspark.sql import functions as f
 
@@ -54,21 +63,26 @@ def tag(
     opened, path = place_snapshot(snapshot, df.sparkSession)
     wanted = "subscriptions" if output == "pairs" else output
     pinned = Pinned(path, opened.number, identity=identity_of(path))
-    column = tags_column(df, pinned, opened.view, (wanted,), strict=strict)
+    column = tags_column(df, pinned, opened.view, (wanted,), strict=strict, errors=errors)
     if output == "pairs":
         column = f.explode(column)
     return df.withColumn(output, column)
 
 
 def tags_column(
-    df: DataFrame, pinned: Pinned, view: View, outputs: tuple[str, ...], *, strict: bool = True
+    df: DataFrame,
+    pinned: Pinned,
+    view: View,
+    outputs: tuple[str, ...],
+    *,
+    strict: bool = True,
+    errors: str = "raise",
 ) -> Column:
     """The column of tags at a pinned version: lists, or a struct of lists if there are several
     outputs. `view` is the view of the same version in this process."""
     from pyspark.sql import functions as f
 
-    matcher = view.matcher
-    names = check_columns(df.schema, matcher.tested(), matcher.attributes, strict=strict)
+    names = check_columns(df.schema, view, strict=strict, errors=errors)
     for name in names:
         for other in df.columns:
             if other != name and _is_same_name(df, other, name):

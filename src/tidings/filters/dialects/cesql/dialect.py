@@ -14,10 +14,9 @@ from __future__ import annotations
 from tidings.filters.dialects.cesql import parser, syntax
 from tidings.filters.dialects.cesql.program import call_of
 from tidings.filters.dialects.cesql.translate import Translator
-from tidings.filters.language.attributes import article
 from tidings.filters.language.dialect import Context, Embedded
 from tidings.filters.language.expression import Attribute, Compare, Expression, Literal
-from tidings.model import FilterError
+from tidings.model import FilterError, article
 
 
 def parse(text: str, context: Context) -> Expression:

@@ -37,11 +37,11 @@ from tidings.filters.dialects.eventbridge.plain import (
     list_above,
     plain_condition,
 )
-from tidings.filters.language.attributes import Attributes, article, family
+from tidings.filters.language.attributes import Attributes, family
 from tidings.filters.language.dialect import Context, Embedded
 from tidings.filters.language.expression import And, Attribute, Call, Expression, Literal, Or
 from tidings.filters.language.sql_writer import name_text, text_of
-from tidings.model import FilterError, LimitError, type_of
+from tidings.model import FilterError, LimitError, article, type_of
 
 MOST_ELEMENTS = 8  # the most values for which a list field is tested value by value
 
@@ -93,7 +93,7 @@ def _is_listed(field: Field, attributes: Attributes | None) -> bool:
     """Whether a field tests a declared list for a few values; then each value gets its own test."""
     if attributes is None or field.values is None or len(field.values) > MOST_ELEMENTS:
         return False
-    return attributes.type(field.path) == "list"
+    return attributes.type(field.path) == "list" and list_above(field.path, attributes) is None
 
 
 def _containment_tests(field: Field) -> list[Expression]:

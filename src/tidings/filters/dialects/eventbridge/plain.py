@@ -8,7 +8,7 @@ from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import And, Attribute, Expression, IsNull, Literal, Or
 
 NEVER = Literal(False)
-_NESTED = ("list", "struct")
+_NESTED = ("list", "struct", "map")
 
 
 def plain_condition(pattern: Pattern, attributes: Attributes | None) -> Expression:

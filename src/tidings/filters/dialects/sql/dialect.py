@@ -29,6 +29,7 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.language.sql_writer import RESERVED
 from tidings.filters.language.tokens import MAX_LENGTH, Token, tokenize
+from tidings.filters.values.casts import CAST_TYPES
 from tidings.model import FilterError, Type
 
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY = range(1, 9)
@@ -46,6 +47,8 @@ _STRENGTHS = {
 _TYPED: dict[str, Type] = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp",
           "TIMESTAMP_LTZ": "timestamp"}  # fmt: skip
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
+# after a column named `case`; any other word begins the CASE of SQL
+_AFTER_NAME = frozenset({*_STRENGTHS, "THEN", "ELSE", "END", "AS", "ESCAPE"})
 _OPERAND = "an attribute, a value or a bracket"
 
 
@@ -75,6 +78,8 @@ class _Parser:
         self.build = builders.Builder(text, context)
         self.depth = 0  # levels of brackets and prefixes around the current token
         self.height = 0  # levels of the expression that was built last
+        self.scope: dict[str, str] = {}  # variables of `exists`, and what the builder calls them
+        self.open: list[tuple[str, Expression, int]] = []  # `any(list)`s whose test is being read
 
     # -- tokens --------------------------------------------------------------------------------
 
@@ -119,7 +124,7 @@ class _Parser:
         return node
 
     def whole(self) -> Expression:
-        node = self.expression(_OR)
+        node = self.close(self.expression(_OR), 0)
         if self.now.kind != "end":
             self.fail("AND, OR or the end of the filter")
         return node
@@ -134,14 +139,16 @@ class _Parser:
                 self.text,
                 self.now.position,
             )
-        start = self.now.position
+        start, mark = self.now.position, len(self.open)
         node, tightest = self.operand(least)
         height = self.height
         while True:
             strength = self.strength()
             if strength < least or strength > tightest:
                 break
-            node = self.extend(node, strength, start)
+            node = self.extend(node, strength, start, mark)
+            if strength in (_COMPARISON, _PREDICATE):
+                node = self.close(node, mark)
             height = max(height, self.height) + 1
             if height > MAX_DEPTH:
                 raise FilterError(
@@ -162,10 +169,10 @@ class _Parser:
             return _STRENGTHS.get(token.text, 0)
         return _STRENGTHS.get(token.word, 0) if token.kind == "name" else 0
 
-    def extend(self, left: Expression, strength: int, start: int) -> Expression:
+    def extend(self, left: Expression, strength: int, start: int, mark: int) -> Expression:
         token = self.now
         if strength in (_OR, _AND):
-            return self.chain(left, strength, start)
+            return self.chain(left, strength, start, mark)
         if strength == _PREDICATE:
             return self.predicate(left, start)
         self.next()
@@ -176,15 +183,27 @@ class _Parser:
         name = {"||": "concat"}.get(token.text, token.text or token.word).lower()
         return self.build.call(name, (left, right), (start, at), token.position)
 
-    def chain(self, left: Expression, strength: int, start: int) -> Expression:
+    def close(self, node: Expression, mark: int) -> Expression:
+        """Make each `any(list)` since the mark an `exists` around the test that it is part of.
+
+        any(prices) > 5   ->   exists(prices, x -> x > 5)
+        """
+        while len(self.open) > mark:
+            name, items, at = self.open.pop()
+            node = self.build.some_element(items, name, node, at)
+            self.height += 1
+        return node
+
+    def chain(self, left: Expression, strength: int, start: int, mark: int) -> Expression:
         """Parse all of `a AND b AND c` at once, so that a long chain is one flat node."""
         kind, word = (And, "AND") if strength == _AND else (Or, "OR")
+        left = self.close(left, mark)
         self.build.need_condition(left, start)
         items: list[Expression] = list(left.items) if isinstance(left, kind) else [left]
         height = 0
         while self.take_word(word):
-            at = self.now.position
-            node = self.expression(strength + 1)
+            at, inner = self.now.position, len(self.open)
+            node = self.close(self.expression(strength + 1), inner)
             self.build.need_condition(node, at)
             height = max(height, self.height)
             if isinstance(node, kind):
@@ -327,8 +346,8 @@ class _Parser:
         token = self.next()
         if least > _NOT:
             self.fail(f"{_OPERAND} ({token.text} needs brackets here)", token)
-        at = self.now.position
-        node = self.expression(_NOT)
+        at, mark = self.now.position, len(self.open)
+        node = self.close(self.expression(_NOT), mark)
         self.build.need_condition(node, at)
         self.height += 1
         return Not(node), _AND
@@ -342,8 +361,12 @@ class _Parser:
             return Literal(
                 self.build.read_typed(self.strings(), _TYPED[token.word], token.position)
             )
+        if token.word == "CASE" and self.is_case(follows):
+            return self.case()
         if follows.kind == "op" and follows.text == "(":
-            return self.call()
+            if token.word in ("EXISTS", "FORALL"):
+                return self.quantifier()
+            return self.any_of() if token.word == "ANY" else self.call()
         if token.word in _CONSTANTS:
             self.next()
             return Literal(_CONSTANTS[token.word])
@@ -385,7 +408,11 @@ class _Parser:
                     start,
                 )
         self.height = 1 + height + len(indexes)
-        node: Expression = self.build.attribute(tuple(path), start)
+        if path[0] in self.scope:
+            name = self.scope[path[0]]
+            node: Expression = self.build.variable(name, tuple(path[1:]), start)
+        else:
+            node = self.build.attribute(tuple(path), start)
         for index, at in indexes:
             node = self.build.call("get", (node, index), (start, at), at)
         return node
@@ -393,7 +420,7 @@ class _Parser:
     def call(self) -> Expression:
         token = self.next()
         self.next()
-        if token.word == "CAST":
+        if token.word in ("CAST", "TRY_CAST"):
             return self.cast(token)
         empty = self.now.kind == "op" and self.now.text == ")"
         pairs = [] if empty else self.arguments(f"the arguments of {token.text}")
@@ -402,13 +429,90 @@ class _Parser:
         args = tuple(arg for arg, _ in pairs)
         return self.build.function(token.text, args, tuple(at for _, at in pairs), token.position)
 
+    def quantifier(self) -> Expression:
+        """Parse `exists(list, x -> condition)` or `forall(list, x -> condition)`."""
+        word = self.next()
+        self.next()
+        at = self.now.position
+        items = self.expression(_OR)
+        height = self.height
+        self.take(",", f"a comma and a condition such as x -> x > 5 in {word.text}")
+        if self.now.kind not in ("name", "quoted"):
+            self.fail("a name for the elements, such as x in x -> x > 5")
+        variable = self.next().text
+        self.take("->", f"-> after {variable}")
+        name = self.build.enter(items, at, variable)
+        outer = self.scope
+        self.scope = {**outer, variable: name}
+        start, mark = self.now.position, len(self.open)
+        body = self.close(self.expression(_OR), mark)
+        self.build.need_condition(body, start)
+        self.scope = outer
+        self.take(")", f"a closing bracket after the condition of {word.text}")
+        self.height = max(height, self.height) + 2
+        if word.word == "EXISTS":
+            return self.build.some_element(items, name, body, start)
+        # what holds for all elements fails for none
+        return Not(self.build.some_element(items, name, Not(body), start))
+
+    def any_of(self) -> Expression:
+        """Parse `any(list)`: a value that stands for some element, in the test around it."""
+        self.next()
+        self.next()
+        at = self.now.position
+        items = self.expression(_OR)
+        self.take(")", "a closing bracket after the list of any")
+        name = self.build.enter(items, at)
+        self.open.append((name, items, at))
+        self.height += 1
+        return self.build.variable(name, (), at)
+
+    @staticmethod
+    def is_case(follows: Token) -> bool:
+        """Whether a CASE begins here, given the token after the word; if not, it is a name."""
+        if follows.kind == "op":
+            return follows.text == "("
+        return follows.kind != "end" and follows.word not in _AFTER_NAME
+
+    def case(self) -> Expression:
+        """Parse `CASE WHEN condition THEN value ... ELSE value END`, or `CASE value WHEN ...`."""
+        start = self.next().position
+        subject, subject_at, height = None, self.now.position, 0
+        if self.now.word != "WHEN":
+            subject = self.expression(_OR)
+            height = self.height
+        branches: list[tuple[Expression, Expression]] = []
+        while self.take_word("WHEN"):
+            at, mark = self.now.position, len(self.open)
+            test = self.expression(_OR)
+            height = max(height, self.height)
+            if subject is not None:
+                test = self.build.compare("=", subject, test, subject_at, at)
+            test = self.close(test, mark)
+            self.build.need_condition(test, at)
+            if not self.take_word("THEN"):
+                self.fail("THEN and a value")
+            branches.append((test, self.expression(_OR)))
+            height = max(height, self.height)
+        if not branches:
+            self.fail("WHEN and a condition")
+        default: Expression = Literal(None)
+        if self.take_word("ELSE"):
+            default = self.expression(_OR)
+            height = max(height, self.height)
+        if not self.take_word("END"):
+            self.fail("WHEN, ELSE or END of the CASE")
+        self.height = height + 2
+        return self.build.case(branches, default, start)
+
     def cast(self, token: Token) -> Expression:
         node = self.expression(_OR)
         if not self.take_word("AS"):
             self.fail("AS and the name of a type")
         kind = self.now.word.lower()
         if kind not in builders.TYPE_NAMES:
-            self.fail("the name of a type, such as DATE or DOUBLE")
+            names = ", ".join(sorted(name for name in CAST_TYPES))
+            self.fail(f"the name of a type: {names}")
         self.next()
         self.take(")", "a closing bracket after the type")
         return self.build.cast(kind, (node,), token.position)

@@ -12,6 +12,7 @@ expression, it is the same; a test checks that.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import TypeVar
 
 from tidings.filters.language.attributes import Attributes, family
@@ -33,6 +34,7 @@ from tidings.filters.language.sql_writer import RESERVED
 from tidings.filters.language.tokens import MAX_LENGTH
 from tidings.filters.values import like
 from tidings.filters.values.sets import LONGEST_REMEMBERED, MOST_REMEMBERED
+from tidings.model import LongDecimal, count_digits, normalise
 
 _STRING = r"""'[^'\\]*'|"[^"\\]*\""""
 # short enough that an integer fits in 64 bits and a double is finite
@@ -124,8 +126,19 @@ def _read_constant(text: str) -> tuple[Literal, str]:
     if first in "tTfF":
         return _remember(_constants, text, (Literal(first in "tT"), "boolean"))
     if "." in text:  # not cached: fractions rarely repeat
+        if len(text) > 16:
+            return _read_long(text)
         return Literal(float(text)), "number"
     return _remember(_constants, text, (Literal(int(text)), "number"))
+
+
+def _read_long(text: str) -> tuple[Literal, str]:
+    """A number that may have more digits than a double. Without declared types, one of up to 17
+    digits is a double; with them the full parser decides, so the family fits none."""
+    exact = normalise(Decimal(text))
+    if not isinstance(exact, LongDecimal):
+        return Literal(exact), "number"
+    return Literal(float(text) if count_digits(exact) <= 17 else exact), "long"
 
 
 def _remember(memory: dict[str, Found], text: str, found: Found) -> Found:

@@ -1,0 +1,143 @@
+"""Tests that make no sense on a column: `city > 5` on strings, `length(qty)` on numbers.
+
+A comparison with a value of another family is unknown, and so is a function of a value of the wrong
+type. On a column of one type such a test never passes, and the filter silently never matches. If
+types are declared, the parser refuses the filter. These functions find it later, when a table with
+typed columns arrives.
+
+    a test misfits    when no value of the column's type passes it, but some other value would
+    a term misfits    when one of its functions or comparisons does not take the column's type
+
+Each filter is judged by itself, and over all its boxes: `x = 5 OR x = 'a'` fits numbers as well as
+strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from tidings.filters.canonical import Form, Node, Test
+from tidings.filters.language import FUNCTIONS, article, attributes_of
+from tidings.filters.language.attributes import family
+from tidings.filters.language.expression import (
+    Between,
+    Call,
+    Compare,
+    Expression,
+    In,
+    children,
+)
+from tidings.filters.language.sql_writer import text_of
+from tidings.filters.language.static_types import Types, static_type_of
+from tidings.filters.values import sets
+from tidings.filters.values.sets import ValueSet
+
+Path = tuple[str, ...]
+
+FAMILIES: dict[str, ValueSet] = {
+    "boolean": sets.BOOLEANS, "number": sets.NUMBERS, "string": sets.STRINGS, "time": sets.TIMES,
+    "list": sets.LISTS, "struct": sets.LISTS,
+    "map": sets.LISTS,
+}  # fmt: skip
+_PLURALS = {
+    "boolean": "booleans", "number": "numbers", "string": "strings", "time": "dates or times",
+    "list": "lists",
+}  # fmt: skip
+
+
+class Misfit(msgspec.Struct, frozen=True):
+    """What a filter expects of a column whose type it does not fit."""
+
+    path: Path
+    expected: str  # "numbers", "a string"
+    function: str = ""  # the function that takes it; "" for a comparison
+
+    def told(self, many: bool = True) -> str:
+        """The expectation in words: "filters compare it with numbers", "length takes a string"."""
+        if self.function:
+            return f"{self.function} takes {self.expected}"
+        return f"{'filters compare' if many else 'the filter compares'} it with {self.expected}"
+
+
+def misfits_of(form: Form, types: Types) -> list[Misfit]:
+    """The misfits of one filter, each once, in the order of their columns."""
+    allowed: dict[str, ValueSet] = {}
+    for term, values in _tests(form):
+        allowed[term] = allowed[term] | values if term in allowed else values
+    found = set()
+    for term, values in allowed.items():
+        one = misfit_of_term(form.terms[term], types) or misfit_of_test(
+            form.terms[term], values, types
+        )
+        if one is not None:
+            found.add(one)
+    return sorted(found, key=lambda one: (one.path, one.function, one.expected))
+
+
+def misfit_of_test(term: Expression, values: ValueSet, types: Types) -> Misfit | None:
+    """The misfit of a test, if no value of the term's type passes it. `values` are all values that
+    some test of the filter allows for the term."""
+    domain = domain_of(term, types)
+    if domain is None or domain & values or not values - sets.NULL:
+        return None
+    return Misfit(_first_path(term), _describe(values))
+
+
+def domain_of(term: Expression, types: Types) -> ValueSet | None:
+    """All values that a term can have, apart from null; None if that is not known."""
+    return FAMILIES.get(family(static_type_of(term, types)) or "")
+
+
+def misfit_of_term(node: Expression, types: Types) -> Misfit | None:
+    """The first function or comparison in a term that does not take the type of a column."""
+    if isinstance(node, Call):
+        function = FUNCTIONS[node.name]
+        if function.any_type:
+            return None
+        for place, arg in enumerate(node.args[: len(function.takes)]):
+            wanted = function.takes[place]
+            have = family(static_type_of(arg, types))
+            if have not in (None, "null", wanted) and attributes_of(arg):
+                return Misfit(_first_path(arg), article(wanted), node.name)
+    elif isinstance(node, (Compare, In, Between)):
+        item, *others = children(node)
+        for other in others:
+            found = _compared(item, other, types) or _compared(other, item, types)
+            if found is not None:
+                return found
+    return next((one for child in children(node) if (one := misfit_of_term(child, types))), None)
+
+
+def _compared(item: Expression, other: Expression, types: Types) -> Misfit | None:
+    """The misfit of comparing two values of different families; `item` reads the column."""
+    have, wanted = (family(static_type_of(one, types)) for one in (item, other))
+    if have in (None, "null") or wanted in (None, "null", have) or not attributes_of(item):
+        return None
+    return Misfit(_first_path(item), f"{text_of(other)[:60]}, {article(wanted)}")
+
+
+def _first_path(node: Expression) -> Path:
+    return min(attributes_of(node), default=())
+
+
+def _describe(values: ValueSet) -> str:
+    names = [_PLURALS[name] for name in _PLURALS if values & FAMILIES[name]]
+    return " or ".join(names)
+
+
+def _tests(form: Form) -> Iterator[tuple[str, ValueSet]]:
+    if form.boxes is not None:
+        for box in form.boxes:
+            yield from box.items()
+    elif form.tree is not None:
+        yield from _tests_of(form.tree)
+
+
+def _tests_of(node: Node) -> Iterator[tuple[str, ValueSet]]:
+    if isinstance(node, Test):
+        yield node.term, node.values
+    else:
+        for item in node.items:
+            yield from _tests_of(item)

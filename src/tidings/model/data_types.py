@@ -1,0 +1,106 @@
+"""Data types: the whole type of an attribute, with the types inside lists, structs and maps.
+
+    boolean  integer  double  decimal(10, 2)  string  date  timestamp
+    list<string>                                  its elements are strings
+    struct<sku: string, price: double>            exactly these fields are declared
+    struct<sku: string, ...>                      filters may use other fields too
+    map<string, double>                           any key, with values of one type
+    list  struct                                  elements or fields of any type
+
+`str` writes a type in this form, and `parse_type` in type_text.py reads it. `DataType.kind` is the
+name alone; code that only needs to know whether something is a list compares that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from tidings.model.types import Type
+
+Path = tuple[str, ...]
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_UNSAFE = re.compile(r"[.`=<>(),:\n\r]|^\s|\s$|^$")  # what a bare name must not contain
+
+
+class Field(NamedTuple):
+    """A field of a struct."""
+
+    name: str
+    type: DataType
+
+
+class DataType(msgspec.Struct, frozen=True):
+    """A type. Two types are equal if their texts are."""
+
+    kind: Type
+    element: DataType | None = None
+    """The type of a list's elements, or of a map's values; None in a list of anything."""
+    key: DataType | None = None
+    """The type of a map's keys."""
+    fields: tuple[Field, ...] = ()
+    """The fields of a struct, in order."""
+    open: bool = False
+    """Whether a struct may have other fields that filters may use."""
+    precision: int = 0
+    """The digits of a decimal, and how many of them are behind the point."""
+    scale: int = 0
+
+    def field(self, name: str) -> DataType | None:
+        """The type of a field of a struct, or of a key of a map; None if it is not declared."""
+        if self.kind == "map":
+            return self.element
+        return next((one.type for one in self.fields if one.name == name), None)
+
+    def step(self, name: str) -> DataType | None:
+        """The type of a field, as a path in a filter reads it. A path through a list gives a list:
+        on list<struct<price: double>>, price is a list<double>."""
+        inner: DataType | None = self
+        lists = 0
+        while inner is not None and inner.kind == "list":
+            inner, lists = inner.element, lists + 1
+        found = None if inner is None else inner.field(name)
+        for _ in range(lists if found is not None else 0):
+            found = DataType("list", found)
+        return found
+
+    def paths(self) -> Iterator[tuple[Path, DataType]]:
+        """The paths of all declared fields below this type, with their types as in `step`."""
+        inner: DataType | None = self
+        while inner is not None and inner.kind == "list":
+            inner = inner.element
+        for name, _ in () if inner is None else inner.fields:
+            kind = self.step(name)
+            assert kind is not None
+            yield (name,), kind
+            for path, below in kind.paths():
+                yield (name, *path), below
+
+    def __str__(self) -> str:
+        if self.kind == "decimal":
+            return f"decimal({self.precision}, {self.scale})"
+        if self.kind == "list" and self.element is not None:
+            return f"list<{self.element}>"
+        if self.kind == "map":
+            return f"map<{self.key}, {self.element}>"
+        if self.kind == "struct" and self.fields:
+            fields = [f"{quote_field(name)}: {kind}" for name, kind in self.fields]
+            return f"struct<{', '.join(fields + ['...'] * self.open)}>"
+        return self.kind
+
+
+def quote_field(name: str) -> str:
+    """A field's name, in backquotes unless it is an identifier."""
+    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def write_path(path: Path) -> str:
+    """A path as a name in a declaration. Only a step that can't be written bare is quoted: the
+    column `geo.zone` has a dot in its name, geo.zone is the field zone of geo."""
+    return ".".join(
+        "`" + step.replace("`", "``") + "`" if _UNSAFE.search(step) else step for step in path
+    )

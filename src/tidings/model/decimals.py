@@ -1,0 +1,136 @@
+"""Decimals among the other numbers: where they lie, and the ones that only a decimal can name.
+
+Numbers lie on one line. An integer and a decimal lie at their values. A double lies at the shortest
+decimal that is read as it, the one that every program prints (0.1 lies at 0.1, not at
+0.1000000000000000055); only a double above 2**53 that is a 64-bit integer lies at that integer. The
+order of doubles among themselves and among integers is the usual one. So
+
+    the decimal 0.1 equals the number 0.1 of a filter, of JSON and of a column of doubles
+    the decimal 0.1000000000000000001 is above all three, and below the next double
+
+*Why not compare with doubles as doubles, as Spark does:* two decimals could then equal one double
+and not each other, and no set of numbers would be a sequence of intervals. A decimal of up to 15
+digits compares with every double as in Spark.
+
+`normalise_decimal` turns a decimal into the integer or double at its place. A `LongDecimal` is one
+that has neither.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+_WHOLE = 2.0**53  # from here up all doubles are whole
+_INTEGERS = 2.0**63
+_INT_MAX = 2**63 - 1
+_LARGEST, _SMALLEST = 308, -400  # exponents beyond these count as infinite and as zero
+_LONGEST = 400  # characters of a text
+
+
+class LongDecimal(Decimal):
+    """A finite decimal that no 64-bit integer and no double stands for, with no trailing zeros.
+
+    It compares with doubles by their places.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return Decimal.__eq__(self, _place(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not Decimal.__eq__(self, _place(other))
+
+    def __lt__(self, other: Any) -> bool:
+        return Decimal.__lt__(self, _place(other))
+
+    def __le__(self, other: Any) -> bool:
+        return Decimal.__le__(self, _place(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return Decimal.__gt__(self, _place(other))
+
+    def __ge__(self, other: Any) -> bool:
+        return Decimal.__ge__(self, _place(other))
+
+    __hash__ = Decimal.__hash__
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _place(number: Any) -> Any:
+    return place_of(number) if isinstance(number, float) else number
+
+
+def place_of(number: float) -> Decimal:
+    """Where a double lies: an exact decimal. NaN and infinities are themselves."""
+    if -_WHOLE < number < _WHOLE or not -_INTEGERS <= number < _INTEGERS:
+        return Decimal(repr(number))
+    return Decimal(number)
+
+
+def exact_value(number: Any) -> Decimal:
+    """Where any finite number lies, as an exact decimal."""
+    return place_of(number) if isinstance(number, float) else Decimal(number)
+
+
+def normalise_decimal(value: Decimal) -> int | float | LongDecimal:
+    """The integer or double at the place of a decimal; if there is none, a LongDecimal."""
+    if not value.is_finite():
+        return math.nan if value.is_nan() else float(value)
+    if value.adjusted() > _LARGEST:
+        return math.copysign(math.inf, value)
+    if value.adjusted() < _SMALLEST:
+        return 0.0
+    if value == value.to_integral_value() and value.copy_abs() <= _INT_MAX + 1:
+        whole = int(value)
+        if whole <= _INT_MAX:
+            return whole
+    nearest = float(value)
+    if math.isfinite(nearest) and place_of(nearest) == value:
+        return nearest
+    return _without_zeros(value)
+
+
+def _without_zeros(value: Decimal) -> LongDecimal:
+    """The same number in one form. `Decimal.normalize` would round it to 28 digits."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    end = len(digits)
+    while end > 1 and digits[end - 1] == 0:
+        end -= 1
+    return LongDecimal((sign, digits[:end], exponent + len(digits) - end))
+
+
+def count_digits(value: Decimal) -> int:
+    """The number of significant digits."""
+    return len(value.as_tuple().digits)
+
+
+def fits_decimal(value: int | float | Decimal, precision: int, scale: int) -> bool:
+    """Whether decimal(precision, scale) holds the number exactly."""
+    exact = exact_value(value)
+    if not exact.is_finite():
+        return False
+    _, digits, exponent = _without_zeros(exact).as_tuple()
+    assert isinstance(exponent, int)
+    if digits == (0,):
+        return True
+    return -exponent <= scale and len(digits) + exponent <= precision - scale
+
+
+def read_decimal(text: str) -> Decimal:
+    """Parse a decimal as Spark's cast does; ValueError if the text is none."""
+    word = text.strip()
+    if len(word) > _LONGEST or not word.isascii() or "_" in word:
+        raise ValueError(f"'{word[:40]}' is not a decimal")
+    try:
+        found = Decimal(word)
+    except ArithmeticError:
+        raise ValueError(f"'{word[:40]}' is not a decimal") from None
+    if not found.is_finite() or not _SMALLEST < found.adjusted() < _LARGEST:
+        raise ValueError(f"'{word[:40]}' is not a decimal")
+    return found

@@ -15,11 +15,17 @@ import pytest
 import tidings
 
 NAMES = [
+    "Agent",
     "Attributes",
     "AttributesError",
     "Authority",
+    "BlockingAgent",
+    "BlockingSubscription",
     "BoxReport",
+    "Break",
+    "Broken",
     "ContentGraph",
+    "Delivery",
     "DynamicPreprocessor",
     "EnvironmentProblem",
     "Explanation",
@@ -27,20 +33,24 @@ NAMES = [
     "FilterError",
     "GraphError",
     "InterestNode",
+    "Lost",
     "Matcher",
     "Node",
     "NotificationError",
     "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "Refusal",
     "RefusedFilters",
     "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",
+    "Subscription",
     "SubscriptionObject",
     "Tag",
     "TestReport",
     "TidingsError",
+    "TimedOut",
     "TypePreprocessor",
     "connect",
     "connect_blocking",
@@ -67,8 +77,9 @@ def test_nothing_else_is_there() -> None:
     }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
     for_types |= {"import_module"}
-    on_demand = {"Matcher", "Snapshot", "connect", "connect_blocking", "load_ontology"}
+    on_demand = set(tidings._LATER)
     assert shown - ROOMS - loaded_by_other_tests - for_types == set(NAMES) - on_demand
+    assert {"Matcher", "connect", "Delivery"} <= on_demand <= set(NAMES)
 
 
 def test_version_is_that_of_the_package() -> None:
@@ -129,7 +140,7 @@ def test_public_functions_are_found() -> None:
 def test_errors_are_one_tree() -> None:
     errors = [getattr(tidings, name) for name in NAMES]
     errors = [one for one in errors if isinstance(one, type) and issubclass(one, Exception)]
-    assert len(errors) == 7
+    assert len(errors) == 10
     assert all(issubclass(one, tidings.TidingsError) for one in errors)
 
 

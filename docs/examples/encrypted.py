@@ -28,8 +28,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import tidings
+from tidings import Delivery
 from tidings.broker import Address, Door, RootNode, RouterNode
-from tidings.routing.clients.subscriber import Told
 
 HEAD = struct.Struct(">16sQ")
 NONCE = 12
@@ -118,7 +118,7 @@ async def main() -> None:
     await edge.stop()
     await root.stop()
 
-    assert isinstance(one, Told)
+    assert isinstance(one, Delivery)
     opener = Opener(key, interest)
     attributes, found = opener.open(one.payload)
     assert (attributes, found) == (dear, body)

@@ -64,18 +64,36 @@ from tidings.model import (
 
 if TYPE_CHECKING:
     from tidings.matching import Matcher
-    from tidings.network import connect, connect_blocking
+    from tidings.network import (
+        Agent,
+        BlockingAgent,
+        BlockingSubscription,
+        Broken,
+        Refusal,
+        Subscription,
+        TimedOut,
+        connect,
+        connect_blocking,
+    )
+    from tidings.routing.clients import Delivery, Lost
+    from tidings.routing.protocol import Break
     from tidings.snapshots import Snapshot
     from tidings.store import load_ontology
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
     "Attributes",
     "AttributesError",
     "Authority",
+    "BlockingAgent",
+    "BlockingSubscription",
     "BoxReport",
+    "Break",
+    "Broken",
     "ContentGraph",
+    "Delivery",
     "DynamicPreprocessor",
     "EnvironmentProblem",
     "Explanation",
@@ -83,20 +101,24 @@ __all__ = [
     "FilterError",
     "GraphError",
     "InterestNode",
+    "Lost",
     "Matcher",
     "Node",
     "NotificationError",
     "ObjectPreprocessor",
     "Ontology",
     "Preprocessor",
+    "Refusal",
     "RefusedFilters",
     "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",
+    "Subscription",
     "SubscriptionObject",
     "Tag",
     "TestReport",
     "TidingsError",
+    "TimedOut",
     "TypePreprocessor",
     "connect",
     "connect_blocking",
@@ -104,21 +126,28 @@ __all__ = [
     "parse",
 ]
 
-_HOMES = {
+_LATER = {
     "Matcher": "tidings.matching",
+    **dict.fromkeys(("Delivery", "Lost"), "tidings.routing.clients"),
+    "Break": "tidings.routing.protocol",
     "Snapshot": "tidings.snapshots",
-    "connect": "tidings.network",
-    "connect_blocking": "tidings.network",
+    **dict.fromkeys(
+        (
+            "Agent", "BlockingAgent", "BlockingSubscription", "Broken", "Refusal", "Subscription",
+            "TimedOut", "connect", "connect_blocking",
+        ),
+        "tidings.network",
+    ),
     "load_ontology": "tidings.store",
-}
+}  # fmt: skip
+"""Names from slow modules, which are imported on first use."""
 
 
 def __getattr__(name: str) -> Any:
-    """Modules that are slow to import are loaded when one of their names is first used."""
     if name == "spark":  # so that `tidings.spark.tag` works after `import tidings`
         return import_module("tidings.spark")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'tidings' has no attribute '{name}'")
 
 

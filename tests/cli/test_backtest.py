@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import sys
@@ -260,3 +261,48 @@ def test_many_flights_are_the_same_for_a_seed(tmp_path: Path) -> None:
     assert write_flights(tmp_path, 1000) == first
     assert (first / "part-00000.parquet").stat().st_mtime_ns == stamp
     assert parquet.read_table(first).num_rows == 1000
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("shape", ["array", "gz", "pattern", "folder", "stdin", "packed stdin"])
+def test_tables_in_other_shapes(run: Run, write: Write, tmp_path: Path, shape: str) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
+    stdin: bytes | None = None
+    if shape == "array":
+        on = write("past.json", json.dumps(ROWS, indent=1))
+    elif shape == "gz":
+        on = write("past.jsonl.gz", gzip.compress(lines.encode()))
+    elif shape.endswith("stdin"):
+        on = "-"
+        stdin = lines.encode() if shape == "stdin" else gzip.compress(lines.encode())
+    else:
+        (tmp_path / "in").mkdir()
+        half = len(ROWS) // 2
+        for name, rows in (("a", ROWS[:half]), ("b", ROWS[half:])):
+            content = "".join(json.dumps(row) + "\n" for row in rows)
+            write(f"in/{name}.json.gz", gzip.compress(content.encode()))
+        on = str(tmp_path / "in" / "*.json.gz") if shape == "pattern" else str(tmp_path / "in")
+    done = run("backtest", "delay > 150", "--on", on, "--time", "at", "--json", stdin=stdin)
+    assert done.code == 0, done.err
+    assert (done.records[0]["rows"], done.records[1]["total"]) == (len(ROWS), LATE)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+def test_types_and_dialects(run: Run, write: Write) -> None:
+    """A column of text is converted; what is no number is null. A pattern may be a file."""
+    rows = [{"delay": "155", "tags": ["a", "b"]}, {"delay": "x", "tags": []}, {"delay": "20"}]
+    on = write("past.json", json.dumps(rows))
+    undeclared = run("backtest", "delay > 150", "--on", on)
+    assert undeclared.code == 2
+    words = ("--on", on, "--types", "delay=double", "--others", "--json")
+    assert run("backtest", "delay > 150", *words).records[1]["total"] == 1
+    pattern = {"delay": [{"numeric": [">", 10]}], "tags": [{"exists": True}, "b"]}
+    file = write("rule.json", json.dumps(pattern, indent=2))
+    for given in ((json.dumps(pattern),), ("--filters", file)):
+        found = run("backtest", *given, "--dialect", "eventbridge", *words)
+        assert found.code == 0, found.err
+        assert found.records[1]["total"] == 1
+    refused = run("backtest", "delay > 'x'", *words)
+    assert (refused.code, "character" in refused.err) == (2, True)

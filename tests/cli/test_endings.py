@@ -263,8 +263,7 @@ def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
     pid, terminal = pty.fork()
     ended = (0, 0)
     if pid == 0:
-        if ignored:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
         words = [sys.executable, "-m", "tidings", "router", "--config", str(path)]
         os.dup2(os.open(tmp_path / "said", os.O_WRONLY | os.O_CREAT), 2)
         os.execv(sys.executable, words)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import re
+import shlex
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Run, Write
 
 from tidings import parse
 from tidings.cli.filters.hints import AttributeWatch
@@ -32,7 +36,7 @@ from tidings.cli.filters.hints import AttributeWatch
         ("x.y = 1 AND lower(n) = 'a'", [{"x": {"y": 2}, "n": "A"}], []),
         ("a = 1", [], []),
         ("hour(at) = 3", [{"at": "03:00"}], ["filter 1 tests hour(at), which takes a time, but"]),
-        ("length(n) > 3", [{"n": 1234}], ["--types n=string converts"]),
+        ("length(n) > 3", [{"n": 1234}], ["--types n=string --others converts"]),
     ],
 )
 def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> None:
@@ -58,3 +62,38 @@ def test_wide_filters_are_looked_into() -> None:
     watch = AttributeWatch([(1, parse(text))])
     watch.look({f"{name}{i}": "text" for name in "ab" for i in range(30)})
     assert len(list(watch.notes())) == 60
+
+
+ODD = [
+    {"price": "95", "unit price": "5", "geo": {"the zone": "7"}, "it's": "9", "n": 1},
+    {"price": "3", "unit price": "1", "geo": {"the zone": "1"}, "it's": "1", "n": 1},
+]
+
+
+@pytest.mark.parametrize(
+    "text", ["price > 90", "`unit price` > 3", "geo.`the zone` > 5", "`it's` > 5"]
+)
+def test_advice_works_when_it_is_pasted(run: Run, write: Write, text: str) -> None:
+    """In a shell, beside other filters."""
+    words = ["match", "--filters", write("f.txt", f"n = 2\n{text}\n"), "--events",
+             write("e.json", json.dumps(ODD)), "--json"]  # fmt: skip
+    first = run(*words)
+    assert first.out == ""
+    found = re.search(r"; (--types .* --others) converts", first.err)
+    assert found is not None, first.err
+    second = run(*words, *shlex.split(found[1]))
+    assert second.records == [{"event": 0, "ids": [2]}], second.err
+    assert second.err == ""
+
+
+def test_values_of_several_types(run: Run, write: Write) -> None:
+    events = [{"n": 5, "x": True}, {"n": "6", "x": None}, {"x": False}]
+    words = ["match", "--filters", write("f.txt", "n > 4 AND x IS NOT NULL OR n > 5"), "--events",
+             write("e.json", json.dumps(events)), "--json"]  # fmt: skip
+    done = run(*words)
+    assert done.records == [{"event": 0, "ids": [1]}]
+    assert done.err == (
+        "note: the first 3 events have values of several types for n: numbers and strings; a test "
+        "sees only those of its own type; --types n=double --others converts all of them\n"
+    )
+    assert len(run(*words, "--types", "n=double", "--others").records) == 2

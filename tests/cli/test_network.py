@@ -12,7 +12,7 @@ import pytest
 from tests.broker.certificates import Authority
 from tests.cli.conftest import Run, Write
 
-from tidings.cli.network.network_commands import _describe_loss
+from tidings.cli.network.subscribe_command import _describe_loss
 from tidings.routing.clients.subscriber import Lost
 from tidings.routing.protocol.lineage import Break
 
@@ -137,7 +137,7 @@ def test_over_tls_with_a_token_from_the_environment(
         ('name = "a"\nlisten = "x"\njournal = "j"', "expected a host and a port"),
         ('name = "a"\nlisten = "127.0.0.1:0"', "expected either upstream"),
         ('name = "a"\nlisten = "127.0.0.1:0"\nupstream = "h:1"\njournal = "j"', "expected either"),
-        ('name = "a"\nlisten = "h:1"\nupstream = "h:1"\n[columns]\nx = "double"', "found [co"),
+        ('name = "a"\nlisten = "h:1"\nupstream = "h:1"\n[columns]\nx = "double"', "found [col"),
         ('name = "a"\nlisten = "h:1"\njournal = "j"\ncolour = 1', "colour"),
         ("name = ", "is not TOML"),
         ('name = "a"\nlisten = "203.0.113.7:7400"\njournal = "j"', "can't listen at"),

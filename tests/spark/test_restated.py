@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings import Attributes, parse
-from tidings.spark.loading.restated import BEYOND, Clash, PendingChanges, Unfit, numbers_of
+from tidings.spark.loading.restated import BEYOND, Clash, PendingChanges, Unfit, Written, numbers_of
 from tidings.store import Change
 
 WHOLE, BROKEN = Attributes({"x": "integer"}), Attributes({"x": "double"})
@@ -21,7 +21,9 @@ def numbered(
     """The numbers of texts that were put with some columns, under others."""
     first = {node: text for text, node in reversed(filters.items())}
     identities = [key(first[node], then) for node in sorted(first)]
-    found = numbers_of([(text, key(text, now), node) for text, node in filters.items()], identities)
+    found = numbers_of(
+        [Written(text, key(text, now), node) for text, node in filters.items()], identities
+    )
     return {text: found[key(text, now)] for text in filters}
 
 
@@ -39,9 +41,13 @@ def test_filters_that_were_one_and_are_two() -> None:
 
 def test_a_number_of_its_own_depends_on_nobody_else() -> None:
     identities = [key("x > 1", WHOLE), key("x > 5", WHOLE)]
-    gone = numbers_of([("x > 1", key("x > 1", BROKEN), 1)], identities)
+    gone = numbers_of([Written("x > 1", key("x > 1", BROKEN), 1)], identities)
     both = numbers_of(
-        [("x >= 2", key("x >= 2", BROKEN), 1), ("x > 1", key("x > 1", BROKEN), 1)], identities
+        [
+            Written("x >= 2", key("x >= 2", BROKEN), 1),
+            Written("x > 1", key("x > 1", BROKEN), 1),
+        ],
+        identities,
     )
     assert gone[key("x > 1", BROKEN)] == both[key("x > 1", BROKEN)] >= BEYOND
 
@@ -53,12 +59,12 @@ def test_filters_that_were_two_and_are_one_share_the_lower_number() -> None:
 def test_two_that_keep_one_number() -> None:
     """It would take a filter that is under the columns what another is without them."""
     logged = key("x > 1")
-    kept, other = ("x >= 7", logged, 1), ("x > 1", b"2" * 16, 1)
+    kept, other = Written("x >= 7", logged, 1), Written("x > 1", b"2" * 16, 1)
     for filters in ([kept, other], [other, kept]):
         found = numbers_of(filters, [logged])
         assert found[logged] == 1
         assert found[b"2" * 16] >= BEYOND
-    found = numbers_of([other, ("x > 1", b"3" * 16, 1)], [logged])
+    found = numbers_of([other, Written("x > 1", b"3" * 16, 1)], [logged])
     assert found[b"2" * 16] == 1
     assert found[b"3" * 16] >= BEYOND
 

@@ -19,7 +19,9 @@ from tidings.cli.filters.doctor_command import examine_file
 from tidings.cli.filters.explain_command import explain_event
 from tidings.cli.filters.graph_command import show_graph
 from tidings.cli.filters.match_command import match_events
-from tidings.cli.network.network_commands import publish_notification, run_router, subscribe_to
+from tidings.cli.network.publish_command import publish_notification
+from tidings.cli.network.router_command import run_router
+from tidings.cli.network.subscribe_command import subscribe_to
 from tidings.cli.network.top_command import show_network
 from tidings.cli.network.up_command import start_tree
 from tidings.cli.pipelines.backtest_command import run_backtest

@@ -9,12 +9,13 @@
     frame_cache.py            the latest frames, for neighbours that missed some
     tls.py, tls_probe.py, router_url.py, lives.py, watching.py    helpers of links
 
-Users get `connect` and `connect_blocking` from `tidings`. The rest is for broker, cli and studies.
-Start at agent.py to see what users get, or at forwarding.py to see what makes routers fast.
+Users get `connect`, `connect_blocking` and the classes around them from `tidings`. The rest is for
+broker, cli and studies. Start at agent.py to see what users get, or at forwarding.py to see what
+makes routers fast.
 """
 
-from tidings.network.agent import connect
-from tidings.network.blocking import connect_blocking
+from tidings.network.agent import Agent, Broken, Refusal, Subscription, TimedOut, connect
+from tidings.network.blocking import BlockingAgent, BlockingSubscription, connect_blocking
 from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
 from tidings.network.link import Link, Policy
@@ -30,10 +31,17 @@ from tidings.network.tls_probe import TlsProbe
 from tidings.network.watching import Watching, watch
 
 __all__ = [
+    "Agent",
+    "BlockingAgent",
+    "BlockingSubscription",
+    "Broken",
     "Forwarder",
     "FrameCache",
     "Link",
     "Policy",
+    "Refusal",
+    "Subscription",
+    "TimedOut",
     "TlsProbe",
     "Watching",
     "client_context",

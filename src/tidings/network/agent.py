@@ -21,12 +21,13 @@ from typing import Any
 
 import msgspec
 
+from tidings.filters import parse
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
 from tidings.network.router_url import parse_address
 from tidings.network.tls import Path, context_for, sentence_of
-from tidings.routing.clients import Lost, Phase, Publisher, Subscriber, Told
+from tidings.routing.clients import Delivery, Lost, Phase, Publisher, Subscriber
 from tidings.routing.forwarding import Cache, Name, Router, Sent
 from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages as m
 
@@ -48,6 +49,10 @@ class Refusal(TidingsError):
     """The router or the rendezvous point refused something; the message says why."""
 
 
+class TimedOut(EnvironmentProblem, TimeoutError):
+    """The network did not answer in the time that the caller allowed."""
+
+
 class Broken(TidingsError):
     """The journal of the rendezvous point went back in time: the notifications with these `stamps`
     were acknowledged and are gone. The next `publish` raises this and publishes nothing, unless the
@@ -67,23 +72,32 @@ class Broken(TidingsError):
 class Subscription:
     """The notifications for one interest: an asynchronous iterator.
 
-    It yields `Told` with the payload, `Lost` for notifications that nobody has any more, and
+    It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more, and
     `Break` when it is not known how many were missed.
     """
 
-    def __init__(self, agent: Agent, machine: Subscriber) -> None:
+    def __init__(self, agent: Agent, machine: Subscriber, timeout: float | None = None) -> None:
         self._agent = agent
         self._machine = machine
+        self._timeout = timeout
         self._news = asyncio.Event()
         self._closed = False
 
     async def __aenter__(self) -> Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.
-        Refusal if the filter is refused."""
-        while self._machine.phase is not Phase.ON:
-            if self._machine.phase is Phase.REFUSED:
-                raise Refusal(self._machine.refusal)
-            await self._agent.wait_for_change()
+        Refusal if the filter is refused, TimedOut after the `timeout` of `Agent.subscribe`."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                while self._machine.phase is not Phase.ON:
+                    if self._machine.phase is Phase.REFUSED:
+                        raise Refusal(self._machine.refusal)
+                    await self._agent.wait_for_change()
+        except TimeoutError:
+            self.close()
+            raise self._agent.overdue("the subscription is not in force", self._timeout) from None
+        except BaseException:
+            self.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -98,7 +112,15 @@ class Subscription:
     def __aiter__(self) -> Subscription:
         return self
 
-    async def __anext__(self) -> Told | Lost | Break:
+    async def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
+        """The next notification; None if none comes within `timeout` seconds, or after the end."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await anext(self, None)
+        except TimeoutError:
+            return None
+
+    async def __anext__(self) -> Delivery | Lost | Break:
         while not self._machine.inbox:
             if self._closed:
                 raise StopAsyncIteration
@@ -127,9 +149,12 @@ class Agent:
         tls: ssl.SSLContext | None = None,
         times: Times | None = None,
         on_break: Callable[[Break], object] | None = None,
+        on_link: Callable[[str], object] | None = None,
     ) -> None:
         self.name = name
         self._on_break = on_break
+        self._on_link = on_link
+        self._gone = ""  # why there is no link, as `on_link` was told
         self._address = host, port
         self._tls = tls
         self._hello = m.Hello(name, channel, token)
@@ -149,9 +174,14 @@ class Agent:
 
     # -- for applications ----------------------------------------------------------------------
 
-    async def start(self) -> None:
+    async def start(self, timeout: float | None = None) -> None:
         """Connect; EnvironmentProblem or Refusal if that fails."""
-        await self._connect()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._connect()
+        except TimeoutError:
+            where = ":".join(map(str, self._address))
+            raise self.overdue(f"there is no link to {where}", timeout) from None
         self._tasks = [
             asyncio.create_task(self._tick_forever()),
             asyncio.create_task(self._keep_connected()),
@@ -176,13 +206,23 @@ class Agent:
         if link is not None:
             await link.wait_gone()
 
-    def subscribe(self, interest: str, *, most: int = MOST_UNREAD) -> Subscription:
-        """Subscribe to a filter. Enter the subscription to wait until it is in force. It holds at
-        most `most` unread notifications; the rest stays at the rendezvous point until there is
-        room."""
+    def subscribe(
+        self,
+        interest: str,
+        dialect: str = "sql",
+        *,
+        most: int = MOST_UNREAD,
+        timeout: float | None = None,
+    ) -> Subscription:
+        """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
+        `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
+        rendezvous point until there is room. A filter of another dialect is sent as SQL;
+        FilterError if it is not valid."""
+        if dialect != "sql":
+            interest = parse(interest, dialect).sql()
         number, self._next = self._next, self._next + 1
         machine = Subscriber(number, LOCAL, interest.encode(), self._times, most)
-        subscription = Subscription(self, machine)
+        subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
         self._hand_over(number, machine.start(self._now))
         return subscription
@@ -196,11 +236,19 @@ class Agent:
             self._router.drop(number)
             self._dispatch(self._router.drain_outgoing())
 
-    async def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
+    async def publish(
+        self, attributes: Mapping[str, Any], payload: bytes = b"", *, timeout: float | None = None
+    ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
-        acknowledged notifications are gone, and then nothing is published."""
-        return await self.publish_soon(attributes, payload)
+        acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
+        acknowledged within `timeout` seconds; the agent still tries to publish it."""
+        done = self.publish_soon(attributes, payload)
+        try:
+            async with asyncio.timeout(timeout):
+                return await done
+        except TimeoutError:
+            raise self.overdue("the notification is not acknowledged", timeout) from None
 
     def publish_soon(
         self, attributes: Mapping[str, Any], payload: bytes = b""
@@ -221,6 +269,11 @@ class Agent:
         done = self._acks[stamp] = asyncio.get_running_loop().create_future()
         self._hand_over(PUBLISHER, sent)
         return done
+
+    def overdue(self, what: str, timeout: float | None) -> TimedOut:
+        """The error for something that did not happen in time."""
+        why = f": {self._gone}" if self._gone else ""
+        return TimedOut(f"{what} after {timeout or 0:g} seconds{why}")
 
     async def wait_for_change(self) -> None:
         """Wait until a message comes or the link ends."""
@@ -265,6 +318,9 @@ class Agent:
             raise EnvironmentProblem(
                 f"{host}:{port} does not answer, expected a tidings router there"
             ) from None
+        except asyncio.CancelledError:
+            link.close("the agent no longer waits for an answer")
+            raise
         if not link.name:
             raise Refusal(f"{host}:{port}: {self._refusal}")
 
@@ -272,13 +328,26 @@ class Agent:
         pause = RETRY[0]
         while True:
             await self._lost.wait()
+            if not self._gone:
+                self._tell_link(self._refusal)
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
             try:
                 await self._connect()
                 pause = RETRY[0]
-            except TidingsError:
+                self._tell_link("")
+            except TidingsError as problem:
+                self._refusal = str(problem)
+                if isinstance(problem, Refusal):  # it is there again, and refuses this agent
+                    self._tell_link(self._refusal)
                 self._lost.set()  # try again
+
+    def _tell_link(self, gone: str) -> None:
+        """Report that there is no link, and why, or that there is one again."""
+        if gone != self._gone:
+            self._gone = gone
+            if self._on_link is not None:
+                asyncio.get_running_loop().call_soon(self._on_link, gone)
 
     def _handle_end(self, link: Link, reason: str) -> None:
         if self._link is link or self._link is None:
@@ -370,15 +439,19 @@ async def connect(
     tls: ssl.SSLContext | None = None,
     authorities: Path | None = None,
     times: Times | None = None,
+    timeout: float | None = None,
     on_break: Callable[[Break], object] | None = None,
+    on_link: Callable[[str], object] | None = None,
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate.
 
     `name` tells the agent apart from others; `token` is needed if the router asks for one.
     `authorities` is a file with the certificates to trust for the router, instead of those that
-    this machine trusts; `tls` replaces the TLS context that is made here. When the journal of the
-    rendezvous point has gone back in time, `on_break` is called with a `Break`, which has the
+    this machine trusts; `tls` replaces the TLS context that is made here. TimedOut if there is no
+    link after `timeout` seconds. Later the agent connects again whenever it has to: `on_link` is
+    called with the reason when the router is gone, and with "" when it is back. When the journal of
+    the rendezvous point has gone back in time, `on_break` is called with a `Break`, which has the
     stamps of the acknowledged notifications that are gone. Without `on_break`, the next `publish`
     raises `Broken`.
     """
@@ -393,8 +466,9 @@ async def connect(
         tls=tls,
         times=times,
         on_break=on_break,
+        on_link=on_link,
     )
-    await agent.start()
+    await agent.start(timeout)
     try:
         yield agent
     finally:

@@ -18,6 +18,7 @@ import contextlib
 import queue
 import ssl
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
@@ -27,9 +28,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agent import Agent, Refusal, Subscription, check_payload, connect
+from tidings.network.agent import (
+    Agent,
+    Refusal,
+    Subscription,
+    check_payload,
+    connect,
+)
 from tidings.network.tls import Path
-from tidings.routing.clients import Lost, Told
+from tidings.routing.clients import Delivery, Lost
 from tidings.routing.protocol import Break, Times
 
 MOST_UNDER_WAY = 10_000  # unacknowledged publications; beyond this, publishing waits
@@ -37,6 +44,7 @@ AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter en
 
 _T = TypeVar("_T")
 _CLOSED = "the agent is closed"
+_UNANSWERED = "the notification is not acknowledged"
 
 
 class BlockingSubscription:
@@ -46,11 +54,11 @@ class BlockingSubscription:
     def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
         self._agent = agent
         self._subscription = subscription
-        self._told: queue.SimpleQueue[Told | Lost | Break | None] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[Delivery | Lost | Break | None] = queue.SimpleQueue()
         self._is_closed = False
         self._refusal: Refusal | None = None
 
-    def next(self, timeout: float | None = None) -> Told | Lost | Break | None:
+    def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
         """The next notification; None if none comes within `timeout` seconds, or after the end."""
         self._agent.check_thread()
         if self._is_closed and self._told.empty():
@@ -69,7 +77,7 @@ class BlockingSubscription:
         if self._refusal is not None:
             raise self._refusal
 
-    def __iter__(self) -> Iterator[Told | Lost | Break]:
+    def __iter__(self) -> Iterator[Delivery | Lost | Break]:
         while (one := self.next()) is not None:
             yield one
 
@@ -100,7 +108,9 @@ class BlockingSubscription:
 class BlockingAgent:
     """One link to a router, with the subscriptions and publications of an application."""
 
-    def __init__(self, connecting: Callable[[], contextlib.AbstractAsyncContextManager[Agent]]):
+    def __init__(
+        self, connecting: Callable[[], contextlib.AbstractAsyncContextManager[Agent]]
+    ) -> None:
         self._connecting = connecting
         self._started: Future[None] = Future()
         self._agent: Agent
@@ -110,6 +120,7 @@ class BlockingAgent:
         self._lock = threading.Condition()
         self._is_closed = False
         self._under_way = 0
+        self._abandoned: set[Future[int]] = set()  # those of them that nobody waits for any more
         self._todo: deque[tuple[bytes, bytes, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
@@ -118,24 +129,44 @@ class BlockingAgent:
 
     # -- for applications ----------------------------------------------------------------------
 
-    def publish(self, attributes: Mapping[str, Any], payload: bytes = b"") -> int:
+    def publish(
+        self, attributes: Mapping[str, Any], payload: bytes = b"", *, timeout: float | None = None
+    ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
-        acknowledged notifications are gone, and then nothing is published."""
+        acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
+        acknowledged within `timeout` seconds; the agent still tries to publish it, until it is
+        closed."""
         self.check_thread()
-        return self.publish_soon(attributes, payload).result()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        done = self._publish(attributes, payload, timeout)
+        try:
+            return done.result(None if deadline is None else deadline - time.monotonic())
+        except TimeoutError:
+            with self._lock:
+                if not done.done():
+                    self._abandoned.add(done)
+                    raise self._agent.overdue(_UNANSWERED, timeout) from None
+            return done.result()
 
     def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[int]:
         """Publish a notification without waiting, unless 10,000 are unacknowledged. The future is
         done when the notification is on the disk."""
+        return self._publish(attributes, payload, None)
+
+    def _publish(
+        self, attributes: Mapping[str, Any], payload: bytes, timeout: float | None
+    ) -> Future[int]:
         check_payload(payload)
         content = msgspec.json.encode(attributes)  # now, as the caller may change them afterwards
         done: Future[int] = Future()
         done.set_running_or_notify_cancel()  # it can't be cancelled
         with self._lock:
-            while self._under_way >= MOST_UNDER_WAY and not self._is_closed:
+            if self._under_way >= MOST_UNDER_WAY and not self._is_closed:
                 self.check_thread()
-                self._lock.wait()
+                if not self._lock.wait_for(self._has_room, timeout):
+                    many = f"{MOST_UNDER_WAY:,} notifications are not acknowledged"
+                    raise self._agent.overdue(many, timeout)
             if self._is_closed:
                 raise Refusal(_CLOSED)
             self._under_way += 1
@@ -144,6 +175,9 @@ class BlockingAgent:
                 self._is_woken = True
                 self._loop.call_soon_threadsafe(self._publish_all)
         return done
+
+    def _has_room(self) -> bool:
+        return self._under_way < MOST_UNDER_WAY or self._is_closed
 
     def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
@@ -173,10 +207,12 @@ class BlockingAgent:
             raise
         return done
 
-    def subscribe(self, interest: str) -> BlockingSubscription:
+    def subscribe(
+        self, interest: str, dialect: str = "sql", *, timeout: float | None = None
+    ) -> BlockingSubscription:
         """Subscribe to a filter. When this returns, the subscription is in force. Refusal if the
-        filter is refused."""
-        return self.run(self._subscribe(interest))
+        filter is refused, TimedOut if there is no answer within `timeout` seconds."""
+        return self.run(self._subscribe(interest, dialect, timeout))
 
     def close(self, timeout: float | None = None) -> None:
         """Close everything and end the thread. Unacknowledged publications are refused."""
@@ -193,10 +229,11 @@ class BlockingAgent:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the agent. If there is no exception, wait for all acknowledgments first."""
+        """Close the agent. If there is no exception, wait for all acknowledgments first, except
+        those that timed out."""
         try:
             with self._lock:
-                while kind is None and self._under_way:
+                while kind is None and self._under_way > len(self._abandoned):
                     self._lock.wait()
         finally:
             self.close()
@@ -275,13 +312,11 @@ class BlockingAgent:
             self._publish_all()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
-    async def _subscribe(self, interest: str) -> BlockingSubscription:
-        subscription = self._agent.subscribe(interest)
-        try:
-            await subscription.__aenter__()
-        except BaseException:
-            subscription.close()
-            raise
+    async def _subscribe(
+        self, interest: str, dialect: str, timeout: float | None
+    ) -> BlockingSubscription:
+        subscription = self._agent.subscribe(interest, dialect, timeout=timeout)
+        await subscription.__aenter__()
         told = BlockingSubscription(self, subscription)
         pump = asyncio.create_task(told.pump())
         self._pumps.add(pump)
@@ -311,7 +346,9 @@ class BlockingAgent:
             done.set_exception(how)
         with self._lock:
             self._under_way -= 1
-            if self._under_way in (0, MOST_UNDER_WAY // 2):  # waking threads is expensive
+            self._abandoned.discard(done)
+            left = self._under_way - len(self._abandoned)
+            if left <= 0 or self._under_way == MOST_UNDER_WAY // 2:  # waking threads is expensive
                 self._lock.notify_all()
 
     def _close_at_exit(self) -> None:
@@ -326,15 +363,17 @@ def connect_blocking(
     tls: ssl.SSLContext | None = None,
     authorities: Path | None = None,
     times: Times | None = None,
+    timeout: float | None = None,
     on_break: Callable[[Break], object] | None = None,
+    on_link: Callable[[str], object] | None = None,
 ) -> BlockingAgent:
     """Connect an agent to the router at an address, for code without `async`; see `connect`. Close
-    the agent, or use it in a `with` statement. `on_break` is called in the agent's thread, so it
-    can't wait for the agent."""
+    the agent, or use it in a `with` statement. `on_break` and `on_link` are called in the agent's
+    thread, so they can't wait for the agent."""
     agent = BlockingAgent(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,
-            on_break=on_break,
+            timeout=timeout, on_break=on_break, on_link=on_link,
         )
     )  # fmt: skip
     agent.start()

@@ -19,11 +19,12 @@ change_log.py, or at groups/log.py for the byte format.
 from tidings.store.change_log import Change, ChangeLog, KeyedChange, State
 from tidings.store.locks import LOCK
 from tidings.store.ontologies import load_ontology
-from tidings.store.records import LogError
+from tidings.store.records import SQL, LogError
 from tidings.store.repair import Repair
 
 __all__ = [
     "LOCK",
+    "SQL",
     "Change",
     "ChangeLog",
     "KeyedChange",

@@ -36,10 +36,10 @@ from tidings.store.checkpoint import state_at
 from tidings.store.compaction import forget
 from tidings.store.locks import LOCK, shared
 from tidings.store.reader import Reader
-from tidings.store.records import SEGMENT_BYTES, LogError
+from tidings.store.records import SEGMENT_BYTES, SQL, LogError
 from tidings.store.repair import Repair, repair
 from tidings.store.settling import settle
-from tidings.store.state import Subscriptions
+from tidings.store.state import Dialects, Subscriptions
 from tidings.store.writer import PendingGroup, RequestedChange, Writer
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -58,6 +58,8 @@ class Change(msgspec.Struct, frozen=True):
     node: int
     """The node of the filter: equal filters share it, and it never changes; 0 if the subscription
     ended."""
+    dialect: str = SQL
+    """The dialect that the filter is written in."""
 
 
 KeyedChange = tuple[Change, bytes | None]
@@ -71,6 +73,12 @@ class State(msgspec.Struct, frozen=True):
     identities: list[bytes]
     """The identities of all filters ever added, in the order of their nodes, starting with node 1.
     They depend on the attributes of the writers, see `ChangeLog`."""
+    dialects: Dialects = {}
+    """The dialects of the filters that are not written in SQL, by id."""
+
+    def dialect(self, id_: Id) -> str:
+        """The dialect of a subscription's filter."""
+        return self.dialects.get(id_, SQL)
 
 
 class ChangeLog:
@@ -107,12 +115,15 @@ class ChangeLog:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def put(self, id: Id, filter: str | Filter) -> int:
-        """Set the filter of an id; return the version once the change is on the disk."""
-        return self._commit([self._request(id, filter)])
+    def put(self, id: Id, filter: str | Filter, dialect: str = SQL) -> int:
+        """Set the filter of an id; return the version once the change is on the disk. The log keeps
+        the text of a filter and its dialect; a Filter is kept as SQL."""
+        return self._commit([self._request(id, filter, dialect)])
 
     def put_many(
-        self, pairs: Iterable[tuple[Id, str | Filter]] | Mapping[Any, str | Filter]
+        self,
+        pairs: Iterable[tuple[Id, str | Filter]] | Mapping[Any, str | Filter],
+        dialect: str = SQL,
     ) -> int:
         """Put (id, filter) pairs, or a mapping, each with its own version; return the last version.
 
@@ -123,7 +134,7 @@ class ChangeLog:
         refused: dict[Id, FilterError] = {}
         for id_, filter_ in id_pairs(pairs):
             try:
-                changes.append(self._request(id_, filter_))
+                changes.append(self._request(id_, filter_, dialect))
             except FilterError as problem:
                 refused[id_] = problem
         if refused:
@@ -133,14 +144,15 @@ class ChangeLog:
     def drop(self, id: Id) -> int:
         """End the subscription of an id; return the version once the change is on the disk."""
         need_id(id)
-        return self._commit([(id, None, None)])
+        return self._commit([(id, None, None, SQL)])
 
-    def _request(self, id_: Id, filter_: str | Filter) -> RequestedChange:
+    def _request(self, id_: Id, filter_: str | Filter, dialect: str) -> RequestedChange:
         need_id(id_)
-        text = filter_.sql() if isinstance(filter_, Filter) else filter_
-        # Filter objects are parsed again, because they may have been made with other attributes.
-        parsed = parse(text, attributes=self.attributes, functions=self.functions)
-        return id_, str(text), parsed.key
+        if isinstance(filter_, Filter):
+            # It is parsed again, because it may have been made with other attributes.
+            filter_, dialect = filter_.sql(), SQL
+        parsed = parse(filter_, dialect, attributes=self.attributes, functions=self.functions)
+        return id_, str(filter_), parsed.key, dialect
 
     def _commit(self, changes: list[RequestedChange]) -> int:
         mine = PendingGroup(changes)
@@ -231,7 +243,9 @@ class ChangeLog:
             for record in self._reader.changes(after, end):
                 if record.version > last:
                     break
-                change = Change(record.version, record.id, record.filter, record.node)
+                change = Change(
+                    record.version, record.id, record.filter, record.node, record.dialect
+                )
                 found.append((change, record.key))
             return found
 
@@ -252,7 +266,7 @@ class ChangeLog:
             at = end.value if version is None else version
             self._need_version(at, end.value)
             found = state_at(self.path, at, end)
-            return State(found.subscriptions, found.keys)
+            return State(found.subscriptions, found.keys, found.dialects)
 
         return self._steady(read)
 

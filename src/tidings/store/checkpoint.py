@@ -17,7 +17,7 @@ import msgspec
 from tidings.files import replace_file
 from tidings.store.groups import START, GroupLog, Mark, end_of
 from tidings.store.records import CHANGES, LogError, Point, damage_error, read_groups
-from tidings.store.state import Nodes, Subscriptions, apply
+from tidings.store.state import Dialects, Nodes, Subscriptions, apply
 
 NAME = "checkpoint"
 _HEAD = struct.Struct("<8sQ16s")
@@ -37,6 +37,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """The identities of the nodes, starting with node 1."""
     lost: list[tuple[int, int]] = []
     """Ranges of versions (first, last) that were lost when the log was repaired."""
+    dialects: Dialects = {}
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -93,16 +94,18 @@ def state_at(folder: Path, version: int, mark: Mark) -> Checkpoint:
             f"{base.version} or later"
         )
     nodes, subscriptions, point = Nodes(base.keys), dict(base.subscriptions), base.point
+    dialects = dict(base.dialects)
     walk = GroupLog(folder / CHANGES).walk(base.point.at, end_of(mark))
     for behind, records in read_groups(walk, base.point.version, folder, mark.value):
         for record in records:
             if base.version < record.version <= version:
                 nodes.apply(record, folder)
-                apply(record, subscriptions)
+                apply(record, subscriptions, dialects)
         if behind.version > version:
             break
         point = behind
-    return Checkpoint(version, mark.log, point, subscriptions, list(nodes.numbers), base.lost)
+    keys = list(nodes.numbers)
+    return Checkpoint(version, mark.log, point, subscriptions, keys, base.lost, dialects)
 
 
 def fate_of(version: int, base: Checkpoint) -> str:

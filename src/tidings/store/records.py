@@ -1,11 +1,13 @@
 """Changes as the records of a log of groups.
 
     group    changes acknowledged together: all of them are stored, or none
-    record   [version of the first, [[id, text, node, identity], ...]]        up to 256 changes
+    record   [version of the first, [[id, text, node, identity, dialect], ...]]   up to 256 changes
+                                         |     |     |         left out if it is SQL
                                          |     |     of the filter, if its node is new
                                          |     0 if the subscription ended
                                          null if the subscription ended
 
+Changes of earlier versions have no dialect, so they are SQL.
 So a corrupt record affects few changes, and the records around it show which ones. When all files
 with older changes are dropped, a group with an empty record keeps the version.
 """
@@ -24,7 +26,9 @@ CHANGES = "changes"  # the log of groups, in the folder of a log of changes
 SEGMENT_BYTES = 8 << 20
 MOST = 256  # changes in a record
 
-Entry = tuple[Id, str | None, int, bytes | None]
+SQL = "sql"  # the dialect of a filter unless it has another
+
+Entry = tuple[Id, str | None, int, bytes | None] | tuple[Id, str | None, int, bytes | None, str]
 
 
 class LogError(TidingsError):
@@ -39,10 +43,21 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     filter: str | None
     node: int
     key: bytes | None = None
+    dialect: str = SQL
 
     @property
     def entry(self) -> Entry:
-        return self.id, self.filter, self.node, self.key
+        return entry_of(self.id, self.filter, self.node, self.key, self.dialect)
+
+
+class _Stored(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A change as it is stored; its version follows from its place."""
+
+    id: Id
+    filter: str | None
+    node: int
+    key: bytes | None
+    dialect: str = SQL
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -53,7 +68,12 @@ class Point(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(tuple[int, list[Entry]])
+_decoder = msgspec.msgpack.Decoder(tuple[int, list[_Stored]])
+
+
+def entry_of(id_: Id, text: str | None, node: int, key: bytes | None, dialect: str = SQL) -> Entry:
+    """A change as it is stored."""
+    return (id_, text, node, key) if dialect == SQL else (id_, text, node, key, dialect)
 
 
 def encode_changes(first: int, entries: Sequence[Entry]) -> list[bytes]:
@@ -65,7 +85,10 @@ def encode_changes(first: int, entries: Sequence[Entry]) -> list[bytes]:
 def decode_changes(record: bytes) -> tuple[int, list[Record]]:
     """The first version of a record, and its changes."""
     first, entries = _decoder.decode(record)
-    return first, [Record(first + at, *entry) for at, entry in enumerate(entries)]
+    return first, [
+        Record(first + at, one.id, one.filter, one.node, one.key, one.dialect)
+        for at, one in enumerate(entries)
+    ]
 
 
 def begin_log(folder: Path) -> GroupLog:

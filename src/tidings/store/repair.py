@@ -120,6 +120,7 @@ def _state(found: _Found) -> Checkpoint:
     """The state after the readable changes, at a version that was never used."""
     base = found.base
     subscriptions, lost = dict(base.subscriptions), list(base.lost)
+    dialects = dict(base.dialects)
     keys, nodes, new = dict(enumerate(base.keys, 1)), len(base.keys), 0
     version = base.version
 
@@ -135,7 +136,7 @@ def _state(found: _Found) -> Checkpoint:
             continue
         lose(record.version - 1)
         version = record.version
-        apply(record, subscriptions)
+        apply(record, subscriptions, dialects)
         nodes = max(nodes, record.node)
         if record.key is not None:
             keys[record.node], new = record.key, 0  # its number counts the lost filters before it
@@ -146,7 +147,9 @@ def _state(found: _Found) -> Checkpoint:
     identities = [
         keys.get(node) or b"lost" + node.to_bytes(12, "big") for node in range(1, nodes + new + 1)
     ]
-    return Checkpoint(version + 1, subscriptions=subscriptions, keys=identities, lost=lost)
+    return Checkpoint(
+        version + 1, subscriptions=subscriptions, keys=identities, lost=lost, dialects=dialects
+    )
 
 
 def _write(beside: Path, state: Checkpoint) -> None:

@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tidings.model import Id, TidingsError
-from tidings.store.records import LogError, Record
+from tidings.store.records import SQL, LogError, Record
 
 Subscriptions = dict[Id, tuple[str, int]]
+Dialects = dict[Id, str]  # of the subscriptions whose filters are not in SQL
 
 
 class Nodes:
@@ -41,12 +42,16 @@ class Nodes:
             self.numbers[record.key] = record.node
 
 
-def apply(record: Record, subscriptions: Subscriptions) -> None:
-    """Apply a change to subscriptions."""
+def apply(record: Record, subscriptions: Subscriptions, dialects: Dialects) -> None:
+    """Apply a change to subscriptions and their dialects."""
     if record.filter is None:
         subscriptions.pop(record.id, None)
     else:
         subscriptions[record.id] = (record.filter, record.node)
+    if record.filter is None or record.dialect == SQL:
+        dialects.pop(record.id, None)
+    else:
+        dialects[record.id] = record.dialect
 
 
 class LiveIds:

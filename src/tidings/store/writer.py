@@ -19,13 +19,12 @@ from tidings.store import checkpoint, migration
 from tidings.store.groups import GroupLog, LostEnd, Mark
 from tidings.store.locks import locked
 from tidings.store.reader import describe_reversal, read_mark
-from tidings.store.records import CHANGES, Entry, LogError, Point, encode_changes
+from tidings.store.records import CHANGES, Entry, LogError, Point, encode_changes, entry_of
 from tidings.store.settling import take_rest
 from tidings.store.state import LiveIds, Nodes, ProjectedIds
 
-RequestedChange = tuple[
-    Id, str | None, bytes | None
-]  # id, text, identity; the last two are None if the subscription ends
+RequestedChange = tuple[Id, str | None, bytes | None, str]
+"""Id, text, identity and dialect; text and identity are None if the subscription ends."""
 
 
 class PendingGroup(msgspec.Struct):
@@ -124,7 +123,7 @@ class Writer:
         taken = []
         for one in wanted:
             try:
-                ahead.take([(id_, text) for id_, text, _ in one.changes])
+                ahead.take([(id_, text) for id_, text, _, _ in one.changes])
                 taken.append(one)
             except TidingsError as problem:
                 one.error = problem
@@ -135,14 +134,14 @@ class Writer:
         new: dict[bytes, int] = {}
         entries: list[Entry] = []
         for one in taken:
-            for id_, text, key in one.changes:
+            for id_, text, key, dialect in one.changes:
                 node, fresh = 0, None
                 if key is not None:
                     node = nodes.get(key) or new.get(key) or 0
                     if not node:
                         node, fresh = len(nodes) + len(new) + 1, key
                         new[key] = node
-                entries.append((id_, text, node, fresh))
+                entries.append(entry_of(id_, text, node, fresh, dialect))
             one.version = before + len(entries)
         last = before + len(entries)
         try:
@@ -155,5 +154,5 @@ class Writer:
         known.version = self._latest = last
         nodes.update(new)
         for one in taken:
-            for id_, text, _ in one.changes:
+            for id_, text, _, _ in one.changes:
                 known.live_ids.apply(id_, text)

@@ -113,8 +113,8 @@ class World:
             self._publisher = await self._connect("r1", on_break=self._on_break)
             for at, (place, (text, wants)) in enumerate(zip(PLACES, INTERESTS, strict=True)):
                 agent = await self._connect(place)
-                most = {"most": MOST_UNREAD} if at in LAGGING else {}
-                told = await self._stack.enter_async_context(agent.subscribe(text, **most))
+                most = MOST_UNREAD if at in LAGGING else 100_000
+                told = await self._stack.enter_async_context(agent.subscribe(text, most=most))
                 self.accounts.append(Account(f"s{at}", wants, self.book))
                 self.reading.append(asyncio.Event())
                 self._tasks.append(asyncio.create_task(self._read(at, told)))

@@ -1,8 +1,10 @@
-"""Reads events from a file or from stdin, one at a time."""
+"""Reads events one at a time: from a file, a folder, the files that a pattern matches, or stdin."""
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from tidings.cli.common import arrow, input_files
@@ -16,10 +18,44 @@ FORMATS = ("json", "csv", "parquet")
 def read_events(
     path: str, given: str | None, declared: DeclaredTypes, nulls: Iterable[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Yield the events of a file, with declared attributes in their declared types."""
-    form = input_files.format_of(path, given, FORMATS, "--format")
-    for where, event in _read_placed(path, form, declared, nulls):
-        yield conform_event(event, declared, where)
+    """Yield the events of a file, or of several, with declared attributes in their declared types;
+    see `list_files`."""
+    for file in list_files(path, given):
+        form = input_files.format_of(file, given, FORMATS, "--format")
+        for where, event in _read_placed(file, form, declared, nulls):
+            yield conform_event(event, declared, where)
+
+
+def list_files(path: str, given: str | None = None) -> list[str]:
+    """The files that a path means, in order of their names: a file itself; the files with events in
+    a folder and below; or those that match a pattern such as `in/*.json.gz`. Hidden files and those
+    that begin with _ are left out, as Spark does."""
+    if path == input_files.STDIN or Path(path).is_file():
+        return [path]
+    if Path(path).is_dir():
+        found = [str(one) for one in sorted(Path(path).rglob("*")) if _has_events(one, path, given)]
+        if not found:
+            known = "files" if given else "files with the extension " + ", ".join(
+                one for one, form in input_files.EXTENSIONS.items() if form in FORMATS
+            )  # fmt: skip
+            raise BadInput(f"{path}: found no events in this folder, expected {known}")
+        return found
+    if glob.has_magic(path):
+        matching = glob.glob(path, recursive=True)  # noqa: PTH207  it may be absolute
+        found = sorted(one for one in matching if Path(one).is_file())
+        if not found:
+            raise BadInput(f"{path}: no file matches this pattern")
+        return found
+    return [path]
+
+
+def _has_events(one: Path, folder: str, given: str | None) -> bool:
+    inside = one.relative_to(folder).parts
+    if not one.is_file() or any(part.startswith((".", "_")) for part in inside):
+        return False
+    return given is not None or (
+        input_files.EXTENSIONS.get(input_files.extension_of(one.name)) in FORMATS
+    )
 
 
 def conform_event(event: dict[str, Any], declared: DeclaredTypes, where: str) -> dict[str, Any]:
@@ -37,8 +73,8 @@ def _read_placed(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     name = input_files.name_of(path)
     if form == "json":
-        for line, event in input_files.read_objects(path):
-            yield f"{name}, line {line}", event
+        for place, event in input_files.read_objects(path):
+            yield f"{name}, {place}", event
         return
     if form == "csv":
         rows = arrow.read_csv(path, declared.names, nulls)

@@ -1,15 +1,22 @@
-"""Reads files as lines or JSON objects; errors name the file and the line."""
+"""Reads files as lines or JSON objects; errors name the file and the line.
+
+JSON is one object per line, an array of objects, or objects that may span lines. Files that gzip
+compressed are decompressed on the way.
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
 import stat
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -28,7 +35,10 @@ EXTENSIONS = {
     ".txt": "text",
     ".sql": "text",
 }
+PACKED = ".gz"
 _BOM = b"\xef\xbb\xbf"
+_PACKED_BEGIN = b"\x1f\x8b"
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def name_of(path: str) -> str:
@@ -45,7 +55,7 @@ def format_of(path: str, given: str | None, formats: tuple[str, ...], option: st
         return given
     if path == STDIN:
         return formats[0]
-    extension = Path(path).suffix.lower()
+    extension = extension_of(path)
     found = EXTENSIONS.get(extension)
     if found not in formats:
         known = ", ".join(ext for ext, name in EXTENSIONS.items() if name in formats)
@@ -54,9 +64,43 @@ def format_of(path: str, given: str | None, formats: tuple[str, ...], option: st
     return found
 
 
+def extension_of(path: str) -> str:
+    """The extension of a file, without that of gzip: `.json` for `events.json.gz`."""
+    name = Path(path)
+    if name.suffix.lower() == PACKED:
+        name = name.with_suffix("")
+    return name.suffix.lower()
+
+
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """Open a file, or stdin; raise BadInput if it can't be read or is empty."""
+    """Open a file, or stdin, and decompress it if gzip compressed it; raise BadInput if it can't be
+    read or is empty."""
+    with _open_packed(path) as file:
+        if not _is_packed(file):
+            yield file
+            return
+        try:
+            with gzip.open(file) as unpacked:
+                yield cast(BinaryIO, unpacked)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+            said = "it ends too early" if isinstance(problem, EOFError) else str(problem)
+            raise BadInput(f"{name_of(path)}: this can't be decompressed: {said}") from None
+
+
+def _is_packed(file: BinaryIO) -> bool:
+    peek = getattr(file, "peek", None)
+    if peek is not None:
+        return bytes(peek(2)[:2]) == _PACKED_BEGIN
+    if not file.seekable():
+        return False
+    begin = file.read(2)
+    file.seek(-len(begin), os.SEEK_CUR)
+    return begin == _PACKED_BEGIN
+
+
+@contextmanager
+def _open_packed(path: str) -> Iterator[BinaryIO]:
     if path == STDIN:
         yield sys.stdin.buffer
         return
@@ -91,11 +135,98 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
                 ) from None
 
 
-def read_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) for each line of a JSON lines file; skip blank lines."""
-    for number, line in read_lines(path):
-        if not line.isspace():
-            yield number, object_of(line.rstrip("\r\n"), f"{name_of(path)}, line {number}")
+def read_objects(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, object) for each object of a JSON file; a place is such as `line 3`.
+
+    The file has one object per line, and is then read as a stream; or it is an array of objects, or
+    objects that span several lines, and is then read as a whole.
+    """
+    name = name_of(path)
+    lines = read_lines(path)
+    is_first = True
+    for number, line in lines:
+        if line.isspace():
+            continue
+        if is_first and (line.lstrip().startswith("[") or _is_begun(line)):
+            text = "\n" * (number - 1) + line + "".join(more for _, more in lines)
+            yield from _read_whole(text, name)
+            return
+        is_first = False
+        place = f"line {number}"
+        yield place, object_of(line.rstrip("\r\n"), f"{name}, {place}")
+
+
+def spans_lines(path: str) -> bool:
+    """Whether a JSON file is an array, or has objects that span lines."""
+    first = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    return first.lstrip().startswith("[") or _is_begun(first)
+
+
+def _is_begun(line: str) -> bool:
+    """Whether a line is the beginning of an object that goes on in the next line."""
+    if not line.lstrip().startswith("{"):
+        return False
+    try:
+        msgspec.json.decode(line)
+    except RecursionError:
+        return False
+    except ValueError as problem:
+        return str(problem) == "Input data was truncated"
+    return False
+
+
+def _read_whole(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a text that is an array, or objects one after the other."""
+    decoder, count = json.JSONDecoder(), 0
+    at = _skip_space(text, 0)
+    is_array = text.startswith("[", at)
+    if is_array:
+        at = _skip_space(text, at + 1)
+        is_over = text.startswith("]", at)
+    else:
+        is_over = at == len(text)
+    while not is_over:
+        begin = at
+        count += 1
+        place = f"element {count}" if is_array else f"line {text.count(chr(10), 0, begin) + 1}"
+        try:
+            _, at = decoder.raw_decode(text, begin)
+            # decoded again: msgspec refuses what JSON does not have, such as NaN
+            value = msgspec.json.decode(text[begin:at])
+        except RecursionError:
+            raise BadInput(f"{name}, {place}: this JSON is nested too deeply") from None
+        except json.JSONDecodeError as problem:
+            raise _whole_refusal(text, problem.pos, name, problem.msg) from None
+        except ValueError as problem:
+            raise _whole_refusal(text, begin, name, str(problem)) from None
+        yield place, _need_object(value, f"{name}, {place}")
+        at = _skip_space(text, at)
+        is_over = text.startswith("]", at) if is_array else at == len(text)
+        if is_array and not is_over:
+            if not text.startswith(",", at):
+                raise _whole_refusal(text, at, name, "expected , or ] after an element")
+            at = _skip_space(text, at + 1)
+    if is_array and _skip_space(text, at + 1) < len(text):
+        at = _skip_space(text, at + 1)
+        raise _whole_refusal(text, at, name, "expected the end of the file after the array")
+
+
+def _skip_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _whole_refusal(text: str, at: int, name: str, reason: str) -> BadInput:
+    """The error for a text that is not JSON at a position."""
+    line = text.count("\n", 0, at) + 1
+    begin = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    shown = text[begin : len(text) if end < 0 else end].rstrip("\r")
+    return BadInput(
+        f"{name}, line {line}, character {at - begin + 1}: this is not JSON: {reason}",
+        FilterError("", shown, at - begin).pointer(),
+    )
 
 
 def object_of(text: str, where: str) -> dict[str, Any]:
@@ -106,6 +237,10 @@ def object_of(text: str, where: str) -> dict[str, Any]:
         raise BadInput(f"{where}: this JSON is nested too deeply") from None
     except ValueError as problem:
         raise _json_refusal(text, str(problem), where) from None
+    return _need_object(value, where)
+
+
+def _need_object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput(
             f'{where}: found {kind_of(value)}, expected a JSON object such as {{"price": 95}}'

@@ -86,6 +86,10 @@ def end_in_time() -> None:
     are doing, even during interpreter shutdown. Don't call it for commands that run inside another
     program."""
     signal.signal(signal.SIGTERM, _leave)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control starts background jobs like this, and so do many CI systems.
+        # Whoever sends SIGINT to such a command wants it to end.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     _watchdog.begin()
     soon = threading.Timer(LATER, _watchdog.call, (signal.SIGINT, signal.SIGTERM))
     soon.daemon = True

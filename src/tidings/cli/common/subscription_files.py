@@ -3,7 +3,8 @@
 | format | a line or row |
 | --- | --- |
 | text | a filter; its id is the number of the line; blank lines and # comments are skipped |
-| json | {"id": ..., "filter": ..., "subscriber": ...} |
+| json | {"id": ..., "filter": ..., "subscriber": ...}; in dialects that are written in JSON, the
+filter may be an object, and a file may have filters alone |
 | csv, parquet | the columns id, filter and optionally subscriber |
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,8 +20,10 @@ from tidings import Filter, FilterError, parse
 from tidings.cli.common import arrow, input_files
 from tidings.cli.common.command_errors import BadInput, filter_refusal, report
 from tidings.cli.common.declared_types import DeclaredTypes
+from tidings.filters.dialects import DIALECTS
 
 FORMATS = ("text", "json", "csv", "parquet")
+_EXPECTED = "expected id, filter and optionally subscriber"
 MOST_REPORTED = 20  # refused filters
 
 
@@ -32,6 +35,8 @@ class Subscription(msgspec.Struct, frozen=True):
     subscriber: str | None = None
     file: str = ""
     place: str = ""
+    shape: Literal["text", "object", "bare"] = "text"
+    """How a JSON file gave the filter: as text, as an object, or without `id` and `filter`."""
 
     @property
     def where(self) -> str:
@@ -44,11 +49,27 @@ class Subscription(msgspec.Struct, frozen=True):
 
     def parse(self, dialect: str, declared: DeclaredTypes) -> Filter:
         """Parse the filter; raise BadInput, with the place and the id, if it is refused."""
+        if self.shape != "text":
+            self._need_json(dialect)
         try:
             return parse(self.text, dialect, attributes=declared.attributes)
         except FilterError as problem:
             where = f"{self.file}, {self.spot}" if self.file and self.place else self.where
             raise filter_refusal(problem, where) from None
+
+    def _need_json(self, dialect: str) -> None:
+        """Refuse a filter that is an object, in a dialect that is not written in JSON."""
+        found = DIALECTS.get(dialect)
+        if found is None or found.takes_json:  # parsing refuses unknown dialects
+            return
+        if self.shape == "bare":
+            names = ", ".join(msgspec.json.decode(self.text)) or "nothing"
+            raise BadInput(f"{self.where}: found {names}; {_EXPECTED}")
+        dialects = " or ".join(name for name, one in sorted(DIALECTS.items()) if one.takes_json)
+        raise BadInput(
+            f"{self.where}: the filter is an object, expected text; objects are for --dialect "
+            f"{dialects}"
+        )
 
 
 Check = Callable[[Subscription, Filter], None]
@@ -106,8 +127,8 @@ def _read_text(path: str) -> Iterator[Subscription]:
 
 
 def _read_json(path: str) -> Iterator[Subscription]:
-    for line, record in input_files.read_objects(path):
-        yield _subscription(record, path, f"line {line}")
+    for place, record in input_files.read_objects(path):
+        yield _subscription(record, path, place)
 
 
 def _read_parquet(path: str) -> Iterator[Subscription]:
@@ -144,20 +165,31 @@ _READERS = {"text": _read_text, "json": _read_json, "csv": _read_csv, "parquet":
 
 def _subscription(record: Mapping[str, Any], path: str, place: str) -> Subscription:
     name = input_files.name_of(path)
+    if record and "filter" not in record and isinstance(record.get("id", []), list | dict):
+        # a filter by itself; its number is that of the line or the element
+        return Subscription(
+            int(place.rpartition(" ")[2]), _json_text(record), None, name, place, "bare"
+        )
     _need_columns(record, f"{name}, {place}")
     number, text, subscriber = record["id"], record["filter"], record.get("subscriber")
     if not isinstance(number, (int, str)) or isinstance(number, bool):
         raise BadInput(
             f"{name}, {place}: the id is {input_files.kind_of(number)}, expected text or an integer"
         )
+    who = None if subscriber is None else str(subscriber)
+    if isinstance(text, dict | list):
+        return Subscription(number, _json_text(text), who, name, place, "object")
     if not isinstance(text, str):
         raise BadInput(f"{name}, {place}: the filter is {input_files.kind_of(text)}, expected text")
-    who = None if subscriber is None else str(subscriber)
     return Subscription(number, text, who, name, place)
+
+
+def _json_text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _need_columns(names: Collection[str], where: str) -> None:
     for column in ("id", "filter"):
         if column not in names:
             found = ", ".join(names) or "nothing"
-            raise BadInput(f"{where}: found {found}; expected id, filter and optionally subscriber")
+            raise BadInput(f"{where}: found {found}; {_EXPECTED}")

@@ -17,7 +17,7 @@ from tidings.cli.common.screen import count_of, emit, facts, plain_text, show, t
 from tidings.cli.demo.demo_flights import describe, load_flights
 from tidings.cli.demo.demo_subscriptions import make_subscriptions
 from tidings.cli.demo.replay import replay
-from tidings.cli.filters.explanation_view import show_explanation
+from tidings.cli.filters.explain_command import show_explanation
 from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
 BATCH = 16384  # flights matched at a time

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated
 
+import msgspec
 import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, cut, emit, show, show_rest, table, track
-from tidings.cli.common.subscription_files import parse_all, read_subscriptions
-from tidings.cli.filters.findings import KINDS, Finding, Parsed, count_shared, examine
+from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
+from tidings.cli.filters import pattern_explanation
+from tidings.cli.filters.anatomy import MEANING, RESIDUAL, oddities
+from tidings.cli.filters.findings import (
+    COVERED,
+    KINDS,
+    MANY,
+    Finding,
+    Parsed,
+    count_shared,
+    examine,
+)
+from tidings.filters import parse
 
 
 def examine_file(
@@ -32,7 +44,8 @@ def examine_file(
 
     With --json, one object: filters, subscribers, shared (filters that another subscriber also
     has, which is not a fault), counts by kind, and findings (kind, id, subscriber, place, filter,
-    other: the id and place of the filter that causes the finding).
+    other: the id and place of the filter that causes the finding; fields: those of an event
+    pattern that cause it).
 
     Exit code: 0 when nothing is found, 1 when something is found, 2 on bad input.
     """
@@ -40,11 +53,59 @@ def examine_file(
     listed = track(read_subscriptions(file, filters_format), "reading filters")
     parsed: list[Parsed] = parse_all(listed, dialect, declared)
     findings = examine(parsed)
+    if dialect == pattern_explanation.DIALECT:
+        findings = _add_patterns(parsed, findings)
     if json:
         _emit_report(parsed, findings)
     else:
         _show_report(parsed, findings, None if every else MOST_ROWS)
     return 1 if findings else 0
+
+
+def _add_patterns(parsed: list[Parsed], findings: list[Finding]) -> list[Finding]:
+    """The findings on event patterns: with the fields that cause them, and with the patterns that
+    others cover, as far as their fields show it."""
+    known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL}
+    own: dict[str | None, list[tuple[Subscription, pattern_explanation.Wanted]]] = {}
+    for one, _ in parsed:
+        if str(one.id) not in known:
+            wanted = pattern_explanation.values_wanted(one.text)
+            own.setdefault(one.subscriber, []).append((one, wanted))
+    more = [
+        Finding(COVERED, one, other)
+        for mine in own.values()
+        if len(mine) <= MANY
+        for at, (one, _) in enumerate(mine)
+        if (other := _covering(mine, at)) is not None
+    ]
+    place = {str(one.id): at for at, (one, _) in enumerate(parsed)}
+    found = [*map(_name_fields, findings), *more]
+    return sorted(found, key=lambda finding: place[str(finding.subscription.id)])
+
+
+def _covering(
+    mine: list[tuple[Subscription, pattern_explanation.Wanted]], at: int
+) -> Subscription | None:
+    """The first pattern that covers the one at a place; of two equal ones, only the later one is
+    covered."""
+    covers, wanted = pattern_explanation.covers, mine[at][1]
+    for place, (other, values) in enumerate(mine):
+        if place != at and covers(values, wanted) and (place < at or not covers(wanted, values)):
+            return other
+    return None
+
+
+def _name_fields(finding: Finding) -> Finding:
+    """The finding with the fields of the pattern that have the same fault by themselves."""
+    if finding.kind not in MEANING:
+        return finding
+    fields = pattern_explanation.list_fields(finding.subscription.text)
+    odd = [
+        str(field)
+        for field in fields
+        if finding.kind in oddities(parse(field.pattern, pattern_explanation.DIALECT))
+    ]
+    return msgspec.structs.replace(finding, fields=tuple(odd))
 
 
 def _emit_report(parsed: list[Parsed], findings: list[Finding]) -> None:
@@ -69,6 +130,7 @@ def _record(finding: Finding) -> dict[str, object]:
         "place": one.place,
         "filter": one.text.strip(),
         "other": None if other is None else {"id": other.id, "place": other.place},
+        **({"fields": finding.fields} if finding.fields else {}),
     }
 
 
@@ -80,7 +142,9 @@ def _show_report(parsed: list[Parsed], findings: list[Finding], most: int | None
         rows = []
         for finding in findings[:most]:
             one, other = finding.subscription, finding.other
-            by = "" if other is None else f"{other.spot}: {cut(other.text.strip(), 120)}"
+            by = ", ".join(finding.fields)
+            if other is not None:
+                by = f"{other.spot}: {cut(other.text.strip(), 120)}"
             rows.append((one.spot, finding.kind, cut(one.text.strip(), 120), by))
         show(table(["where", "finding", "filter", "because of"], rows), "")
         show_rest(len(findings) - len(rows), "more finding")

@@ -6,16 +6,20 @@ from itertools import islice
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from tidings import Explanation
+from tidings import BoxReport, Explanation, TestReport
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import DeclaredTypes, read_types
 from tidings.cli.common.events import conform_event, read_events
 from tidings.cli.common.input_files import object_of
-from tidings.cli.common.screen import emit, plain_text, show
+from tidings.cli.common.screen import count_of, emit, plain_text, show, show_rest, table
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
-from tidings.cli.filters.explanation_view import FEW, show_explanation
+from tidings.cli.filters import pattern_explanation
+
+FEW = 3  # alternatives that are shown
 
 
 def explain_event(
@@ -49,7 +53,8 @@ def explain_event(
 ) -> int:
     """Show, test by test, why an event matches a filter or does not.
 
-    A filter may have several alternatives; the closest one is shown first.
+    A filter may have several alternatives; the closest one is shown first. An event pattern is
+    explained field by field, in its own words.
 
     With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
     actual, passed).
@@ -59,7 +64,12 @@ def explain_event(
     declared = read_types(types, others)
     subscription = _subscription(filter_, filters, id_, filters_format)
     parsed = subscription.parse(dialect, declared)
-    explanation = parsed.explain(_event(event, events, row, format_, declared, nulls or []))
+    given = _event(event, events, row, format_, declared, nulls or [])
+    if dialect == pattern_explanation.DIALECT:
+        text = subscription.text
+        explanation = pattern_explanation.explain_pattern(text, given, parsed.matches(given))
+    else:
+        explanation = parsed.explain(given)
     if json:
         _emit(subscription, explanation)
     else:
@@ -112,3 +122,56 @@ def _emit(subscription: Subscription, explanation: Explanation) -> None:
             "alternatives": [box.tests for box in explanation.boxes],
         }
     )
+
+
+# -- tables: one per alternative, the closest first -----------------------------------------------
+
+
+def show_explanation(explanation: Explanation, most: int | None = FEW) -> None:
+    """Print the verdict, the reason and the tests of at most `most` alternatives."""
+    show(verdict(explanation), "")
+    shown = explanation.boxes[:most]
+    for number, box in enumerate(shown, 1):
+        if len(explanation.boxes) > 1:
+            show(
+                plain_text(
+                    f"alternative {number} of {len(explanation.boxes)}: {_state(box)}", "bold"
+                )
+            )
+        show(_tests(box), "")
+    show_rest(len(explanation.boxes) - len(shown), "more alternative")
+
+
+def verdict(explanation: Explanation) -> Text:
+    """One line: `matches`, or `does not match` with the shortest reason."""
+    if explanation.matched:
+        return Text("matches", "bold green")
+    reason = explanation.reason
+    failed = explanation.boxes[0].failed if explanation.boxes else ()
+    if failed:
+        reason = "; ".join(
+            f"expected {test.expected}, but {_term(test) or 'it'} is {test.actual}"
+            for test in failed
+        )
+    return Text.assemble(("does not match", "bold red"), ": ", plain_text(reason))
+
+
+def _term(test: TestReport) -> str:
+    """The tested term; empty for a residual, which is its own term."""
+    return test.term if test.term != test.expected else ""
+
+
+def _state(box: BoxReport) -> str:
+    failed = len(box.failed)
+    return (
+        f"{failed} of {count_of(len(box.tests), 'test')} failed" if failed else "all tests passed"
+    )
+
+
+def _tests(box: BoxReport) -> Table:
+    rows = [
+        (Text("pass", "green") if test.passed else Text("FAIL", "bold red"),
+         test.expected, _term(test), test.actual)
+        for test in sorted(box.tests, key=lambda test: test.passed)
+    ]  # fmt: skip
+    return table(["", "expected", "term", "actual"], rows)

@@ -29,6 +29,8 @@ class Finding(msgspec.Struct, frozen=True):
     kind: str
     subscription: Subscription
     other: Subscription | None = None
+    fields: tuple[str, ...] = ()
+    """The fields of an event pattern that cause it."""
 
 
 def examine(parsed: list[Parsed]) -> list[Finding]:

@@ -8,13 +8,14 @@ filters that make no sense on them, each judged by itself.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tidings import Filter
 from tidings.filters import Misfit, misfits_of
-from tidings.filters.canonical import reads
-from tidings.filters.language import name_text, read
+from tidings.filters.canonical import Form, reads
+from tidings.filters.language import FUNCTIONS, Attribute, Call, name_text, read
 from tidings.filters.values import sets
 from tidings.model import list_some
 
@@ -30,6 +31,7 @@ _FAMILIES = {
 }  # fmt: skip
 _TYPES = {"booleans": "boolean", "numbers": "double", "a number": "double", "strings": "string",
           "a string": "string", "dates or times": "timestamp", "a time": "timestamp"}  # fmt: skip
+_DECLARED = {"boolean": "boolean", "number": "double", "time": "timestamp"}
 
 
 class AttributeWatch:
@@ -68,7 +70,7 @@ class AttributeWatch:
             name, whose = name_text(one.path), _name_ids(ids)
             have = " and ".join(sorted({_NAMES[f] for f in self._seen[one.path] if f in _NAMES}))
             kind = _TYPES.get(one.expected)
-            hint = f"; --types {name}={kind} converts the values" if kind else ""
+            hint = f"; {advise(one.path, kind)} converts the values" if kind else ""
             said = f"{one.function}({name})" if one.function else f"{name} with {one.expected}"
             verb = f"{whose} compare{'s' if len(ids) == 1 else ''} {said}"
             if one.function:
@@ -76,12 +78,55 @@ class AttributeWatch:
                 verb += one.expected
             yield f"{verb}, but {events} {have} there, so these tests are unknown{hint}"
 
+        yield from self._mixtures(events)
+
+    def _mixtures(self, events: str) -> Iterator[str]:
+        """Yield one sentence for each attribute with values of several types, unless all filters
+        read it regardless of type."""
+        typed = set().union(*(_typed_paths(one.form) for _, one in self._filters))
+        for path in sorted(typed):
+            kinds = {_NAMES[family]: family for family in self._seen[path] if family in _NAMES}
+            if len(kinds) > 1:
+                said = ""
+                if sets.OTHER not in kinds.values():  # nothing converts a list
+                    kind = _common_type(set(kinds.values()))
+                    said = f"; {advise(path, kind)} converts all of them"
+                yield (
+                    f"{events} values of several types for {name_text(path)}: "
+                    f"{' and '.join(sorted(kinds))}; a test sees only those of its own type{said}"
+                )
+
     def _misfits(self) -> dict[Misfit, list[int | str]]:
         found: dict[Misfit, list[int | str]] = {}
         for id_, filter_ in self._filters:
             for one in misfits_of(filter_.form, self):
                 found.setdefault(one, []).append(id_)
         return found
+
+
+def advise(path: tuple[str, ...], kind: str) -> str:
+    """The options that declare one attribute, as a shell reads them. Without --others, filters
+    could use no other attribute."""
+    return f"--types {shlex.quote(f'{name_text(path)}={kind}')} --others"
+
+
+def _common_type(families: set[int]) -> str:
+    """A type that all values can be converted to: numbers may be written as text, for example."""
+    rest = {_FAMILIES[one] for one in families} - {"string"}
+    return _DECLARED.get(rest.pop(), "string") if len(rest) == 1 else "string"
+
+
+def _typed_paths(form: Form) -> set[tuple[str, ...]]:
+    """The attributes of a filter that it does not only read regardless of type, as filters of other
+    dialects may."""
+    free = {
+        arg.path
+        for node in form.terms.values()
+        if isinstance(node, Call) and FUNCTIONS[node.name].any_type
+        for arg in node.args
+        if isinstance(arg, Attribute)
+    }
+    return reads(form) - free
 
 
 def _name_ids(ids: list[int | str]) -> str:

@@ -1,9 +1,10 @@
 """Commands of the network: `tidings router`, `up`, `top`, `publish` and `subscribe`.
 
-    network_commands.py        router, publish and subscribe
+    router_command.py         runs a node
+    publish_command.py, subscribe_command.py    connect to one (connecting.py: options, tokens)
     up_command.py             starts a whole tree of nodes from one file
     top_command.py            shows a running network
-    network_view.py   the tree of a running network as a table, or as JSON
+    network_view.py           the tree of a running network as a table, or as JSON
 
-The work is done in `broker` and `network`. Used only by app.py. Start at network_commands.py.
+The work is done in `broker` and `network`. Used only by app.py. Start at subscribe_command.py.
 """

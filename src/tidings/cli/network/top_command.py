@@ -12,7 +12,7 @@ import typer
 from tidings.cli.common import options
 from tidings.cli.common.screen import emit, plain_text, show
 from tidings.cli.common.shutdown import run_until_ended
-from tidings.cli.network.network_commands import (
+from tidings.cli.network.connecting import (
     DEFAULT,
     Authorities,
     Name,

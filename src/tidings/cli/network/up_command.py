@@ -15,7 +15,7 @@ import typer
 from tidings.cli.common.command_errors import BadInput, remark
 from tidings.cli.common.screen import count_of, plain_text, relative_path, say, show, table
 from tidings.cli.common.shutdown import wait_for_end
-from tidings.cli.network.network_commands import run_async
+from tidings.cli.network.connecting import run_async
 from tidings.model import TidingsError
 
 if TYPE_CHECKING:

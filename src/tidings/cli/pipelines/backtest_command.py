@@ -11,7 +11,8 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.declared_types import DeclaredTypes
+from tidings.cli.common.declared_types import read_types
+from tidings.cli.common.input_files import STDIN
 from tidings.cli.common.screen import (
     count_of,
     cut,
@@ -38,7 +39,9 @@ def run_backtest(
     on: Annotated[
         str,
         typer.Option(
-            "--on", metavar="PATH", help="The table: a file or a folder, or the word flights."
+            "--on",
+            metavar="PATH",
+            help="The table: a file, a folder, a pattern, - for stdin, or the word flights.",
         ),
     ],
     filters: Annotated[
@@ -93,13 +96,18 @@ def run_backtest(
         ),
     ] = None,
     filters_format: options.FiltersFormat = None,
+    types: options.Types = None,
+    others: options.Others = False,
+    dialect: options.Dialect = "sql",
     all_: options.All = False,
     json: options.Json = False,
 ) -> None:
     """Count how often filters would have fired on a table of past events.
 
-    The table is a file or a folder of Parquet, CSV with a header, or JSON lines; Spark infers the
-    column types of CSV and JSON. The word flights stands for the flights of the demo.
+    The table is a file or a folder of Parquet, CSV with a header, or JSON (lines, or an array); a
+    pattern such as 'in/*.json.gz' names several files. Spark infers the column types of CSV and
+    JSON; --types converts columns, and a value that can't be converted is null. The word flights
+    stands for the flights of the demo.
 
     For each filter, shows how often it fired, the mean and maximum per time bucket, the share of
     rows, the first and last time, and a sparkline. A chart of the filter, or of all filters
@@ -116,17 +124,20 @@ def run_backtest(
     from tidings.spark.backtests import TimeBucket
 
     step = TimeBucket.parse(every)
+    if on == file == STDIN:
+        raise BadInput("--on and --filters are both stdin, expected a file for one of them")
     form = backtest_tables.format_of(on, format_)
     asked = _read_filters(filters or [], file, filters_format)
-    parsed = {one.id: filter_ for one, filter_ in parse_all(asked, "sql", DeclaredTypes())}
+    declared = read_types(types, others)
+    parsed = {one.id: filter_ for one, filter_ in parse_all(asked, dialect, declared)}
     shared = backtest_tables.shared_folder(master, shared, "--shared")
     if png is not None:
         _need_matplotlib()
     with (
         backtest_tables.name_table_in_errors(on),
         backtest_tables.open_session(master) as spark,
-        backtest_tables.table_of(spark, on, form, shared) as df,
-        backtest_tables.compile_filters(parsed, shared) as ready,
+        backtest_tables.table_of(spark, on, form, shared, declared) as df,
+        backtest_tables.compile_filters(parsed, shared, declared.attributes) as ready,
     ):
         from tidings.spark import backtest
 

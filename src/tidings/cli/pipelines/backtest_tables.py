@@ -1,4 +1,8 @@
-"""Opens the table of a backtest with Spark: Parquet, CSV, JSON lines, or the demo's flights."""
+"""Opens the table of a backtest with Spark: Parquet, CSV, JSON, stdin, or the demo's flights.
+
+Spark itself reads folders, patterns of file names and compressed files. Declared columns are
+converted to their types; a value that can't be converted is null, as in other commands.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.input_files import EXTENSIONS
-from tidings.filters import Filter
+from tidings.cli.common.declared_types import DeclaredTypes
+from tidings.cli.common.events import list_files
+from tidings.cli.common.input_files import (
+    EXTENSIONS,
+    STDIN,
+    extension_of,
+    open_input,
+    spans_lines,
+)
+from tidings.filters import Attributes, Filter
 from tidings.model import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -25,6 +37,10 @@ _SETTINGS = {
     "spark.sql.files.maxPartitionBytes": "32m",  # small, so that the progress bar moves
 }
 _MOST_TYPES = 12  # columns whose types are shown
+_SPARK_TYPES = {
+    "boolean": "boolean", "integer": "bigint", "double": "double", "string": "string",
+    "date": "date", "timestamp": "timestamp",
+}  # fmt: skip
 
 
 @contextmanager
@@ -66,15 +82,23 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
 
 
 @contextmanager
-def compile_filters(filters: Mapping[Any, Filter | str], shared: Path | None) -> Iterator[Any]:
-    """The filters for a backtest: unchanged, or compiled into a shared folder."""
-    if shared is None:
+def compile_filters(
+    filters: Mapping[Any, Filter | str],
+    shared: Path | None,
+    attributes: Attributes | None = None,
+) -> Iterator[Any]:
+    """The filters for a backtest: unchanged, compiled, or compiled into a shared folder."""
+    if shared is None and attributes is None:
         yield filters
         return
     from tidings.snapshots import Snapshot
 
+    compiled = Snapshot.build(filters, attributes)
+    if shared is None:
+        yield compiled
+        return
     with _scratch_folder(shared) as folder:
-        Snapshot.build(filters).save(folder / "filters")
+        compiled.save(folder / "filters")
         yield folder / "filters"
 
 
@@ -110,25 +134,79 @@ def name_table_in_errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def table_of(
-    spark: SparkSession, path: str, form: str, shared: Path | None = None
+    spark: SparkSession,
+    path: str,
+    form: str,
+    shared: Path | None = None,
+    declared: DeclaredTypes | None = None,
 ) -> Iterator[DataFrame]:
-    """The table at a path; files written for it are removed at the end."""
+    """The table at a path, with declared columns in their types; files written for it are removed
+    at the end."""
     if path == FLIGHTS and not Path(path).exists():
         with _scratch_folder(shared) as folder:
             yield spark.read.parquet(_write_flights(folder))
         return
+    if path == STDIN:
+        with _scratch_folder(shared) as folder:
+            yield _read_table(spark, _write_stdin(folder, form), "stdin", form, declared)
+        return
+    yield _read_table(spark, path, path, form, declared)
+
+
+def _read_table(
+    spark: SparkSession, path: str, name: str, form: str, declared: DeclaredTypes | None
+) -> DataFrame:
     read: Any = spark.read
     if form == "csv":
         read = read.option("header", True).option("inferSchema", True)
+    elif form == "json" and "://" not in path and any(map(spans_lines, list_files(path, form))):
+        read = read.option("multiLine", True)
     df: DataFrame = read.format(form).load(path)
+    df, converted = _convert(df, declared)
     if form != "parquet":
-        shown = [f"{one.name} {one.dataType.simpleString()}" for one in df.schema.fields]
+        shown = [
+            f"{one.name} {one.dataType.simpleString()}"
+            for one in df.schema.fields
+            if one.name not in converted
+        ]
+        if not shown:
+            return df
         more = f" and {len(shown) - _MOST_TYPES} more" if len(shown) > _MOST_TYPES else ""
         remark(
-            f"{path}: Spark inferred the types of the columns: "
+            f"{name}: Spark inferred the types of the columns: "
             f"{', '.join(shown[:_MOST_TYPES])}{more}"
         )
-    yield df
+    return df
+
+
+def _convert(df: DataFrame, declared: DeclaredTypes | None) -> tuple[DataFrame, set[str]]:
+    """The table with declared columns converted to their types, and the names of these columns."""
+    attributes = None if declared is None else declared.attributes
+    if attributes is None:
+        return df, set()
+    from pyspark.sql import functions as f
+
+    chosen = []
+    names = set[str]()
+    for field in df.schema.fields:
+        column = f.col(f"`{field.name.replace('`', '``')}`")
+        target = _SPARK_TYPES.get(attributes.type((field.name,)) or "")
+        if target is not None:
+            names.add(field.name)
+            if field.dataType.simpleString() != target:
+                column = column.try_cast(target).alias(field.name)
+        chosen.append(column)
+    return df.select(*chosen), names
+
+
+def _write_stdin(folder: Path, form: str) -> str:
+    """Copy stdin, decompressed, to a file that Spark can read; return its path."""
+    if form == "parquet":
+        raise BadInput("stdin: Parquet can't be read from a pipe, expected the name of a file")
+    target = folder / f"events.{form}"
+    with open_input(STDIN) as file, target.open("wb") as out:
+        shutil.copyfileobj(file, out)
+    return str(target)
 
 
 def format_of(path: str, given: str | None) -> str:
@@ -140,10 +218,13 @@ def format_of(path: str, given: str | None) -> str:
     place = Path(path)
     if path == FLIGHTS and not place.exists():
         return "parquet"
-    if "://" not in path and not place.exists():
+    if path == STDIN:
+        return "json"
+    files = [path] if "://" in path or place.is_dir() else list_files(path)
+    if "://" not in path and not Path(files[0]).exists():
         raise BadInput(f"{path}: there is no such file or folder")
-    for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
-        found = EXTENSIONS.get(file.suffix.lower())
+    for file in sorted(map(str, place.rglob("*"))) if place.is_dir() else files:
+        found = EXTENSIONS.get(extension_of(file))
         if found in FORMATS:
             return str(found)
     if place.is_dir() or "://" in path:

@@ -26,7 +26,7 @@ from tidings.cli.pipelines.pipeline_status import show_aside
 from tidings.cli.subscriptions.subscription_logs import convert_id, convert_ids, find_log, open_log
 from tidings.filters import parse
 from tidings.model import FilterError, Id, need_id
-from tidings.store import Change, ChangeLog
+from tidings.store import SQL, Change, ChangeLog
 
 if TYPE_CHECKING:
     from tidings.spark.loading import Aside
@@ -57,27 +57,29 @@ def add_subscription(
     text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter.", hidden=True)],
     types: options.Types = None,
     others: options.Others = False,
+    dialect: options.Dialect = SQL,
     json: options.Json = False,
 ) -> None:
     """Add the subscription ID with the filter FILTER, or replace its filter.
 
     When the command ends, the change is on disk and has the printed version. FOLDER is created if
-    it does not exist, unless the filter is refused.
+    it does not exist, unless the filter is refused. The log keeps the filter as it is written, with
+    its dialect.
 
-    With --json, one object: version, id, filter.
+    With --json, one object: version, id, filter, and dialect if it is not SQL.
     """
     place = find_log(where, types, others)
     need_id(who)
     try:
-        parsed = parse(text, attributes=place.attributes)
+        parsed = parse(text, dialect, attributes=place.attributes)
     except FilterError as problem:
         raise filter_refusal(problem, "filter") from None
     place.check(parsed, "filter")
     log = place.open()
     id_ = convert_id(log, who)
-    version = log.put(id_, text)
+    version = log.put(id_, text, dialect)
     if json:
-        emit({"version": version, "id": id_, "filter": text})
+        emit({"version": version, "id": id_, "filter": text, **_named(dialect)})
     else:
         say(f"version {version}: {id_} is subscribed to {text}")
 
@@ -90,6 +92,7 @@ def load_subscriptions(
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
+    dialect: options.Dialect = SQL,
     json: options.Json = False,
 ) -> None:
     """Add all subscriptions of FILE to the log, or none if one is refused.
@@ -102,11 +105,11 @@ def load_subscriptions(
     declared = DeclaredTypes(attributes=place.attributes)
     listed = track(read_subscriptions(file, filters_format), "reading filters")
     pairs: list[tuple[Id, str]] = []
-    for one, _ in parse_all(listed, "sql", declared, lambda one, it: place.check(it, one.where)):
+    for one, _ in parse_all(listed, dialect, declared, lambda one, it: place.check(it, one.where)):
         need_id(one.id)
         pairs.append((one.id, one.text.strip()))
     log = place.open()
-    version = log.put_many(convert_ids(log, pairs))
+    version = log.put_many(convert_ids(log, pairs), dialect)
     if json:
         emit({"version": version, "subscriptions": len(pairs)})
     else:
@@ -143,23 +146,24 @@ def list_subscriptions(
     A node is a distinct filter: subscriptions with equal filters share it. Subscriptions that a
     pipeline set aside, because their filters are refused now, are listed with the reason.
 
-    With --json, one line per subscription: id, node, filter, and refused (the reason) if it is set
-    aside.
+    With --json, one line per subscription: id, node, filter, dialect if it is not SQL, and refused
+    (the reason) if it is set aside.
     """
     log = open_log(where)
     version = log.version if at is None else at
-    found = log.subscriptions(version)
+    state = log.state(version)
+    found = state.subscriptions
     aside = _list_set_aside(log)
     if json:
         reasons = {one.id: one.reason for one in aside}
         for id_, (text, node) in found.items():
             said = {"refused": reasons[id_]} if id_ in reasons else {}
-            emit({"id": id_, "node": node, "filter": text, **said})
+            emit({"id": id_, "node": node, "filter": text, **_named(state.dialect(id_)), **said})
         return
-    rows = [(id_, node, text) for id_, (text, node) in found.items()]
+    rows = [(id_, node, text, state.dialect(id_)) for id_, (text, node) in found.items()]
     shown = rows if every else rows[:MOST_ROWS]
     if shown:
-        show(table(["id", "node#", "filter"], shown), "")
+        _show_rows(["id", "node#", "filter", "dialect"], shown)
         show_rest(len(rows) - len(shown), "more subscription")
     show_aside(aside)
     nodes = count_of(len({node for _, node in found.values()}), "distinct filter")
@@ -185,7 +189,8 @@ def show_log(
 ) -> None:
     """Show the latest changes, or those after a version, in order.
 
-    With --json, one line per change: version, id, node, filter (null: the subscription ended).
+    With --json, one line per change: version, id, node, filter (null: the subscription ended), and
+    dialect if it is not SQL.
     """
     log = open_log(where)
     latest = log.version
@@ -194,11 +199,16 @@ def show_log(
     changes = log.changes(after, latest) if after <= latest else log.changes(after)
     if json:
         for one in changes:
-            emit({"version": one.version, "id": one.id, "node": one.node, "filter": one.filter})
+            emit(
+                {
+                    "version": one.version, "id": one.id, "node": one.node, "filter": one.filter,
+                    **_named(one.dialect),
+                }
+            )  # fmt: skip
         return
     shown = changes if every else changes[:MOST_ROWS]
     if shown:
-        show(table(["version#", "id", "node#", "filter"], map(_row, shown)), "")
+        _show_rows(["version#", "id", "node#", "filter", "dialect"], [*map(_row, shown)])
         show_rest(len(changes) - len(shown), "more change")
     say(f"the latest version is {latest}")
 
@@ -234,8 +244,20 @@ def repair_log(where: Where, json: options.Json = False) -> None:
 
 def _row(one: Change) -> tuple[object, ...]:
     if one.filter is None:
-        return one.version, one.id, "", plain_text("ended", "dim")
-    return one.version, one.id, one.node, one.filter
+        return one.version, one.id, "", plain_text("ended", "dim"), ""
+    return one.version, one.id, one.node, one.filter, one.dialect
+
+
+def _named(dialect: str) -> dict[str, str]:
+    """The dialect for `--json`: nothing if it is SQL."""
+    return {} if dialect == SQL else {"dialect": dialect}
+
+
+def _show_rows(columns: list[str], rows: Sequence[tuple[object, ...]]) -> None:
+    """A table; the last column, the dialect, is left out if all filters are in SQL."""
+    if all(row[-1] in (SQL, "") for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    show(table(columns, rows), "")
 
 
 for _name, _command in (

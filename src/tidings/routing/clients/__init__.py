@@ -14,9 +14,10 @@ yield; docs/network.md describes it. Start at subscriber.py.
 """
 
 from tidings.routing.clients.publisher import Publisher
-from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
+from tidings.routing.clients.subscriber import Delivery, Lost, Phase, Subscriber, Told
 
 __all__ = [
+    "Delivery",
     "Lost",
     "Phase",
     "Publisher",

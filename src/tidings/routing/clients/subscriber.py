@@ -41,18 +41,27 @@ class Phase(Enum):
     STOPPED = "stopped"
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A notification for the application."""
+class Delivery(msgspec.Struct, frozen=True):
+    """A notification that has come: its payload, and its running number at the rendezvous point
+    (`serial`, counted over all filters, in the life `epoch`)."""
 
     epoch: int
     serial: int
     payload: bytes
 
 
-class Lost(msgspec.Struct, frozen=True):
-    """How many notifications are lost: no router and no disk has them any more."""
+Told = Delivery  # its name before
 
-    numbers: int
+
+class Lost(msgspec.Struct, frozen=True):
+    """`count` notifications are lost: no router and no disk has them any more."""
+
+    count: int
+
+    @property
+    def numbers(self) -> int:
+        """The name of `count` before."""
+        return self.count
 
 
 class Subscriber:
@@ -74,7 +83,7 @@ class Subscriber:
         self.interest = interest
         self.times = times or Times()
         self.phase = Phase.STOPPED
-        self.inbox: deque[Told | Lost | Break] = deque()
+        self.inbox: deque[Delivery | Lost | Break] = deque()
         self.refusal = ""
         self._standing = Standing(self.times)
         self.node = 0
@@ -290,7 +299,7 @@ class Subscriber:
         self._recent[identity] = None
         if len(self._recent) > RECENT:
             del self._recent[next(iter(self._recent))]
-        self.inbox.append(Told(self.epoch, message.serial, message.payload))
+        self.inbox.append(Delivery(self.epoch, message.serial, message.payload))
 
     def _restart(self, reason: str) -> None:
         if self.phase is not Phase.ASKING:  # otherwise it was told, or expects nothing yet

@@ -297,11 +297,12 @@ class Downstream(ABC):
 
     # -- lives ---------------------------------------------------------------------------------
 
-    def go_on(self) -> None:
+    def go_on(self, *, is_first: bool = False) -> None:
         """Continue in another life with all state. Tell the neighbours, which judge for themselves.
-        Questions of the old life will not be answered. Neighbours must report `done` again, because
-        some of them may start over."""
-        self.questions.clear()
+        Questions of the old life will not be answered; those that were asked before the first life
+        was known will. Neighbours must report `done` again, because some of them may start over."""
+        if not is_first:
+            self.questions.clear()
         for neighbour in self.neighbours.values():
             neighbour.done = 0
         self.beats.send_all({})

@@ -134,7 +134,7 @@ class Router(Downstream):
         if verdict is Verdict.BROKEN:
             self.begin_epoch()
         else:
-            self.go_on()
+            self.go_on(is_first=verdict is Verdict.BEGUN)
         self._say_wanted()
         self._resubscribe()
 

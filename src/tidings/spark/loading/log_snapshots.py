@@ -27,11 +27,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.files import replace_file, sync
-from tidings.filters import Attributes
+from tidings.filters import Attributes, parse
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
 from tidings.snapshots import FORMAT, VERSION, DistinctFilters, Snapshot, build_nodes, need_whole
-from tidings.spark.loading.restated import Aside, PendingChanges, aside, numbers_of, unfit
+from tidings.spark.loading.restated import Aside, PendingChanges, Written, aside, numbers_of, unfit
 from tidings.store import ChangeLog, LogError
 
 _log = logging.getLogger(__name__)
@@ -81,13 +81,15 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
         return path
     distinct = DistinctFilters(log.attributes, log.functions)
     state = log.state(version)
-    filters: list[tuple[str, bytes, int]] = []
+    filters: list[Written] = []
     refused: list[Aside] = []
     for id_, (text, node) in state.subscriptions.items():
+        dialect = state.dialect(id_)
         try:
-            filters.append((text, distinct.add(id_, text), node))
+            found = text if dialect == "sql" else parse(text, dialect, attributes=log.attributes)
+            filters.append(Written(text, distinct.add(id_, found), node, dialect))
         except FilterError as problem:
-            one = aside(id_, text)
+            one = aside(id_, text, dialect)
             if one is None:
                 raise unfit(id_, text, problem) from problem
             refused.append(one)
@@ -118,12 +120,17 @@ def list_set_aside(log: ChangeLog) -> list[Aside]:
         before = msgspec.json.decode((found / ASIDE).read_bytes(), type=list[Aside])
         changes = log.changes(_version(found))
     except (FileNotFoundError, ValueError, LogError):  # ValueError: the file is damaged
-        every = (aside(id_, text) for id_, (text, _) in log.subscriptions().items())
+        state = log.state()
+        every = (
+            aside(id_, text, state.dialect(id_)) for id_, (text, _) in state.subscriptions.items()
+        )
         return [one for one in every if one is not None]
     by_id = {one.id: one for one in before}
     for change in changes:
         by_id.pop(change.id, None)
-        one = None if change.filter is None else aside(change.id, change.filter)
+        one = None
+        if change.filter is not None:
+            one = aside(change.id, change.filter, change.dialect)
         if one is not None:
             by_id[change.id] = one
     return list(by_id.values())

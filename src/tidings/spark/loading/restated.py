@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
-from tidings.filters import Attributes, parse
+from tidings.filters import Attributes, Filter, parse
 from tidings.model import FilterError, Id, TidingsError
 from tidings.spark.tagging.worker import Change
 from tidings.store import Change as LogChange, KeyedChange, State
@@ -46,10 +47,10 @@ class Aside(msgspec.Struct, frozen=True):
     reason: str
 
 
-def aside(id_: Id, text: str) -> Aside | None:
+def aside(id_: Id, text: str, dialect: str) -> Aside | None:
     """Return the subscription as set aside, or None if the language accepts its filter."""
     try:
-        parse(text)
+        parse(text, dialect)
     except FilterError as problem:
         return Aside(id_, text, problem.reason)
     return None
@@ -67,23 +68,30 @@ def unfit(id_: Id, text: str, problem: FilterError) -> Unfit:
     )
 
 
-def number_of(text: str, key: bytes, node: int, logged: bytes | None) -> int:
-    """The number of a filter whose identity under the columns is `key`. The log gave it the number
-    `node`, and stored the identity `logged` for that number."""
-    if logged == key or logged == _bare(text):
-        return node
-    return _own(key)
+class Written(NamedTuple):
+    """A filter as the log has it, with its identity under the columns."""
+
+    text: str
+    key: bytes
+    node: int
+    dialect: str = "sql"
 
 
-def numbers_of(
-    filters: Iterable[tuple[str, bytes, int]], identities: Sequence[bytes]
-) -> dict[bytes, int]:
-    """The number of each identity. `filters` has (text, identity, number in the log) for each
-    current subscription; `identities` are the identities that the log stored, by number."""
+def number_of(one: Written, logged: bytes | None) -> int:
+    """The number of a filter. The log gave it the number `node`, and stored the identity `logged`
+    for that number."""
+    if logged == one.key or logged == _bare(one.text, one.dialect):
+        return one.node
+    return _own(one.key)
+
+
+def numbers_of(filters: Iterable[Written], identities: Sequence[bytes]) -> dict[bytes, int]:
+    """The number of each identity. `filters` are those of the current subscriptions; `identities`
+    are the identities that the log stored, by number."""
     numbers: dict[bytes, int] = {}
-    for text, key, node in filters:
-        number = number_of(text, key, node, identities[node - 1])
-        numbers[key] = min(number, numbers.get(key, number))
+    for one in filters:
+        number = number_of(one, identities[one.node - 1])
+        numbers[one.key] = min(number, numbers.get(one.key, number))
     taken: dict[int, bytes] = {}
     for key, number in numbers.items():
         first = taken.setdefault(number, key)
@@ -100,13 +108,20 @@ def numbers_of(
 
 
 def texts_of(state: State, attributes: Attributes | None) -> dict[int, str]:
-    """A filter text for each number, without the filters that do not fit the columns."""
-    filters: list[tuple[str, bytes, int]] = []
-    for text, node in state.subscriptions.values():
+    """A filter text in SQL for each number, without the filters that do not fit the columns."""
+    filters: list[tuple[Written, str]] = []
+    for id_, (text, node) in state.subscriptions.items():
+        dialect = state.dialect(id_)
         with suppress(FilterError):
-            filters.append((text, parse(text, attributes=attributes).key, node))
-    numbers = numbers_of(filters, state.identities)
-    return {numbers[key]: text for text, key, _ in reversed(filters)}
+            found = parse(text, dialect, attributes=attributes)
+            filters.append((Written(text, found.key, node, dialect), sql_of(found, text, dialect)))
+    numbers = numbers_of([one for one, _ in filters], state.identities)
+    return {numbers[one.key]: sql for one, sql in reversed(filters)}
+
+
+def sql_of(found: Filter, text: str, dialect: str) -> str:
+    """The text of a filter in SQL: as it was written, or translated."""
+    return text if dialect == "sql" else found.sql()
 
 
 class PendingChanges:
@@ -157,26 +172,28 @@ class PendingChanges:
         text = change.filter
         if text is None:
             return Change(change.version, change.id, None, 0)
+        dialect = change.dialect
         try:
-            key = parse(text, attributes=self._attributes).key
+            found = parse(text, dialect, attributes=self._attributes)
+            key = found.key
         except FilterError as problem:
-            if aside(change.id, text) is not None:
+            if aside(change.id, text, dialect) is not None:
                 return Change(change.version, change.id, None, 0)
             return unfit(change.id, text, problem)
         logged = self._logged(change.node) or self._new.get(change.node)
-        number = number_of(text, key, change.node, logged)
+        number = number_of(Written(text, key, change.node, dialect), logged)
         if self._keys.setdefault(number, self._compiled(number) or key) != key:
             raise Clash
-        return Change(change.version, change.id, text, number)
+        return Change(change.version, change.id, sql_of(found, text, dialect), number)
 
 
 def _own(key: bytes) -> int:
     return BEYOND | int.from_bytes(key[:8], "big") >> 12
 
 
-def _bare(text: str) -> bytes | None:
+def _bare(text: str, dialect: str) -> bytes | None:
     """The identity of a filter without declared attributes."""
     try:
-        return parse(text).key
+        return parse(text, dialect).key
     except FilterError:
         return None

@@ -1,0 +1,70 @@
+"""What commands that connect to a router share: options, tokens, notes about the link."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+import typer
+
+from tidings.cli.common.command_errors import remark
+from tidings.files import read_secret
+
+Router = Annotated[
+    str,
+    typer.Option("--router", metavar="ADDRESS", help="The router to connect to."),
+]
+Token = Annotated[
+    str,
+    typer.Option(
+        "--token",
+        metavar="TOKEN",
+        envvar="TIDINGS_TOKEN",
+        help="The token for the router. On the command line, `ps` shows it to everybody on this "
+        "machine; --token-file is safer.",
+    ),
+]
+TokenFile = Annotated[
+    str | None,
+    typer.Option("--token-file", metavar="FILE", help="A file that contains the token."),
+]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The name that goes with the token."),
+]
+Authorities = Annotated[
+    str | None,
+    typer.Option(
+        "--authorities", metavar="FILE", help="Trusted certificate authorities, for tidings+tls."
+    ),
+]
+DEFAULT = "tidings://127.0.0.1:7400"
+
+
+def choose_token(given: str, file: str | None) -> str:
+    """The token in the file if one is named, else the given token. So a file takes precedence over
+    the environment."""
+    if file is None:
+        return given
+    token, warning = read_secret(file)
+    if warning:
+        remark(warning)
+    return token
+
+
+def note_link(gone: str) -> None:
+    """Print that the router is gone, and why, or that it is back."""
+    if gone:
+        remark(f"the router is gone: {gone}; trying to reach it again")
+    else:
+        remark("the router is back")
+
+
+def run_async(work: Coroutine[Any, Any, Any]) -> Any:
+    with contextlib.suppress(ImportError):
+        import uvloop  # type: ignore[import-not-found]
+
+        return uvloop.run(work)
+    return asyncio.run(work)

@@ -1,0 +1,104 @@
+"""`tidings router`: runs a node of the network."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli.common.command_errors import remark
+from tidings.cli.common.screen import count_of, say
+from tidings.cli.common.shutdown import end_with_stdin, wait_for_end
+from tidings.cli.network.connecting import run_async
+from tidings.model import TidingsError
+
+if TYPE_CHECKING:
+    from tidings.broker import Server
+
+BEAT = 1.0  # seconds between signs of life
+# The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
+# journal. That thread needs it a dozen times per group, and would wait 5 ms each time by default.
+TURN = 0.0005
+
+
+def run_router(
+    config: Annotated[str, typer.Option("--config", metavar="FILE", help="The router's file.")],
+    log: Annotated[bool, typer.Option("--log", help="Log connections on stderr.")] = False,
+    follows_stdin: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
+) -> None:
+    """Run the router or rendezvous point that FILE describes, until Ctrl-C or SIGTERM.
+
+    On SIGHUP, the tokens in FILE and their permissions are read again.
+    """
+    if follows_stdin:
+        end_with_stdin()
+    if log:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    from tidings.broker import load_config, make_node
+
+    loaded = load_config(config)
+    for one in loaded.warnings:
+        remark(one)
+    before = os.umask(0o077)  # only its owner may read a node's files
+    try:
+        node = make_node(loaded)
+        _run_node(node, lambda: _read_again(node, config), follows_stdin)
+    finally:
+        os.umask(before)
+
+
+def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> None:
+    """Run a node until it is asked to end; on SIGHUP call `again`."""
+    from tidings.broker import collect_seldom
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each neighbour needs an open file
+    sys.setswitchinterval(TURN)
+
+    async def work() -> None:
+        await node.start()
+        ending = asyncio.create_task(wait_for_end(again))
+        await asyncio.sleep(0)  # install handlers: the reader of the next line may send a signal
+        say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
+        sys.stdout.flush()
+        beside = [asyncio.create_task(collect_seldom())]
+        if follows_stdin:
+            beside.append(asyncio.create_task(_beat(sys.stdout.fileno())))
+        await ending
+        for task in beside:
+            task.cancel()
+        await node.stop()
+
+    run_async(work())
+
+
+def _read_again(node: Server, config: str) -> None:
+    """Read the tokens in the node's file again; a bad file changes nothing."""
+    from tidings.broker import load_config, renew
+
+    try:
+        loaded = load_config(config)
+        count = renew(node, loaded)
+    except TidingsError as problem:
+        remark(f"the tokens are unchanged: {problem}")
+        return
+    for one in loaded.warnings:
+        remark(one)
+    remark(f"the tokens were read again, and {count_of(count, 'link')} ended")
+
+
+async def _beat(out: int) -> None:
+    """Write an empty line each second, so that the parent process sees that the event loop is
+    alive. A parent that does not read does not block the node."""
+    os.set_blocking(out, False)
+    while True:
+        with contextlib.suppress(OSError):
+            os.write(out, b"\n")
+        await asyncio.sleep(BEAT)

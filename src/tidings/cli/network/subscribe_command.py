@@ -1,0 +1,120 @@
+"""`tidings subscribe`: prints the payload of each notification that matches a filter."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.command_errors import filter_refusal, remark
+from tidings.cli.common.declared_types import read_types
+from tidings.cli.common.screen import count_of, emit
+from tidings.cli.common.shutdown import run_until_ended
+from tidings.cli.network import connecting
+from tidings.cli.network.connecting import choose_token, note_link, run_async
+from tidings.filters import parse
+from tidings.model import FilterError
+
+if TYPE_CHECKING:
+    from tidings.routing.clients import Lost
+    from tidings.routing.protocol import Break
+
+TOO_FEW = 1  # exit code: the time is over before --most notifications came
+
+
+def subscribe_to(
+    interest: Annotated[str, typer.Argument(metavar="FILTER", help="The filter.", hidden=True)],
+    most: Annotated[
+        int | None, typer.Option("--most", metavar="N", min=1, help="End after N notifications.")
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=0.001,
+            show_default=False,
+            help="End after so many seconds without a notification.",
+        ),
+    ] = None,
+    dialect: options.Dialect = "sql",
+    types: options.Types = None,
+    others: options.Others = False,
+    router: connecting.Router = connecting.DEFAULT,
+    token: connecting.Token = "",
+    token_file: connecting.TokenFile = None,
+    name: connecting.Name = None,
+    authorities: connecting.Authorities = None,
+    json: options.Json = False,
+) -> int:
+    """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
+
+    Lost notifications are reported on stderr; so is a router that is gone, and back. --types checks
+    the filter before it is sent. A filter of another dialect is sent as SQL.
+
+    With --json, one object per line: serial, payload.
+
+    Exit code: 0; 1 when --timeout ends it before --most notifications came; 2 when the filter is
+    refused, or the router does not answer.
+    """
+    from tidings.network import connect
+    from tidings.routing.clients import Delivery
+
+    token = choose_token(token, token_file)
+    declared = read_types(types, others)
+    if dialect != "sql" or declared.attributes is not None:
+        try:
+            parse(interest, dialect, attributes=declared.attributes)
+        except FilterError as problem:
+            raise filter_refusal(problem, "filter") from None
+
+    async def work() -> int:
+        count = 0
+        async with (
+            connect(
+                router, name=name, token=token, authorities=authorities, timeout=timeout,
+                on_link=note_link,
+            ) as agent,
+            agent.subscribe(interest, dialect, timeout=timeout) as told,
+        ):  # fmt: skip
+            remark(f"subscribed to {interest}")
+            sys.stderr.flush()
+            deadline = _deadline(timeout)
+            while (one := await told.next(_left(deadline))) is not None:
+                if not isinstance(one, Delivery):
+                    remark(_describe_loss(one))
+                    sys.stderr.flush()
+                    continue
+                text = one.payload.decode("utf-8", "backslashreplace")
+                if json:
+                    emit({"serial": one.serial, "payload": text})
+                else:
+                    print(text)
+                sys.stdout.flush()
+                count += 1
+                if count == most:
+                    return 0
+                deadline = _deadline(timeout)
+        remark(f"no notification came for {timeout or 0:g} seconds")
+        return TOO_FEW if most is not None else 0
+
+    return run_async(run_until_ended(work())) or 0
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else asyncio.get_running_loop().time() + timeout
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
+
+
+def _describe_loss(one: Lost | Break) -> str:
+    from tidings.routing.protocol import Break
+
+    if isinstance(one, Break):
+        return f"notifications may have been missed: {one.reason}"
+    return f"{count_of(one.count, 'notification')} lost"

@@ -1,0 +1,220 @@
+"""`tidings subscribe` when something goes wrong: notifications are lost, the journal is deleted,
+the router goes away. Real processes that talk to each other."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from socket import create_server
+
+import pytest
+from tests.broker.processes import Process
+from tests.cli.conftest import Run
+from tests.ports import free_ports
+from tests.waiting import eventually
+
+ROOT = """
+name = "root"
+listen = "127.0.0.1:{port}"
+journal = "journal"
+[times]
+beat = 0.2
+retry = 0.5
+resubscribe = 0.5
+silent = 4
+{more}
+"""
+
+
+class Scene:
+    """A rendezvous point that can be restarted at the same port, and a subscriber."""
+
+    def __init__(self, folder: Path, more: str = "") -> None:
+        self.folder = folder
+        self._text = ROOT.format(port=free_ports(1)[0], more=more)
+        self.root = Process(folder, "root", self._text)
+        self._subscriber: subprocess.Popen[bytes] | None = None
+
+    @property
+    def there(self) -> tuple[str, str]:
+        return "--router", f"tidings://127.0.0.1:{self.root.port}"
+
+    def start_root(self) -> None:
+        self.root = Process(self.folder, "root", self._text)
+
+    def subscribe(self, *words: str) -> subprocess.Popen[bytes]:
+        assert self._subscriber is None
+        with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
+            self._subscriber = subprocess.Popen(
+                [sys.executable, "-m", "tidings", "subscribe", *words, *self.there],
+                stdout=out, stderr=err,
+            )  # fmt: skip
+        eventually(lambda: "subscribed to" in self.err())
+        return self._subscriber
+
+    def publish(self, *numbers: int, padding: int = 0) -> None:
+        lines = "".join(f"{json.dumps({'n': n, 'x': 'x' * padding})}\n" for n in numbers)
+        words = [sys.executable, "-m", "tidings", "publish", "-", *self.there]
+        subprocess.run(words, input=lines, text=True, check=True, timeout=60, capture_output=True)
+
+    def out(self) -> str:
+        return (self.folder / "out").read_text()
+
+    def err(self) -> str:
+        return (self.folder / "err").read_text()
+
+    def numbers(self) -> list[int]:
+        """The notifications that came."""
+        return [json.loads(line)["n"] for line in self.out().splitlines()]
+
+    def close(self) -> None:
+        if self._subscriber is not None:
+            self._subscriber.kill()
+            self._subscriber.wait()
+        if self.root.is_up():
+            self.root.stop()
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    one = Scene(tmp_path)
+    yield one
+    one.close()
+
+
+def test_a_journal_that_is_deleted(scene: Scene) -> None:
+    """A break is reported, and the subscription goes on."""
+    subscriber = scene.subscribe("n > 0")
+    scene.publish(1, 2, 3)
+    eventually(lambda: scene.numbers() == [1, 2, 3])
+    scene.root.stop()
+    shutil.rmtree(scene.folder / "journal")
+    scene.start_root()
+    eventually(lambda: "notifications may have been missed: " in scene.err())
+    eventually(lambda: (scene.publish(4), 4 in scene.numbers())[1])
+    assert "Traceback" not in scene.err()
+    subscriber.send_signal(signal.SIGINT)
+    assert subscriber.wait(30) == 0
+
+
+def test_a_slow_subscriber_below_which_the_journal_is_pruned(tmp_path: Path) -> None:
+    """Each notification is printed, or counted as lost."""
+    scene = Scene(tmp_path, "[limits]\nkept = 5\nkept_bytes = 20000\n")
+    try:
+        subscriber = scene.subscribe("n > 0")
+        scene.publish(1)
+        eventually(lambda: scene.numbers() == [1])
+        subscriber.send_signal(signal.SIGSTOP)
+        scene.root.stop()
+        scene.start_root()
+        segments = tmp_path / "journal"
+        scene.publish(*range(2, 101), padding=1000)
+        newest = max(one for one in segments.iterdir() if one.name[0].isdigit())
+        last = 100
+
+        def publish_more() -> bool:
+            nonlocal last
+            scene.publish(*range(last + 1, last + 101), padding=1000)
+            last += 100
+            return not newest.exists()
+
+        eventually(publish_more)
+        scene.root.stop()
+        scene.start_root()  # its memory would have the latest ones
+        subscriber.send_signal(signal.SIGCONT)
+
+        def accounted() -> int:
+            lost = re.findall(r"([\d,]+) notifications? lost", scene.err())
+            return len(scene.numbers()) + sum(int(one.replace(",", "")) for one in lost)
+
+        eventually(lambda: accounted() == last)
+        assert "lost" in scene.err()
+        assert len(scene.numbers()) == len(set(scene.numbers()))
+        assert "Traceback" not in scene.err()
+        subscriber.send_signal(signal.SIGINT)
+        assert subscriber.wait(30) == 0
+    finally:
+        scene.close()
+
+
+def test_a_router_that_is_gone_and_back(scene: Scene) -> None:
+    subscriber = scene.subscribe("n > 0")
+    assert "gone" not in scene.err()
+    scene.root.stop()
+    eventually(lambda: "note: the router is gone: " in scene.err())
+    assert scene.err().count("gone") == 1
+    scene.start_root()
+    eventually(lambda: "note: the router is back\n" in scene.err())
+    scene.publish(1)
+    eventually(lambda: scene.numbers() == [1])
+    assert scene.err().count("the router is") == 2  # one note each
+    subscriber.send_signal(signal.SIGTERM)
+    assert subscriber.wait(30) == 0
+
+
+def test_a_subscriber_ends_when_nothing_comes(run: Run, scene: Scene) -> None:
+    scene.subscribe("n > 0", "--timeout", "600")  # does not wait for its end
+    alone = run("subscribe", "n > 0", "--timeout", "3", *scene.there)
+    assert (alone.code, alone.out) == (0, "")
+    assert alone.err.endswith("note: no notification came for 3 seconds\n")
+    assert run("subscribe", "n > 0", "--timeout", "3", "--most", "1", *scene.there).code == 1
+    scene.publish(5)
+    eventually(lambda: scene.numbers() == [5])
+
+
+@pytest.mark.parametrize("words", [("subscribe", "n > 0"), ("publish", '{"n": 1}')])
+def test_a_server_that_does_not_answer(run: Run, words: tuple[str, ...]) -> None:
+    with create_server(("127.0.0.1", 0)) as silent:
+        there = f"tidings://127.0.0.1:{silent.getsockname()[1]}"
+        ended = run(*words, "--timeout", "0.3", "--router", there)
+    assert ended.code == 2
+    assert "there is no link to 127.0.0.1:" in ended.err
+    assert "after 0.3 seconds" in ended.err
+
+
+def test_a_publisher_whose_router_has_no_way_up(run: Run, tmp_path: Path) -> None:
+    """The router is there, but the rendezvous point behind it is not."""
+    (nobody,) = free_ports(1)
+    text = f'name = "edge"\nlisten = "127.0.0.1:0"\nupstream = "127.0.0.1:{nobody}"\n'
+    edge = Process(tmp_path, "edge", text)
+    try:
+        there = ("--timeout", "0.5", "--router", f"tidings://127.0.0.1:{edge.port}")
+        ended = run("publish", '{"n": 1}', *there)
+        assert (ended.code, ended.out) == (2, "")
+        assert "found no answer for 0.5 seconds; of 1 notification, 0 are acknowledged" in ended.err
+        ended = run("subscribe", "n > 0", *there)
+        assert ended.code == 2
+        assert "the subscription is not in force after 0.5 seconds" in ended.err
+    finally:
+        edge.stop()
+
+
+def test_an_event_pattern(run: Run, scene: Scene) -> None:
+    pattern = '{"n": [{"numeric": [">", 1]}], "x": [{"anything-but": "y"}]}'
+    subscriber = scene.subscribe(pattern, "--dialect", "eventbridge", "--most", "1")
+    scene.publish(1, 2)
+    assert subscriber.wait(60) == 0
+    assert scene.numbers() == [2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (('{"n": 5}', "--dialect", "eventbridge"), "filter, character 7: "),
+        (("n > 5", "--dialect", "latin"), "there is no dialect 'latin'"),
+        (("n > 'x'", "--types", "n=integer"), "filter, character"),
+        (("m > 5", "--types", "n=integer"), "there is no attribute 'm'"),
+    ],
+)
+def test_filters_that_are_refused_before_they_are_sent(
+    run: Run, words: tuple[str, ...], message: str
+) -> None:
+    ended = run("subscribe", *words, "--router", "tidings://127.0.0.1:1")
+    assert ended.code == 2
+    assert message in ended.err

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.filters import eventbridge_oracle
+from tests.filters.aws_examples import read_examples
 from tests.filters.eventbridge_draws import draw_event, draw_pattern
 
 from tidings import FilterError, parse
@@ -71,6 +72,13 @@ def test_cases(classes: Path) -> None:
         assert found == "1" * len(case["matches"]) + "0" * len(case["others"]), case
 
 
+def test_examples_of_aws(classes: Path) -> None:
+    examples = read_examples()
+    asked = [(json.dumps(one.pattern), one.matches + one.others) for one in examples]
+    for one, found in zip(examples, judged(classes, asked), strict=True):
+        assert found == "1" * len(one.matches) + "0" * len(one.others), one
+
+
 def test_refusals(classes: Path) -> None:
     texts = [case["text"] for case in json.loads((CASES / "eventbridge_refused.json").read_text())]
     found = judged(classes, [(text, []) for text in texts])
@@ -110,7 +118,7 @@ def test_complexity_of_wildcards(classes: Path, seed: int) -> None:
 
     fields: list[list[Any]] = []
     for _ in range(1500):
-        some = [draw_wildcard() for _ in range(dice.choice((1, 1, 1, 2, 3)))]
+        some = sorted({draw_wildcard() for _ in range(dice.choice((1, 1, 1, 2, 3)))})
         but = {"anything-but": {"wildcard": some if len(some) > 1 else some[0]}}
         fields.append([but] if dice.random() < 0.2 else [{"wildcard": one} for one in some])
     lines = [

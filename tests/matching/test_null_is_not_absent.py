@@ -215,6 +215,29 @@ def test_a_snapshot_keeps_the_difference(seed: int, tmp_path: Path) -> None:
         assert set(opened.match(event)) == wanted, event
 
 
+def test_a_pipeline_keeps_the_difference(seed: int, tmp_path: Path) -> None:
+    """What a worker does with rows of JSON, without Spark around it."""
+    from tidings.snapshots import Snapshot
+    from tidings.spark.outbox import stages
+    from tidings.spark.tagging.worker import Pinned
+
+    dice = random.Random(seed)
+    drawn = draw_filters(dice, 100)
+    snapshot = Snapshot.build({str(n): parse(t, d) for n, (d, t, _) in enumerate(drawn)})
+    events = [draw_event(dice) for _ in range(100)]
+    lines = [json.dumps(event) for event in events]
+    serialized = SCHEMA.serialize().to_pybytes()
+    stage = stages.Stage(Pinned("", 1), str(tmp_path), serialized, "json")
+    rows = pa.RecordBatch.from_arrays([pa.array(lines)], ["value"])
+    with stages._Files(str(tmp_path), 0) as files:
+        stages._stage_batch(snapshot.view, SCHEMA, stage, rows, files)
+    found = pa.ipc.open_file(str(tmp_path / str(files.staged.rows))).read_all()
+    assert found.schema.names == [*SCHEMA.names, stages.NODES, stages.TOLD]  # and no marks
+    assert found.select(SCHEMA.names).schema == SCHEMA
+    wanted = [{str(n) for n, (_, _, is_wanted) in enumerate(drawn) if is_wanted(e)} for e in events]
+    assert list(map(set, found[stages.TOLD].to_pylist())) == [one for one in wanted if one]
+
+
 def test_a_null_cell_of_a_table_is_absent(seed: int) -> None:
     """At the top level and in structs, also those in lists. In a list, null is an element."""
     dice = random.Random(seed)

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidings.files import make_folder
+from tidings.files import local_path, make_folder
 from tidings.filters import Attributes
 from tidings.filters.dialects import Context, parse_term
 from tidings.matching import Matcher
@@ -110,12 +110,13 @@ def build_snapshot(
     rows are written as Parquet to the path plus `.skipped`, with the columns id, filter and reason.
     A repeated id is refused. `progress` is called with the name of each step as it begins.
 
-    The driver and all workers must be able to access the path.
+    The driver and all workers must be able to access the path, which needs renames: for a snapshot
+    at an address such as s3://bucket/snapshot, `save` the result there.
     """
     if on_bad not in ("refuse", "skip"):
         raise TidingsError(f"found {on_bad!r} for on_bad, expected 'refuse' or 'skip'")
     rows = _select_rows(df, id, filter)
-    target = Path(path).absolute()
+    target = local_path(path, "a snapshot that tasks write").absolute()
     need_place(target)
     with _work_folder(target) as work:
         build = _Build(rows.sparkSession, work, attributes, progress or (lambda _: None))

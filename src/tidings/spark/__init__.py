@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tidings.spark.handover.rendezvous_sink import Target, hand_over
     from tidings.spark.loading.loading import build_snapshot, subscriptions
     from tidings.spark.outbox.outbox_tables import read_outbox
+    from tidings.spark.pipeline.live_tagging import tag_live
     from tidings.spark.session.java import java_home
     from tidings.spark.session.kafka import kafka_jars, kafka_settings
     from tidings.spark.session.session import local_session
@@ -48,6 +49,7 @@ __all__ = [
     "register",
     "subscriptions",
     "tag",
+    "tag_live",
     "tag_parquet",
 ]
 
@@ -64,6 +66,7 @@ _HOMES = {
     "register": "tidings.spark.sources",
     "subscriptions": "tidings.spark.loading.loading",
     "tag": "tidings.spark.tagging.tagging",
+    "tag_live": "tidings.spark.pipeline.live_tagging",
     "tag_parquet": "tidings.spark.tagging.parquet",
 }
 

@@ -11,10 +11,11 @@
     stoppable_pipeline.py     stops a pipeline between two batches
     status.py, inspection.py  the status of a pipeline; a check before it is started
     dead_letters.py           refused rows: reads them, and replays mended ones
+    live_tagging.py           tags one's own stream with subscriptions that change
     masters.py                the session that the file names, with packages for source and sinks
 
 The names exported here are for cli and studies; users write a file and run `tidings pipeline`
-(docs/pipelines.md). Start at pipeline.py.
+(docs/pipelines.md), or call `tidings.spark.tag_live`. Start at pipeline.py.
 """
 
 from tidings.spark.pipeline.dead_letters import (

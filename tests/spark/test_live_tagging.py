@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,13 +47,14 @@ def test_a_stream_takes_changes_while_it_runs(spark: SparkSession, tmp_path: Pat
         got.extend((row.id, sorted(row.subscriptions), row.version) for row in df.collect())
 
     query = tagged.writeStream.foreachBatch(take).trigger(processingTime="50 milliseconds").start()
-    changes = [
+    changes: list[Callable[[], int]] = [
+        lambda: log.version,
         lambda: log.put("cheap", "price < 5 OR price IS NULL"),
         lambda: log.put("zone", "`geo.zone` = 'eu' AND `a b`.c = 4"),
         lambda: log.drop("late"),
     ]
     try:
-        for at, change in enumerate([lambda: log.version, *changes]):
+        for at, change in enumerate(changes):
             version, before = change(), len(got)
             beside = tmp_path / f"{at}.json"
             beside.write_text("".join(json.dumps(row) + "\n" for row in ROWS))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.cli.common.command_errors import BadInput, remark
 from tidings.cli.common.input_files import EXTENSIONS
+from tidings.cli.common.screen import cut
+from tidings.cli.pipelines.job_bar import show_jobs
 from tidings.filters import Filter
 from tidings.model import EnvironmentProblem
 
@@ -120,7 +122,8 @@ def table_of(
     read: Any = spark.read
     if form == "csv":
         read = read.option("header", True).option("inferSchema", True)
-    df: DataFrame = read.format(form).load(path)
+    with show_jobs(spark, f"reading {cut(path, 40)}"):  # Spark reads text to infer its types
+        df: DataFrame = read.format(form).load(path)
     if form != "parquet":
         shown = [f"{one.name} {one.dataType.simpleString()}" for one in df.schema.fields]
         more = f" and {len(shown) - _MOST_TYPES} more" if len(shown) > _MOST_TYPES else ""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,17 +136,19 @@ def make_live_tagger(
     def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         version, view = _latest_view(log, declared)
         _report_missing(view, names)
-        given = (
-            pa.RecordBatch.from_arrays(list(one) if isinstance(one, tuple) else [one], names=names)
-            for one in batches
-        )
-        for batch in join_batches(given):
+        for batch in join_batches(_name_columns(batches, names)):
             for _, _, matched in view.pieces(*view.matched(batch)):
                 found = lists_of(view, output, matched).cast(lists)
                 versions = pa.array(np.full(len(found), version, np.int64))
                 yield pa.StructArray.from_arrays([versions, found], [VERSION, output])
 
     return tag
+
+
+def _name_columns(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
+    for given in batches:
+        arrays = list(given) if isinstance(given, tuple) else [given]  # a single column: no tuple
+        yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _latest_view(log: str, declared: Any) -> tuple[int, View]:

@@ -25,6 +25,8 @@ from tidings.cli.network.subscribe_command import subscribe_to
 from tidings.cli.network.top_command import show_network
 from tidings.cli.network.up_command import start_tree
 from tidings.cli.pipelines.backtest_command import run_backtest
+from tidings.cli.pipelines.dead_letters_command import dead_letters
+from tidings.cli.pipelines.outbox_command import outbox
 from tidings.cli.pipelines.pipeline_command import pipeline
 from tidings.cli.pipelines.types_command import show_types
 from tidings.cli.subscriptions.snapshot_command import snapshot
@@ -82,6 +84,8 @@ bench.command("route")(guard(bench_route))
 bench.command("spark")(guard(bench_spark))
 bench.command("stream")(guard(bench_stream))
 app.add_typer(pipeline, name="pipeline")
+app.add_typer(outbox, name="outbox")
+app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(subscriptions, name="subscriptions")
 app.add_typer(snapshot, name="snapshot")
 app.add_typer(bench, name="bench")

@@ -4,6 +4,7 @@
     atomic_folder.py   replaces whole folders: readers find the old one or the new one
     lock_files.py      one writer, or many readers, among the processes of one machine
     private.py         files (0600) and folders (0700) that only their owner can access
+    places.py          paths of this machine, and addresses such as s3://bucket/folder
     secret.py          files with tokens, refused if others can read them
     toml_file.py       files of settings: all their problems, with line numbers
     user_cache.py      the user's cache folder, for data that can be rebuilt or fetched again
@@ -24,6 +25,7 @@ from tidings.files.durable import (
     write_file,
 )
 from tidings.files.lock_files import hold_lock, release_lock, share_lock, take_lock, try_lock
+from tidings.files.places import address_of, copy_here, local_path, open_place, scheme_of
 from tidings.files.private import FOLDER, make_folder, make_private, open_private, private_file
 from tidings.files.secret import SecretError, check_secret, read_secret
 from tidings.files.toml_file import TomlFile, find_lines, find_problems, read_toml, show_place
@@ -33,17 +35,21 @@ __all__ = [
     "FOLDER",
     "SecretError",
     "TomlFile",
+    "address_of",
     "check_secret",
+    "copy_here",
     "copy_missing",
     "current_folder",
     "find_lines",
     "find_problems",
     "folder_identity",
     "hold_lock",
+    "local_path",
     "make_durable_folder",
     "make_folder",
     "make_private",
     "open_cache_folder",
+    "open_place",
     "open_private",
     "place_file",
     "placing",
@@ -53,6 +59,7 @@ __all__ = [
     "release_lock",
     "replace_file",
     "replacing_folder",
+    "scheme_of",
     "share_lock",
     "show_place",
     "sync",

@@ -11,6 +11,7 @@
     view.py                one version, ready to match; it tags as a fresh compilation would
     incremental_edges.py   new filters linked into the compiled graph, once each
     identity.py            which snapshot a directory holds, and whether it is complete
+    remote.py              snapshots at addresses such as s3://bucket/snapshot
     verifying.py           checks coverings again for a sample of nodes
     shape.py               depth and width of the graph
 

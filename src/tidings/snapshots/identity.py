@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from tidings.files import local_path, scheme_of
 from tidings.matching.disk import (
     MANIFEST,
     Manifest,
@@ -16,6 +17,7 @@ from tidings.matching.disk import (
     need_files,
     read_manifest,
 )
+from tidings.snapshots.remote import remote_identity
 from tidings.snapshots.snapshot import FORMAT, VERSION
 
 
@@ -24,6 +26,9 @@ def identity_of(path: str | Path) -> str:
 
     Cost: two small files are read.
     """
+    if scheme_of(path):
+        return remote_identity(path)
+    path = local_path(path, "a snapshot")
     found = hashlib.sha256()
     for manifest in (Path(path, MANIFEST), Path(path, "index", MANIFEST)):
         try:

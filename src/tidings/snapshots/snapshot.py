@@ -17,6 +17,7 @@ index (100 bytes per `mixed` filter).
 from __future__ import annotations
 
 import html
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.files import address_of, local_path, scheme_of
 from tidings.filters import Attributes, Filter
 from tidings.matching import Matcher
 from tidings.matching.disk import (
@@ -40,6 +42,7 @@ from tidings.matching.disk import (
 )
 from tidings.model import FilterError, GraphError, Id
 from tidings.snapshots.building import DistinctFilters, Functions, Nodes, build_nodes, gather
+from tidings.snapshots.remote import fetch_snapshot, put_snapshot
 from tidings.snapshots.view import View
 
 Array = npt.NDArray[Any]
@@ -57,6 +60,8 @@ class Snapshot:
         not saved."""
         self.path: Path | None = None
         """The directory from which it was opened, or None if it was built here."""
+        self.address: str | None = None
+        """The address from which it was copied to that directory, if it was."""
         self._nodes = nodes
         self._ids = nodes.ids
         self.view = View(
@@ -94,10 +99,16 @@ class Snapshot:
 
     def save(self, path: str | Path, beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """Write everything to a directory, and replace a snapshot that is already there. `beside`
-        maps the names of additional files to their columns."""
+        maps the names of additional files to their columns. The directory may be at an address that
+        pyarrow.fs knows, such as s3://bucket/snapshot."""
+        if scheme_of(path):
+            with tempfile.TemporaryDirectory(prefix="tidings-snapshot-") as home:
+                self.save(Path(home, "snapshot"), beside)
+                put_snapshot(Path(home, "snapshot"), path)
+            return
         nodes = self._nodes
         attributes = self.matcher.attributes
-        with replacing(Path(path)) as folder:
+        with replacing(local_path(path, "a snapshot")) as folder:
             self.matcher.save(folder / "index")
             parents = pa.ListArray.from_arrays(
                 pa.array(nodes.parent_starts.astype(np.int32)), pa.array(nodes.parents)
@@ -130,10 +141,14 @@ class Snapshot:
     ) -> Snapshot:
         """Open a snapshot from a directory: compare its checksums and map it into memory.
 
-        Declared attributes are read from the snapshot; functions must be passed again.
+        Declared attributes are read from the snapshot; functions must be passed again. A directory
+        at an address that pyarrow.fs knows, such as s3://bucket/snapshot, is first copied to the
+        user's cache.
         """
-        snapshot = read_whole(Path(path), lambda folder: cls._read(folder, attributes, functions))
-        snapshot.path = Path(path).absolute()
+        here = fetch_snapshot(path) if scheme_of(path) else local_path(path, "a snapshot")
+        snapshot = read_whole(here, lambda folder: cls._read(folder, attributes, functions))
+        snapshot.path = here.absolute()
+        snapshot.address = address_of(path) if scheme_of(path) else None
         return snapshot
 
     @classmethod

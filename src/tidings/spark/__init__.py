@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tidings.spark.backtests.backtesting import backtest
     from tidings.spark.handover.rendezvous_sink import Target, hand_over
     from tidings.spark.loading.loading import build_snapshot, subscriptions
+    from tidings.spark.outbox.outbox_tables import read_outbox
+    from tidings.spark.pipeline.live_tagging import tag_live
     from tidings.spark.session.java import java_home
     from tidings.spark.session.kafka import kafka_jars, kafka_settings
     from tidings.spark.session.session import local_session
@@ -43,9 +45,11 @@ __all__ = [
     "kafka_jars",
     "kafka_settings",
     "local_session",
+    "read_outbox",
     "register",
     "subscriptions",
     "tag",
+    "tag_live",
     "tag_parquet",
 ]
 
@@ -58,9 +62,11 @@ _HOMES = {
     "kafka_jars": "tidings.spark.session.kafka",
     "kafka_settings": "tidings.spark.session.kafka",
     "local_session": "tidings.spark.session.session",
+    "read_outbox": "tidings.spark.outbox.outbox_tables",
     "register": "tidings.spark.sources",
     "subscriptions": "tidings.spark.loading.loading",
     "tag": "tidings.spark.tagging.tagging",
+    "tag_live": "tidings.spark.pipeline.live_tagging",
     "tag_parquet": "tidings.spark.tagging.parquet",
 }
 

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tidings.files import make_durable_folder, make_private
+from tidings.files import local_path, make_durable_folder, make_private
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import EnvironmentProblem, FilterError, Id, RefusedFilters, id_pairs, need_id
 from tidings.store.checkpoint import state_at
@@ -98,7 +98,7 @@ class ChangeLog:
         *,
         segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
-        self.path = Path(path)
+        self.path = local_path(path, "a log of subscriptions")
         self.attributes = attributes
         self.functions = functions
         try:

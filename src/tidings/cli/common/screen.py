@@ -184,3 +184,13 @@ def tasks_bar(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
         yield lambda done, tasks, rows: bar.update(
             task, completed=done, total=tasks or None, rows=rows
         )
+
+
+@contextmanager
+def tasks_of_jobs(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar of tasks, of which more may come; yield a function that updates it."""
+    from rich.progress import TextColumn, TimeElapsedColumn
+
+    with _bar(TextColumn("tasks"), TimeElapsedColumn()) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, tasks: bar.update(task, completed=done, total=tasks)

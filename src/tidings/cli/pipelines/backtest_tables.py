@@ -24,6 +24,8 @@ from tidings.cli.common.input_files import (
     open_input,
     spans_lines,
 )
+from tidings.cli.common.screen import cut
+from tidings.cli.pipelines.job_bar import show_jobs
 from tidings.filters import Attributes, Filter
 from tidings.model import EnvironmentProblem
 
@@ -161,7 +163,8 @@ def _read_table(
         read = read.option("header", True).option("inferSchema", True)
     elif form == "json" and "://" not in path and any(map(spans_lines, list_files(path, form))):
         read = read.option("multiLine", True)
-    df: DataFrame = read.format(form).load(path)
+    with show_jobs(spark, f"reading {cut(path, 40)}"):  # Spark reads text to infer its types
+        df: DataFrame = read.format(form).load(path)
     df, converted = _convert(df, declared)
     if form != "parquet":
         shown = [

@@ -25,6 +25,7 @@ from tidings.cli.common.screen import (
 )
 from tidings.cli.common.subscription_files import parse_all, read_subscriptions
 from tidings.cli.subscriptions.snapshot_tree import show_tree
+from tidings.files import local_path, scheme_of
 
 if TYPE_CHECKING:
     from tidings.snapshots import Snapshot
@@ -129,9 +130,10 @@ def show_snapshot(
         ".".join(path): sorted(families)
         for path, families in sorted(opened.matcher.tested().items())
     }
+    here = opened.path or Path(folder)
     sizes = {
-        str(path.relative_to(folder)): path.stat().st_size
-        for path in sorted(Path(folder).rglob("*"))
+        str(path.relative_to(here)): path.stat().st_size
+        for path in sorted(here.rglob("*"))
         if path.is_file()
     }
     heavy = sorted(sizes.items(), key=lambda item: -item[1])[: None if every else FILES]
@@ -193,7 +195,7 @@ def verify_snapshot(
 
     Exit code: 0 if the snapshot is sound, 1 if it is damaged or wrong, 2 if there is none.
     """
-    if not (Path(folder) / "manifest.json").exists():
+    if not scheme_of(folder) and not (local_path(folder, "a snapshot") / "manifest.json").exists():
         raise BadInput(f"'{folder}' is not a snapshot: it has no manifest.json")
     load_pyarrow()
     from tidings.matching.disk import SnapshotError

@@ -11,6 +11,7 @@ import msgspec
 
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
+from tidings.files import local_path
 from tidings.filters import Attributes, Filter, misfits_of
 from tidings.filters.language import article, attributes_of
 from tidings.model import Id
@@ -65,7 +66,7 @@ def find_log(
 ) -> LogPlace:
     """Find the log of a folder or of a pipeline file. Raise BadInput if there can't be one, or if
     there is none and `make` is false."""
-    path = Path(where)
+    path = local_path(where, "a log of subscriptions")
     columns: dict[str, str | None] | None = None
     declared = read_types(types, others).attributes
     if path.is_file():

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from tidings.files import scheme_of
 from tidings.filters import Filter
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, identity_of
@@ -130,6 +131,8 @@ def time_column(schema: StructType, given: str | None) -> str | None:
 def _compile_filters(filters: Filters, spark: Any, errors: str) -> tuple[Snapshot, str]:
     """Compile filters into a snapshot; return it and its path."""
     if isinstance(filters, str):
+        if scheme_of(filters):
+            return place_snapshot(filters, spark)
         folder = Path(filters)
         with contextlib.suppress(OSError, ValueError):  # a filter may not be a valid path
             if (folder / "manifest.json").is_file():

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidings.files import make_folder
+from tidings.files import local_path, make_folder
 from tidings.filters import Attributes
 from tidings.filters.dialects import Context, parse_term
 from tidings.matching import Matcher
@@ -112,12 +112,13 @@ def build_snapshot(
     with the columns id, filter and reason. A repeated id is refused. `progress` is called with the
     name of each step as it begins.
 
-    The driver and all workers must be able to access the path.
+    The driver and all workers must be able to access the path, which needs renames: for a snapshot
+    at an address such as s3://bucket/snapshot, `save` the result there.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
     rows = _select_rows(df, id, filter)
-    target = Path(path).absolute()
+    target = local_path(path, "a snapshot that tasks write").absolute()
     need_place(target)
     with _work_folder(target) as work:
         build = _Build(rows.sparkSession, work, attributes, progress or (lambda _: None))

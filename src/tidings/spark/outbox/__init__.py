@@ -12,17 +12,22 @@
     spark_checkpoint.py  Spark's checkpoint, synced before anything of a batch is written
     outbox_start.py, outbox_check.py    prepares an outbox for writing; verifies one
     outbox_upgrade.py    rewrites outboxes of the old format
+    outbox_reading.py, outbox_tables.py    the committed rows, for readers and for Spark
     sealed_files.py      files that contain their own digest
 
-Users read an outbox with `Outbox` (docs/pipelines.md); the rest is for this room, cli and studies.
+Users read an outbox with `tidings.spark.read_outbox` or `Outbox` (docs/pipelines.md); the rest is
+for this room, cli and studies.
 Start at outbox.py.
 """
 
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_check import OutboxCheck
+from tidings.spark.outbox.outbox_reading import OutboxReader, grain_of
 
 __all__ = [
     "Commit",
     "Outbox",
     "OutboxCheck",
+    "OutboxReader",
+    "grain_of",
 ]

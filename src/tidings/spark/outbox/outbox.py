@@ -36,7 +36,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tidings.files import FOLDER, release_lock, take_lock
+from tidings.files import FOLDER, local_path, release_lock, take_lock
 from tidings.model import TidingsError
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
 from tidings.spark.outbox.filing import WrittenFile
@@ -81,7 +81,7 @@ class Outbox:
     """The files of one outbox. One process at a time may write to it."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
+        self.path = local_path(path, "an outbox to write").absolute()
         self.home = self.path / HOME
         self.log = Commits(self.home / "commits")
 

@@ -10,12 +10,21 @@
     sinks.py                  hands committed batches to sinks; settings.py has the kinds
     stoppable_pipeline.py     stops a pipeline between two batches
     status.py, inspection.py  the status of a pipeline; a check before it is started
+    dead_letters.py           refused rows: reads them, and replays mended ones
+    live_tagging.py           tags one's own stream with subscriptions that change
     masters.py                the session that the file names, with packages for source and sinks
 
 The names exported here are for cli and studies; users write a file and run `tidings pipeline`
-(docs/pipelines.md). Start at pipeline.py.
+(docs/pipelines.md), or call `tidings.spark.tag_live`. Start at pipeline.py.
 """
 
+from tidings.spark.pipeline.dead_letters import (
+    Letter,
+    Replay,
+    read_letters,
+    replay_letters,
+    replayed_letters,
+)
 from tidings.spark.pipeline.inspection import inspect, need_log, need_places
 from tidings.spark.pipeline.masters import need_driver, session_at, session_for
 from tidings.spark.pipeline.pipeline import Pipeline
@@ -24,8 +33,10 @@ from tidings.spark.pipeline.status import PipelineStatus, read_status
 from tidings.spark.pipeline.stoppable_pipeline import StoppablePipeline
 
 __all__ = [
+    "Letter",
     "Pipeline",
     "PipelineStatus",
+    "Replay",
     "Settings",
     "StoppablePipeline",
     "inspect",
@@ -34,7 +45,10 @@ __all__ = [
     "need_driver",
     "need_log",
     "need_places",
+    "read_letters",
     "read_status",
+    "replay_letters",
+    "replayed_letters",
     "session_at",
     "session_for",
 ]

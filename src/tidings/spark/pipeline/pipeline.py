@@ -246,7 +246,7 @@ def open_subscriptions(settings: Settings) -> FixedSubscriptions | FollowedSubsc
     """The subscriptions that a pipeline file names."""
     given = settings.subscriptions
     if given.snapshot is not None:
-        return FixedSubscriptions(settings.at(given.snapshot))
+        return FixedSubscriptions(settings.place(given.snapshot))
     return FollowedSubscriptions(
         settings.at(given.log or ""), settings.attributes, given.rebuild_after
     )

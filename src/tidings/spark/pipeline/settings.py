@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidings.files import find_problems, read_toml
+from tidings.files import address_of, find_problems, local_path, read_toml, scheme_of
 from tidings.filters import Attributes
 from tidings.model import AttributesError, Extra, Problem, TidingsError
 from tidings.spark.feeds.feed_columns import FEED_COLUMNS
@@ -133,7 +133,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def at(self, path: str) -> Path:
         """Resolve a path relative to the folder of the file."""
-        return (self.folder / path).absolute()
+        return (self.folder / local_path(path, "a pipeline")).absolute()
+
+    def place(self, path: str) -> str:
+        """Like `at`, but an address such as s3://bucket/folder stays as it is."""
+        return address_of(path) if scheme_of(path) else str(self.at(path))
 
     @property
     def attributes(self) -> Attributes | None:
@@ -247,6 +251,11 @@ def _sentences(found: Settings) -> Iterator[str]:
     for name, text in paths_of(found):
         if not text or "\0" in text:
             yield f"{name}: found {text!r}, expected a path"
+        elif scheme_of(text) and name != "subscriptions.snapshot":
+            yield (
+                f"{name}: found '{text}', expected a folder of this machine: pipelines need locks "
+                f"and renames, which {scheme_of(text)}:// does not have"
+            )
     yield from _overlaps(found)
     time = found.outbox.time
     if time is not None and found.columns and not _is_timestamp(found, time):
@@ -293,6 +302,8 @@ def _overlaps(found: Settings) -> Iterator[str]:
         return
     read = _normalise(found.at(found.source.path))
     for name, path in paths_of(found):
+        if scheme_of(path):
+            continue
         own = _normalise(found.at(path))
         below = name in ("outbox.path", "source.archive") and own.is_relative_to(read)
         above = name == "source.archive" and read.is_relative_to(own)

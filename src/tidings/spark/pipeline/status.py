@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidings.files import scheme_of
 from tidings.model import TidingsError
 from tidings.spark.loading.restated import Aside
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
@@ -148,7 +149,7 @@ def _read_subscriptions(
     """The version, the number of subscriptions, the snapshots, and the known filters of nodes."""
     given = settings.subscriptions
     if given.snapshot is not None:
-        return _read_snapshot(settings.at(given.snapshot), nodes)
+        return _read_snapshot(settings.place(given.snapshot), nodes)
     path = settings.at(given.log or "")
     if not (path / "lock").exists():
         return None, None, [], {}
@@ -170,9 +171,9 @@ def _read_subscriptions(
 
 
 def _read_snapshot(
-    path: Path, nodes: list[int]
+    path: str, nodes: list[int]
 ) -> tuple[int | None, int | None, list[int], dict[int, str]]:
-    if not path.is_dir():
+    if not scheme_of(path) and not Path(path).is_dir():
         return None, None, [], {}
     from tidings.snapshots import Snapshot
 

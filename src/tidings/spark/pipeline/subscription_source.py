@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tidings.files import scheme_of
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
@@ -55,8 +56,8 @@ _log = logging.getLogger(__name__)
 class FixedSubscriptions:
     """Subscriptions from a snapshot."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = str(path.absolute())
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path) if scheme_of(path) else str(Path(path).absolute())
         snapshot = Snapshot.open(path)
         self.version = snapshot.number
         refused = snapshot.matcher.set_aside.items()

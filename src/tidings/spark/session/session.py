@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.session.java import java_home
+from tidings.spark.session.java import java_home, quiet_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def prepare_environment() -> None:
             "PySpark is not installed; install tidings with the extra `tidings[spark]`."
         ) from error
 
-    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["JAVA_HOME"] = str(quiet_home(java_home()))
     # The workers must run the same Python as this process, with the same packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # The SPARK_HOME of another installation would pair this PySpark with the wrong jars.

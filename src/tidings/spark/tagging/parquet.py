@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from tidings.files import local_path
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.session import send_to_workers
@@ -67,7 +68,7 @@ def tag_parquet(
     """
     if output not in OUTPUTS:
         raise TidingsError(f"found the output {output!r}, expected one of {', '.join(OUTPUTS)}")
-    folder = Path(target).absolute()
+    folder = local_path(target, "tagged files").absolute()
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise TidingsError(f"'{folder}' exists already, expected a new or empty folder")
     pieces, schema = find_pieces(source)

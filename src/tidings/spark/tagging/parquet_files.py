@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.files import local_path
 from tidings.model import AttributesError, TidingsError
 
 PIECE = 1 << 19  # approximate rows of a piece: a few row groups
@@ -39,7 +40,7 @@ def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece],
     pieces: list[Piece] = []
     last: Piece | None = None
     schema: pa.Schema | None = None
-    for root in (Path(one).absolute() for one in roots):
+    for root in (local_path(one, "Parquet files to tag").absolute() for one in roots):
         for path in [root] if not root.is_dir() else _files(root):
             try:
                 with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:

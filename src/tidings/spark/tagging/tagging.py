@@ -16,6 +16,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidings.files import address_of, local_path, scheme_of
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.session import is_local_master, send_to_workers
@@ -44,8 +45,9 @@ def tag(
     - `subscriptions`: the ids of the subscriptions that match it;
     - `pairs`: one row for each match of a row and a subscription, with the subscription's id.
 
-    `snapshot` is a directory that every worker can read, or a Snapshot, which must be saved in such
-    a directory if workers may run on other machines.
+    `snapshot` is a directory that every worker can read, which may be at an address such as
+    s3a://bucket/snapshot; or a Snapshot, which must be saved in such a directory if workers may run
+    on other machines.
 
     AttributesError is raised if the table lacks a column that filters test, if the column has a
     type that can't be compared, or if a filter makes no sense on it (`city > 5` on strings,
@@ -123,8 +125,13 @@ def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapsho
     This is refused if workers may run on other machines, which can't read that folder.
     """
     if not isinstance(snapshot, Snapshot):
-        path = str(Path(snapshot).absolute())
+        if scheme_of(snapshot):
+            path = address_of(snapshot)
+        else:
+            path = str(local_path(snapshot, "a snapshot").absolute())
         return Snapshot.open(path), path
+    if snapshot.address is not None:
+        return snapshot, snapshot.address
     if snapshot.path is not None:
         return snapshot, str(snapshot.path)
     context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server may be anywhere

@@ -1,0 +1,111 @@
+"""Snapshots at an address such as s3://bucket/snapshot: copied here before they are mapped.
+
+A copy is kept in the user's cache under the snapshot's identity, so all processes of a machine
+share one, and a snapshot that replaced another at the same address is copied anew. Digests are
+compared when the copy is opened, as for any snapshot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tidings.files import (
+    address_of,
+    copy_here,
+    make_folder,
+    open_cache_folder,
+    open_place,
+    user_cache_folder,
+)
+from tidings.matching.disk import MANIFEST, SnapshotError
+
+MANIFESTS = (MANIFEST, f"index/{MANIFEST}")
+KEPT = 30 * 86_400.0  # seconds that an unused copy is kept
+
+
+def remote_identity(address: str | Path) -> str:
+    """The same digest as `identity_of`, of the snapshot at an address."""
+    system, root = open_place(address)
+    found = hashlib.sha256()
+    for name in MANIFESTS:
+        try:
+            with system.open_input_stream(f"{root}/{name}") as source:
+                found.update(source.read())
+        except FileNotFoundError:
+            raise SnapshotError(
+                f"'{address_of(address)}' is not a snapshot: it has no {MANIFEST}"
+            ) from None
+        except OSError as problem:
+            raise _failure(address, "read", problem) from problem
+    return found.hexdigest()[:32]
+
+
+def fetch_snapshot(address: str | Path) -> Path:
+    """The folder of this machine that has a copy of the snapshot at an address."""
+    identity = remote_identity(address)
+    home = user_cache_folder("snapshots", identity)
+    open_cache_folder(home, "[0-9a-f]{32}", KEPT)
+    place = home / "snapshot"
+    if place.is_dir():
+        return place
+    try:
+        beside = Path(tempfile.mkdtemp(prefix=".", dir=home))
+    except OSError:  # there is no cache, as for some executors
+        beside = Path(tempfile.mkdtemp(prefix="tidings-snapshot-"))
+        place = beside / "snapshot"
+    try:
+        copied = beside / "copy"
+        make_folder(copied)
+        copy_here(address, copied, _names(address))
+        copied.rename(place)
+    except FileNotFoundError as problem:
+        raise _failure(address, "read", problem) from problem
+    except OSError as problem:
+        if not place.is_dir():  # otherwise another process was first, with the same snapshot
+            raise _failure(address, "read", problem) from problem
+    finally:
+        if place.parent != beside:
+            shutil.rmtree(beside, ignore_errors=True)
+    return place
+
+
+def put_snapshot(folder: Path, address: str | Path) -> None:
+    """Copy a snapshot to an address. Its manifests are removed first and written last, so a copy
+    that was interrupted is not taken for a snapshot."""
+    system, root = open_place(address)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = [str(path.relative_to(folder)) for path in paths]
+    data = [name for name in names if name not in MANIFESTS]
+    try:
+        system.create_dir(f"{root}/index")
+        for name in MANIFESTS:
+            if system.get_file_info(f"{root}/{name}").is_file:
+                system.delete_file(f"{root}/{name}")
+        for name in (*data, *reversed(MANIFESTS)):
+            system.create_dir(str(Path(root, name).parent))
+            with (folder / name).open("rb") as source, _sink(system, f"{root}/{name}") as sink:
+                shutil.copyfileobj(source, sink, 1 << 20)
+    except OSError as problem:
+        raise _failure(address, "written", problem) from problem
+
+
+def _sink(system: Any, path: str) -> Any:
+    return system.open_output_stream(path)
+
+
+def _names(address: str | Path) -> list[str]:
+    """All files of a snapshot."""
+    from pyarrow import fs
+
+    system, root = open_place(address)
+    found = system.get_file_info(fs.FileSelector(root, recursive=True))
+    return [one.path[len(root) + 1 :] for one in found if one.is_file]
+
+
+def _failure(address: str | Path, what: str, problem: Exception) -> SnapshotError:
+    first = str(problem).partition("\n")[0]
+    return SnapshotError(f"snapshot '{address_of(address)}' can't be {what}: {first}")

@@ -129,7 +129,10 @@ def find_problems(
     `hidden` names fields of the type that a file may not set. Values are not shown, because some
     are secrets; only their kinds are.
     """
-    structs = [one for one in _options(kind) if _is_struct(one)]
+    options = _options(kind)
+    if len(options) == 1:  # of `dict[str, str] | None`, the table
+        kind = options[0]
+    structs = [one for one in options if _is_struct(one)]
     if structs and isinstance(data, dict):
         found = _choose(data, structs, place)
         if isinstance(found, Problem):
@@ -138,7 +141,7 @@ def find_problems(
             yield from _check_table(data, found, place, hidden)
         return
     origin, args = get_origin(kind), get_args(kind)
-    if origin is list and isinstance(data, list):
+    if origin in (list, set, frozenset) and isinstance(data, list):
         for at, one in enumerate(data):
             yield from find_problems(one, args[0], (*place, str(at)))
         return
@@ -153,11 +156,11 @@ def find_problems(
 
 
 def show_place(place: Place) -> str:
-    """A place in words: source.path, sinks[0].rows. A token is not shown."""
+    """A place in words: source.path, sinks[0].rows. A token is shown as *."""
+    if place[:1] == ("tokens",):
+        place = ("tokens", *(["*"] if len(place) > 2 else []), *place[2:])
     text = ""
-    for at, step in enumerate(place):
-        if at and place[0] == "tokens":
-            return "tokens"
+    for step in place:
         text += f"[{step}]" if step.isdecimal() else f".{step}" if text else step
     return text
 

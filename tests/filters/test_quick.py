@@ -119,7 +119,7 @@ def test_random_filters_are_read_alike(seed: int) -> None:
     "text",
     ["a = 1", "a=1", " a = 1 ", "a = 'x' and b >= -1.5", "a BETWEEN 1 AND 2 AND b BETWEEN 3 AND 4",
      "a in ('x',\"y\" , 3)", "a.b LIKE 'x%' AND c <> true", "a\n=\n1\nAND\nb = 2",
-     "a IS NULL AND b is  not\nnull"],
+     "a IS NULL AND b is  not\nnull", "a = 2.0 AND b IN (-0.0, 100000000000000000.0)"],
 )  # fmt: skip
 def test_the_common_texts_go_the_short_way(text: str) -> None:
     assert agreed(text, Context())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings import model
-from tidings.model import FilterError, LimitError, TidingsError
+from tidings.model import FilterError, LimitError, RefusedFilters, TidingsError
 
 KINDS = [
     model.AttributesError,
@@ -30,10 +30,10 @@ def test_they_say_what_they_were_told(kind: type[TidingsError]) -> None:
 def test_every_error_of_the_room_is_in_the_tree() -> None:
     found = [one for one in vars(model).values() if isinstance(one, type)]
     errors = {one for one in found if issubclass(one, Exception)}
-    assert errors == {TidingsError, FilterError, LimitError, *KINDS}
-    others = errors - {TidingsError, LimitError}
+    assert errors == {TidingsError, FilterError, LimitError, RefusedFilters, *KINDS}
+    others = errors - {TidingsError, LimitError, RefusedFilters}
     assert all(one.__bases__ == (TidingsError,) for one in others)
-    assert LimitError.__bases__ == (FilterError,)
+    assert LimitError.__bases__ == RefusedFilters.__bases__ == (FilterError,)
 
 
 def test_a_filter_error_counts_characters_from_one() -> None:

@@ -358,5 +358,5 @@ def test_snapshots_of_the_format_before_are_compiled_anew(tmp_path: Path) -> Non
     )
     followed = FollowedSubscriptions(tmp_path / "before" / "log", columns)
     kept = [(one / "manifest.json").read_text() for one in followed.home.glob("[0-9]*")]
-    assert sum('"version": 2' in text for text in kept) == 1
+    assert sum('"version": 3' in text for text in kept) == 1
     assert members(followed, 9) == sorted(map(str, followed.log.subscriptions(9)))

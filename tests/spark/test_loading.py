@@ -180,12 +180,12 @@ def test_an_id_that_is_there_twice_is_refused(spark: SparkSession, tmp_path: Pat
 
 
 def test_integer_ids(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [(10, "x > 1"), (9, "x > 1.0"), (-3, "x > 0"), (2**31 - 1, "true")]
+    rows = [(10, "x > 1"), (9, "x > 1.0D"), (-3, "x > 0"), (2**31 - 1, "true")]
     built = build_snapshot(table(spark, rows, "id int"), tmp_path / "s")
     assert built.subscribed() == {-3: 1, 9: 2, 10: 2, 2**31 - 1: 3}
     assert built.parents(2) == [1]
     assert built.ids.type == pa.int64()
-    assert built.filter(2).sql() == "x > 1.0"  # the text of the least id
+    assert built.filter(2).sql() == "x > 1.0D"  # the text of the least id
 
 
 @pytest.mark.parametrize("of", ["id string", "id long"])

@@ -139,6 +139,7 @@ def test_changes_count_from_the_next_batch_on(spark: SparkSession, folder: Path)
 
 
 def test_bad_rows_are_kept_with_the_reason(spark: SparkSession, folder: Path) -> None:
+    (folder / "pipeline.toml").write_text('extra = "refuse"\n' + FILE.format(format="json"))
     good = [json.dumps(flight(number)) for number in (10, 20, 30)]
     bad = ['{"flight": 1, "dep_delay": "soon"}', '{"flight": 2', '{"flihgt": 3}', "[]"]
     put(folder, "a.json", [good[0], *bad, *good[1:]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from typing import Any
 
 import msgspec
@@ -146,9 +147,18 @@ def format_value(value: Any) -> str:
     if any(type_of(one) in (None, "struct", "list") and one is not None for one in inside):
         return _shorten(repr(value))
     try:
-        return _shorten(literal_text(value))
+        return _shorten(_write_value(value))
     except (TypeError, ValueError, OverflowError):
         return _shorten(repr(value))
+
+
+def _write_value(value: Any) -> str:
+    """Write a value as in SQL, but a whole double without the D that filters need."""
+    if isinstance(value, list):
+        return "array(" + ", ".join(_write_value(one) for one in value) + ")"
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(float(value))
+    return literal_text(value)
 
 
 def _shorten(text: str, width: int = 120) -> str:

@@ -29,6 +29,7 @@ from zlib import crc32
 import msgspec
 
 from tidings.files import replace_file
+from tidings.filters.dialects import PATTERN_CALL
 from tidings.model import Id
 from tidings.store import checkpoint
 from tidings.store.checkpoint import Checkpoint
@@ -42,7 +43,6 @@ CHECKPOINT = "checkpoint.jsonl"
 MOST = 10_000  # changes in a group, which share one sync
 IDENTITIES = "identities"
 CURRENT = b"2\n"
-PATTERN = "event_pattern("  # only filters that call it have other identities than before
 
 KeyOf = Callable[[str], bytes | None]
 """The identity of a text, or None if the text is refused now."""
@@ -232,7 +232,7 @@ def note_current(changes: Path) -> None:
 
 def mentions_patterns(folder: Path) -> bool:
     """Whether any file of a log mentions an event pattern."""
-    wanted = PATTERN.encode()
+    wanted = PATTERN_CALL.encode()
     files = (path for path in (folder / CHANGES).iterdir() if path.is_file())
     return any(wanted in path.read_bytes().lower() for path in files)
 
@@ -262,7 +262,7 @@ def _renew(known: dict[int, bytes], texts: Mapping[int, str], key_of: KeyOf) -> 
     used = set(known.values())
     out = dict(known)
     for node, text in sorted(texts.items()):
-        key = key_of(text) if PATTERN in text.lower() else None
+        key = key_of(text) if PATTERN_CALL in text.lower() else None
         if key is not None and key not in used:
             out[node] = key
             used.add(key)

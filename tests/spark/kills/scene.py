@@ -21,6 +21,7 @@ PLACES = ("Bonn", "Cork", "Delft", "Graz", "Rome")
 
 FILE = """
 name = "kills"
+extra = "refuse"
 
 [source]
 kind = "files"

@@ -47,6 +47,6 @@ def _folder() -> Path:
 def describe(flight: Mapping[str, Any]) -> str:
     """A flight in a few words."""
     route = f"{flight['carrier']} {flight['flight']} {flight['origin']}-{flight['dest']}"
-    late = flight["dep_delay"]
+    late = flight.get("dep_delay")  # a null cell is absent from an event
     state = "cancelled" if late is None else f"{late:+} min"
     return f"{flight['day']} {MONTHS.split()[flight['month'] - 1]} {route} {state}"

@@ -24,6 +24,7 @@ from tidings.cli.filters.findings import (
     examine,
 )
 from tidings.filters import parse
+from tidings.filters.dialects import PATTERNS
 
 
 def examine_file(
@@ -53,7 +54,7 @@ def examine_file(
     listed = track(read_subscriptions(file, filters_format), "reading filters")
     parsed: list[Parsed] = parse_all(listed, dialect, declared)
     findings = examine(parsed)
-    if dialect == pattern_explanation.DIALECT:
+    if dialect == PATTERNS:
         findings = _add_patterns(parsed, findings)
     if json:
         _emit_report(parsed, findings)
@@ -101,9 +102,7 @@ def _name_fields(finding: Finding) -> Finding:
         return finding
     fields = pattern_explanation.list_fields(finding.subscription.text)
     odd = [
-        str(field)
-        for field in fields
-        if finding.kind in oddities(parse(field.pattern, pattern_explanation.DIALECT))
+        str(field) for field in fields if finding.kind in oddities(parse(field.pattern, PATTERNS))
     ]
     return msgspec.structs.replace(finding, fields=tuple(odd))
 

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from tidings import BoxReport, Explanation, TestReport, parse
+from tidings.filters.dialects import PATTERNS
 
-DIALECT = "eventbridge"
 ABSENT = "absent"
 EITHER = "$or"
 Wanted = dict[tuple[str, ...], set[str]]
@@ -109,7 +109,7 @@ def values_wanted(text: str) -> Wanted:
 
 
 def _matches(pattern: dict[str, Any], event: dict[str, Any]) -> bool:
-    return parse(_json(pattern), DIALECT).matches(event)
+    return parse(_json(pattern), PATTERNS).matches(event)
 
 
 def _nested(path: tuple[str, ...], leaf: Any) -> dict[str, Any]:

@@ -65,6 +65,12 @@ register(
     _in_folder("eventbridge", function=("event_pattern", "one pattern as JSON"), takes_json=True)
 )
 
+PATTERNS = "eventbridge"
+"""The dialect of event patterns: commands explain its filters field by field."""
+PATTERN_CALL = "event_pattern("
+"""In SQL, a filter that has this calls a pattern. Since null and absence are two things, it has
+another identity and other tests than before, so what older versions stored is computed again."""
+
 
 def read(text: Source, dialect: str, context: Context) -> Expression:
     """Parse a text in a dialect."""

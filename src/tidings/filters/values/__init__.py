@@ -8,6 +8,7 @@
     programs.py, work.py       the cache of compiled patterns; the limit on work for one event
     inet.py, geography.py      addresses as sortable strings; boxes and circles on the globe
     ontology.py, topic_texts.py, subjects.py    ontologies; their file formats; dotted subjects
+    casts.py                   CAST: a value converted to a type, as Spark's try_cast does
     overlap.py                 whether two lists have a value in common
 
 Nothing here depends on expressions. These modules are for other rooms; users get `Ontology` from

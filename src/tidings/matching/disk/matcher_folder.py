@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import NEVER
-from tidings.filters.dialects import Context, parse_term
+from tidings.filters.dialects import PATTERN_CALL, Context, parse_term
 from tidings.filters.language import Literal
 from tidings.filters.values import ValueSet, sets
 from tidings.matching.array_fields import fields_of
@@ -40,7 +40,6 @@ from tidings.matching.segments.segment import REST, Arrays, Rest, Segment, Term
 from tidings.model import LimitError
 
 FORMAT, VERSION = "tidings-matcher", 5
-PATTERN = "event_pattern("  # filters that call it were compiled to other tests by version 4
 MOST_BYTES = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
 Ids = Any  # a sequence of ids, or an Arrow column of them
 Texts = Any  # the same for texts
@@ -150,7 +149,7 @@ def _read_files(path: Path, context: Context) -> OpenedMatcher:
 
 def mentions_patterns(texts: Any) -> bool:
     """Whether a filter of an Arrow column has an event pattern."""
-    found = pc.any(pc.match_substring(texts, PATTERN, ignore_case=True))
+    found = pc.any(pc.match_substring(texts, PATTERN_CALL, ignore_case=True))
     return bool(found.as_py())
 
 

@@ -6,6 +6,7 @@
 
     outbox.py            folders, pins, commits, counters, and the invariants between them
     stages.py            first half of a batch: decode and match, in the workers
+    open_fields.py       matches rows that have fields which are not declared
     filing.py            second half: numbers, files by time
     numbering.py         every node counts 1, 2, 3 ... without gaps or repeats
     commits.py           the log of commits (store/groups)

@@ -298,7 +298,7 @@ def paths_of(found: Settings) -> Iterator[tuple[str, str]]:
 def _overlaps(found: Settings) -> Iterator[str]:
     """Refuse folders of the pipeline inside the source's folder: Spark reads every file there as
     rows, even in subfolders named like those of an outbox (`grain=...`)."""
-    if not isinstance(found.source, Files):
+    if not isinstance(found.source, Files) or scheme_of(found.source.path):
         return
     read = _normalise(found.at(found.source.path))
     for name, path in paths_of(found):

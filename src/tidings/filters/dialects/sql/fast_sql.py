@@ -128,8 +128,7 @@ def _read_constant(text: str) -> tuple[Literal, str]:
     if "." in text:  # not cached: fractions rarely repeat
         if len(text) > 16:
             return _read_long(text)
-        number = float(text)
-        return Literal(int(number) if number.is_integer() else number), "number"
+        return Literal(float(text)), "number"
     return _remember(_constants, text, (Literal(int(text)), "number"))
 
 

@@ -50,8 +50,8 @@ def test_patterns_have_other_identities_now_and_other_filters_do_not(told: dict[
 @pytest.mark.parametrize("name", ["log", "forgotten"])
 def test_a_log_is_renewed_with_its_numbers(folder: Path, told: dict[str, Any], name: str) -> None:
     log = ChangeLog(folder / name)
-    found: dict[Any, list[Any]] = {id_: list(one) for id_, one in log.subscriptions().items()}
-    assert found == told[name]
+    found = log.subscriptions()
+    assert {id_: list(one) for id_, one in found.items()} == told[name]
     identities = log.state().identities
     assert len(identities) == len(told[f"{name}_keys"])
     for text, node in found.values():

@@ -154,7 +154,8 @@ class Builder:
             self.fail(f"found {token.text[:40]}, which exceeds the largest double", token.position)
         if token.word == "BD" or not (token.word or "E" in token.text.upper()):
             exact = normalise(Decimal(sign + token.text))
-            return exact if isinstance(exact, LongDecimal) else value
+            # whole numbers are doubles if a double holds them exactly
+            return exact if isinstance(exact, LongDecimal) or exact != value else value
         return round_to_single(value) if token.word == "F" else value
 
     def _read_whole(self, sign: str, token: Token) -> int:

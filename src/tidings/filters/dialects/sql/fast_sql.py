@@ -135,10 +135,10 @@ def _read_constant(text: str) -> tuple[Literal, str]:
 def _read_long(text: str) -> tuple[Literal, str]:
     """A number that may have more digits than a double. Without declared types, one of up to 17
     digits is a double; with them the full parser decides, so the family fits none."""
-    exact = normalise(Decimal(text))
+    exact, value = normalise(Decimal(text)), float(text)
     if not isinstance(exact, LongDecimal):
-        return Literal(float(text)), "number"
-    return Literal(float(text) if count_digits(exact) <= 17 else exact), "long"
+        return Literal(value if exact == value else exact), "number"
+    return Literal(value if count_digits(exact) <= 17 else exact), "long"
 
 
 def _remember(memory: dict[str, Found], text: str, found: Found) -> Found:

@@ -247,3 +247,10 @@ class TestCommand:
         error = capsys.readouterr().err
         assert error.startswith("error: No Java 17 or later was found")
         assert error.count("\n") == 1
+
+
+def test_the_command_runs_without_a_warning() -> None:
+    """`make setup` runs it: Python warns if the module was loaded before it is run."""
+    command = [sys.executable, "-W", "error", "-m", "tidings.spark.session.java"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -8,12 +8,19 @@
     failures.py   reduces an error of Spark to one sentence
 
 Users get `local_session`, `java_home`, `kafka_jars` and `kafka_settings` from `tidings.spark`; the
-names exported here are for cli and the rest of this room. Start at session.py.
+names exported here are for cli and the rest of this room. They are loaded on first use, so that
+`python -m tidings.spark.session.java` runs a module that is not yet loaded. Start at session.py.
 """
 
-from tidings.spark.session.failures import wrap_spark_errors
-from tidings.spark.session.session import is_local_master, prepare_environment
-from tidings.spark.session.worker_python import send_to_workers
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidings.spark.session.failures import wrap_spark_errors
+    from tidings.spark.session.session import is_local_master, prepare_environment
+    from tidings.spark.session.worker_python import send_to_workers
 
 __all__ = [
     "is_local_master",
@@ -21,3 +28,16 @@ __all__ = [
     "send_to_workers",
     "wrap_spark_errors",
 ]
+
+_HOMES = {
+    "is_local_master": "session",
+    "prepare_environment": "session",
+    "send_to_workers": "worker_python",
+    "wrap_spark_errors": "failures",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

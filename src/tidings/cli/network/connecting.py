@@ -43,6 +43,11 @@ Authorities = Annotated[
 DEFAULT = "tidings://127.0.0.1:7400"
 
 
+def timeout_option(what: str) -> Any:
+    """The option `--timeout` in seconds; `what` says what it does."""
+    return typer.Option("--timeout", metavar="SECONDS", min=0.001, show_default=False, help=what)
+
+
 def choose_token(given: str, file: str | None) -> str:
     """The token in the file if one is named, else the given token. So a file takes precedence over
     the environment."""

@@ -33,13 +33,7 @@ def publish_notification(
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            "--timeout",
-            metavar="SECONDS",
-            min=0.001,
-            show_default=False,
-            help="Fail after so many seconds without an answer.",
-        ),
+        connecting.timeout_option("Fail after so many seconds without an answer."),
     ] = None,
     router: connecting.Router = connecting.DEFAULT,
     token: connecting.Token = "",

@@ -32,13 +32,7 @@ def subscribe_to(
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            "--timeout",
-            metavar="SECONDS",
-            min=0.001,
-            show_default=False,
-            help="End after so many seconds without a notification.",
-        ),
+        connecting.timeout_option("End after so many seconds without a notification."),
     ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,

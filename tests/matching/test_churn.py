@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tidings import parse
-from tidings.matching import Matcher, matcher as module
+from tidings.matching import Matcher, held_filters as module
 from tidings.matching.segments import segment, segment_builder
 
 

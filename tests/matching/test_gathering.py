@@ -11,7 +11,7 @@ import pytest
 from tidings import FilterError, TidingsError, parse
 from tidings.filters.values import sets
 from tidings.matching import Matcher
-from tidings.matching.matcher import SEAL_AT
+from tidings.matching.held_filters import SEAL_AT
 from tidings.matching.rank_space import gathering
 from tidings.matching.rank_space.gathering import TermTests, order_of_cuts
 from tidings.matching.rank_space.ranks import asks_order

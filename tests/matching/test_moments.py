@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from tidings import parse
-from tidings.matching import Matcher, batches, matcher as module
+from tidings.matching import Matcher, batches, held_filters as module
 
 TEXTS = [
     "x >= 3", "x BETWEEN 2 AND 7 AND s = 'a'", "x = 1 OR s = 'b' OR y < 0", "s LIKE '%a%b%'",

@@ -11,7 +11,7 @@ import pytest
 from tests.filters import oracle
 from tests.matching import session
 
-from tidings.matching import batches, matcher as matcher_module
+from tidings.matching import batches, held_filters
 from tidings.matching.segments import part, residuals, segment
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ WITHOUT_ANSI = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull"
 @pytest.fixture(autouse=True)
 def _tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds so low that a few hundred filters meet all of them: parts, pieces, full buffers."""
-    monkeypatch.setattr(matcher_module, "SEAL_AT", 24)
+    monkeypatch.setattr(held_filters, "SEAL_AT", 24)
     monkeypatch.setattr(batches, "BATCH", 25)
     monkeypatch.setattr(batches, "LEAST_PIECE", 10)
     monkeypatch.setattr(part, "ROOM", 256)

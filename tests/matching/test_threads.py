@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tidings import TidingsError
-from tidings.matching import Matcher, matcher as module
+from tidings.matching import Matcher, held_filters as module
 
 
 def test_matching_goes_on_while_filters_change(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@
                             ├─> segment: flat arrays over codes ──join──> pairs of event and filter
     event ──rank_space──> codes ─┘                              ──probe─> filters of one event
 
-    matcher.py      the public class: parts, write_buffer.py, merges in the background
+    matcher.py      the public class: matches, explains, saves and opens
+    held_filters.py its filters: parts, write_buffer.py, merges in the background
     matcher_state.py, register.py    the state of a matcher; its ids and slots
     batches.py      matches a batch against all parts, in pieces and threads
     rank_space/     values to small integers, one rank space for each term

@@ -1,0 +1,351 @@
+"""The filters of a matcher, while they are added, removed and merged.
+
+Filters live in *parts*, which are large immutable segments. A *write buffer* takes newly added
+filters; removed filters are marked dead until a merge drops them.
+
+    add ----> write buffer (a dict index, searched immediately)
+                |  sealed into a part when a batch arrives, or when it is full
+                v
+    parts:  [ large ] [ small ] [ small ]   --merge, in the background-->   [ large ]
+              every part has its own rank space; a match searches all of them
+
+Readers use the current state and never wait for a merge, which builds a new state and swaps it in.
+Sealing does the same, but a batch waits for it, because it must see all filters. Three locks are
+always taken in this order: _merging (one merge at a time), _sealing (one new part at a time, during
+which slots keep their numbers), _lock (the state, held only briefly).
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tidings.filters import Attributes, Filter, parse
+from tidings.filters.canonical import Form
+from tidings.matching.jit.gil import shorten_turns
+from tidings.matching.matcher_state import SealedPart, State, seal_tests
+from tidings.matching.register import Register
+from tidings.matching.segments.assembly import merge_segments
+from tidings.matching.segments.part import Part
+from tidings.matching.segments.segment import Segment
+from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
+from tidings.matching.write_buffer import WriteBuffer
+from tidings.model import FilterError, RefusedFilters, TidingsError
+
+Array = npt.NDArray[Any]
+Functions = Mapping[str, Callable[..., Any]]
+SEAL_AT = 1024  # this many fresh filters are sealed into a part in the background
+MOST_PARTS = 4
+
+
+class HeldFilters:
+    """Filters under ids, in parts that can be matched. `Matcher` asks them about events."""
+
+    def __init__(
+        self,
+        attributes: Attributes | None = None,
+        *,
+        functions: Functions | None = None,
+        background: bool = True,
+    ) -> None:
+        self.attributes = attributes
+        self.functions = functions
+        self._background = background
+        self._merging = threading.Lock()
+        self._sealing = threading.Lock()
+        self._lock = threading.RLock()
+        self._state = State((), (WriteBuffer(),), Register())
+        self._dead_count = 0
+        self._changes = 0  # odd while a change is in progress
+        self._crowded = False  # an event matched many fresh filters, which are slow to match
+        self._worker: threading.Thread | None = None
+        self.refused: dict[Hashable, FilterError] = {}
+        """Filters that `add_many` left out with `errors="collect"`, by id."""
+        self.set_aside: dict[str, str] = {}
+        """Filters of the snapshot that are now refused, with the reason. They match nothing."""
+
+    # -- add, remove, replace ------------------------------------------------------------------
+
+    def add(self, id: Hashable, filter: Filter | str) -> None:
+        """Add a filter under an id; the next match sees it."""
+        form = self._parse(filter).form
+        with self._changing():
+            self._refuse_known([id])
+            self._put(id, filter, form)
+        self._tidy()
+
+    def add_many(
+        self,
+        pairs: Iterable[tuple[Hashable, Filter | str]] | Mapping[Any, Filter | str],
+        *,
+        errors: str = "raise",
+    ) -> int:
+        """Add (id, filter) pairs, or a mapping, in bulk, and return how many were added.
+
+        If some are refused, none is added, and RefusedFilters lists them. With `errors="collect"`
+        the others are added, and `refused` has the reason for each id that was left out.
+        """
+        if errors not in ("raise", "collect"):
+            raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
+        taken: dict[Hashable, Filter | str] = {}
+        refused: dict[Hashable, FilterError] = {}
+        given = pairs.items() if isinstance(pairs, Mapping) else pairs
+        forms = self._forms(given, taken, refused, errors)
+        few = list(itertools.islice(forms, SEAL_AT))
+        if len(few) < SEAL_AT:
+            with self._changing():
+                self._refuse_known(taken)
+                for (id_, filter_), form in zip(taken.items(), few, strict=True):
+                    self._put(id_, filter_, form)
+        else:
+            many = gather_boxes(enumerate(itertools.chain(few, forms)))
+            with self._sealing:
+                with self._lock:
+                    self._refuse_known(taken)
+                    start = self._state.register.size
+                    for id_, filter_ in taken.items():
+                        self._state.register.give(id_, filter_)
+                try:
+                    sealed = self._seal_segment(segment_of(many, start=start))
+                except BaseException:
+                    with self._changing():
+                        self._forget(taken, start)
+                    raise
+                with self._changing():
+                    state = self._state
+                    self._state = replace(state, parts=(*state.parts, sealed))
+        self.refused |= refused
+        self._tidy()
+        return len(taken)
+
+    def _forms(
+        self,
+        pairs: Iterable[tuple[Hashable, Filter | str]],
+        taken: dict[Hashable, Filter | str],
+        refused: dict[Hashable, FilterError],
+        errors: str,
+    ) -> Iterator[Form]:
+        """Yield the form of each filter, so that not all are in memory at once. The pairs read so
+        far are put into `taken`, or into `refused`."""
+        for pair in pairs:
+            try:
+                id_, filter_ = pair
+            except (TypeError, ValueError):
+                raise TidingsError(
+                    f"found {pair!r:.80}, expected a pair of id and filter"
+                ) from None
+            if id_ in taken or id_ in refused:
+                raise TidingsError(f"the id {id_!r} occurs twice, expected once")
+            try:
+                form = self._parse(filter_).form
+            except FilterError as problem:
+                refused[id_] = problem
+                continue
+            taken[id_] = filter_
+            yield form
+        if refused and errors == "raise":
+            raise RefusedFilters(refused, len(taken) + len(refused))
+
+    def remove(self, id: Hashable) -> None:
+        """Remove the filter of an id; the next match does not see it."""
+        with self._changing():
+            register = self._state.register
+            self._kill(register.slot(id))
+            del register.slots[id]
+        self._tidy()
+
+    def replace(self, id: Hashable, filter: Filter | str) -> None:
+        """Give an id another filter, atomically."""
+        form = self._parse(filter).form
+        with self._changing():
+            old = self._state.register.slot(id)
+            self._put(id, filter, form)
+            self._kill(old)
+        self._tidy()
+
+    def __len__(self) -> int:
+        return len(self._state.register)
+
+    def __repr__(self) -> str:
+        count = len(self)
+        return f"<Matcher of {count:,} filter{'' if count == 1 else 's'}>"
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._state.register.slots
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Make the changes in the block atomic: a reader that overlaps them starts again."""
+        with self._lock:
+            self._changes += 1
+            try:
+                yield
+            finally:
+                self._changes += 1
+
+    def _parse(self, filter_: Filter | str) -> Filter:
+        if isinstance(filter_, Filter):
+            return filter_
+        return parse(filter_, attributes=self.attributes, functions=self.functions)
+
+    def _refuse_known(self, ids: Iterable[Hashable]) -> None:
+        slots = self._state.register.slots
+        for id_ in ids:
+            if id_ in slots:
+                raise TidingsError(f"the id {id_!r} already has a filter; use replace() instead")
+
+    def _forget(self, ids: Iterable[Hashable], start: int) -> None:
+        """Take back slots that were assigned but are in no part."""
+        register = self._state.register
+        for slot, id_ in enumerate(ids, start):
+            if register.slots.get(id_) == slot:
+                register.kill(slot)
+                del register.slots[id_]
+
+    def _put(self, id_: Hashable, filter_: Filter | str, form: Form) -> None:
+        slot = self._state.register.give(id_, filter_)
+        self._state.fresh[-1].add(slot, form)
+
+    def _kill(self, slot: int) -> None:
+        self._state.register.kill(slot)
+        self._dead_count += 1
+        for fresh in self._state.fresh:
+            fresh.discard(slot)
+
+    # -- seal and merge ------------------------------------------------------------------------
+
+    def _seal_segment(self, segment: Segment) -> SealedPart:
+        part = Part(segment)
+        if any(sealed.part.is_probed for sealed in self._state.parts):
+            part.prepare()
+        return SealedPart.of(part)
+
+    def _seal(self) -> tuple[State, Array]:
+        """Seal the fresh filters into a part, so that batches can be joined with them.
+
+        Returns the state as it was at the start, plus that part, and the slots that were dead then.
+        So a batch sees every filter exactly once, even one that is being replaced.
+        """
+        with self._lock:  # usually there is nothing to seal, and no lock to wait for
+            state = self._state
+            if len(state.fresh) == 1 and not state.fresh[0]:
+                return state, state.register.dead.copy()
+        with self._sealing:
+            with self._lock:
+                state = self._state
+                dead = state.register.dead.copy()
+                items = [item for fresh in state.fresh for item in fresh.items()]
+                if not items:
+                    return state, dead
+                self._state = replace(state, fresh=(*state.fresh, WriteBuffer()))
+            sealed = self._seal_segment(build_segment(items))
+            with self._lock:
+                now = self._state
+                self._state = State((*now.parts, sealed), now.fresh[-1:], now.register)
+        if not self._background:
+            self._join_small()
+        return replace(state, parts=(*state.parts, sealed)), dead
+
+    def _join_small(self) -> None:
+        """Keep the number of parts low without merging all of them each time: merge the last two
+        while they are of similar size, the way a binary counter carries."""
+        if not self._merging.acquire(blocking=False):
+            return  # a full merge is already running
+        try:
+            while True:
+                with self._lock:
+                    parts = self._state.parts
+                    dead = self._state.register.dead[: self._state.register.size].copy()
+                sizes = [len(sealed.part.segment.arrays.box_slot) for sealed in parts[-2:]]
+                if len(sizes) < 2 or sizes[0] > 2 * sizes[1]:
+                    return
+                merged = merge_segments([sealed.part.segment for sealed in parts[-2:]], dead)
+                joined = seal_tests(merged, parts[-2:])
+                with self._lock:
+                    newer = self._state.parts[len(parts) :]
+                    self._state = replace(self._state, parts=(*parts[:-2], joined, *newer))
+        finally:
+            self._merging.release()
+
+    def _tidy(self) -> None:
+        """Start the background thread if there is enough to seal or merge."""
+        if not self._background:
+            return
+        state = self._state
+        due = sum(sealed.statistics.due() for sealed in state.parts) > 0
+        fresh = state.fresh_count >= SEAL_AT or (self._crowded and state.fresh_count > 0)
+        if due or fresh or self._are_many(state):
+            with self._lock:
+                if self._worker is None or not self._worker.is_alive():
+                    self._worker = threading.Thread(target=self._tend, args=(due,), daemon=True)
+                    self._worker.start()
+
+    def _tend(self, due: bool) -> None:
+        """Seal the fresh filters and merge parts of similar size. Merge all parts if there are many
+        of them, if many filters are dead, or if it is `due`: access tests may no longer suit the
+        events."""
+        with shorten_turns():
+            self._crowded = False
+            self._seal()
+            self._join_small()
+            with self._lock:
+                self._state.register.id_array()  # matches in parts look up their ids here
+        if due or self._are_many(self._state):
+            self.merge()
+
+    def _are_many(self, state: State) -> bool:
+        return len(state.parts) > MOST_PARTS or self._is_wasteful(state.register)
+
+    @staticmethod
+    def _is_wasteful(register: Register) -> bool:
+        """Whether more than a quarter of the slots belong to removed filters."""
+        return register.gone > max(SEAL_AT, register.size // 4)
+
+    def merge(self) -> None:
+        """Merge all parts into one, without removed filters. Matching continues meanwhile."""
+        with self._merging, shorten_turns():
+            self._crowded = False
+            self._seal()
+            with self._sealing, self._lock:  # no part with current slots is being built
+                before = self._state
+                dead = before.register.dead[: before.register.size].copy()
+                count = self._dead_count
+            parts = before.parts
+            wasteful = self._is_wasteful(before.register)
+            settled = not parts or (len(parts) == 1 and not count and not parts[0].has_drifted)
+            if settled and not wasteful:
+                return
+            new: tuple[SealedPart, ...] = ()
+            if parts:
+                merged = merge_segments([sealed.part.segment for sealed in parts], dead)
+                if wasteful:
+                    merged.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[merged.slots]
+                new = (seal_tests(merged, parts),)
+            if wasteful:
+                register = before.register.compact(dead)
+                with self._sealing, self._lock:
+                    self._renumber(len(parts), new, register, dead)
+                    self._dead_count -= count
+            else:
+                with self._lock:
+                    newer = self._state.parts[len(parts) :]
+                    self._state = replace(self._state, parts=(*new, *newer))
+                    self._dead_count -= count
+
+    def _renumber(
+        self, merged_parts: int, new: tuple[SealedPart, ...], register: Register, dead: Array
+    ) -> None:
+        """Swap in parts and a register whose slots were renumbered."""
+        state = self._state
+        number = register.catch_up(state.register, dead)
+        for fresh in state.fresh:
+            fresh.renumber(number)
+        newer = (sealed.renumber(number) for sealed in state.parts[merged_parts:])
+        self._state = State((*new, *newer), state.fresh, register)

@@ -88,8 +88,8 @@ def read_manifest(path: Path, kind: str, version: int) -> Manifest:
         raise SnapshotError(f"snapshot '{path}': {MANIFEST} can't be read: {problem}") from None
     if manifest.format != kind or not version - 2 <= manifest.version <= version:
         raise SnapshotError(
-            f"snapshot '{path}': found format {manifest.format} version {manifest.version}, "
-            f"expected {kind} version {version}; rebuild it"
+            f"snapshot '{path}': found format {manifest.format} version {manifest.version} in "
+            f"{MANIFEST}, expected {kind} version {version}; rebuild it"
         )
     # The oldest of the three has no digest. A digest in it means that the version number is
     # corrupt, and does not match.

@@ -123,7 +123,7 @@ def test_no_subscriptions_at_all(tmp_path: Path) -> None:
     [
         ([("a", "x >")], "a filter is refused; 'a': found the end of the filter"),
         ([("a", "x > 1"), ("a", "x > 2")], "the id 'a' occurs twice"),
-        ([("a", "x > 1"), (1, "x > 2")], "expected all texts or all integers"),
+        ([("a", "x > 1"), (1, "x > 2")], "expected all strings or all integers"),
         ([((1, 2), "x > 1")], "expected a string or a 64-bit integer"),
     ],
 )

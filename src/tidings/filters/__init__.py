@@ -11,8 +11,8 @@
     canonical/   the form of a filter, and which filter covers which
 
 `Filter.matches` evaluates the expression exactly as the semantics are defined. Forms, indexes,
-batches and Spark are all tested against it. misfits.py finds tests that make no sense on columns of
-given types. This room does no I/O and needs only msgspec and RE2.
+batches and Spark are all tested against it. misfits.py finds tests that don't fit columns of given
+types. This room does no I/O and needs only msgspec and RE2.
 
 Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an explanation from
 `tidings`. The other names exported here and by the subfolders are for other rooms only. Start at

@@ -1,7 +1,7 @@
 """Matcher, the public class of this room: it matches many filters exactly and fast.
 
-held_filters.py keeps the filters; this module asks them about single events and batches, explains
-matches, and saves and opens matchers.
+held_filters.py keeps the filters; this module matches single events and batches against them,
+explains matches, and saves and opens matchers.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class Matcher(HeldFilters):
         return tested(sealed.part.segment for sealed in state.parts)
 
     def misfits(self, types: Types) -> dict[Misfit, list[Hashable]]:
-        """The ids of filters that make no sense on columns of these types, by what they expect."""
+        """The ids of the filters that don't fit columns of these types, by what they expect."""
         state, dead = self._seal()
         segments = [sealed.part.segment for sealed in state.parts]
         found = find_misfits(segments, types)
@@ -313,8 +313,9 @@ class Matcher(HeldFilters):
         return state.register.ids_of(slots[dead[slots] == 0])
 
     def null_paths(self) -> frozenset[tuple[str, ...]]:
-        """The attributes whose null and absence some filter tells apart, by path. Whoever turns
-        JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere else."""
+        """The paths of the attributes for which some filter distinguishes null from absent. Code
+        that turns JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere
+        else."""
         state, _ = self._seal()
         return frozenset().union(*(sealed.part.null_paths for sealed in state.parts))
 

@@ -47,7 +47,7 @@ class DataType(msgspec.Struct, frozen=True):
     is_open: bool = False
     """Whether a struct may have other fields that filters may use."""
     precision: int = 0
-    """The digits of a decimal, and how many of them are behind the point."""
+    """The digits of a decimal, and how many of them are after the point."""
     scale: int = 0
 
     def field(self, name: str) -> DataType | None:

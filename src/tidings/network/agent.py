@@ -446,10 +446,10 @@ async def connect(
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate.
 
-    `name` tells the agent apart from others; `token` is needed if the router asks for one.
+    `name` distinguishes the agent from others; `token` is needed if the router asks for one.
     `authorities` is a file with the certificates to trust for the router, instead of those that
     this machine trusts; `tls` replaces the TLS context that is made here. TimedOut if there is no
-    link after `timeout` seconds. Later the agent connects again whenever it has to: `on_link` is
+    link after `timeout` seconds. Once connected, the agent reconnects by itself: `on_link` is
     called with the reason when the router is gone, and with "" when it is back. When the journal of
     the rendezvous point has gone back in time, `on_break` is called with a `Break`, which has the
     stamps of the acknowledged notifications that are gone. Without `on_break`, the next `publish`

@@ -229,8 +229,8 @@ class BlockingAgent:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the agent. If there is no exception, wait for all acknowledgments first, except
-        those that timed out."""
+        """Close the agent. Without an exception, first wait for all acknowledgments, except those
+        that timed out."""
         try:
             with self._lock:
                 while kind is None and self._under_way > len(self._abandoned):

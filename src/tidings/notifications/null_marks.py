@@ -1,4 +1,4 @@
-"""Marks beside the fields of a schema, for attributes whose null and absence filters tell apart.
+"""Marks beside the fields of a schema, where filters distinguish null from absent.
 
     schema   delay: int64     user: struct<city: string>
     marked   delay: int64     user: struct<city: string, "\\0null city": bool>      of user.city

@@ -86,7 +86,7 @@ class Snapshot:
         threads: int | None = None,
         errors: str = "raise",
     ) -> Snapshot:
-        """Compile (id, filter) pairs, or a mapping. Ids are all texts, or all integers.
+        """Compile (id, filter) pairs, or a mapping. Ids are all strings, or all integers.
 
         `number` is the version. `numbers` maps keys of filters to node numbers that were assigned
         earlier. If filters are refused, RefusedFilters lists them with their ids; with

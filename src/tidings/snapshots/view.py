@@ -81,7 +81,7 @@ class View:
         return starts, places
 
     def misfits(self, types: Types) -> dict[Misfit, list[Id]]:
-        """The subscriptions whose filters make no sense on columns of these types."""
+        """The subscriptions whose filters don't fit columns of these types."""
         found = self.matcher.misfits(types)
         named = {one: self._members(places) for one, places in found.items()}
         return {one: ids for one, ids in named.items() if ids}

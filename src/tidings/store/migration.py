@@ -13,7 +13,7 @@ The last segment may end with an unfinished write. This format has no end mark, 
 notice that the end of the log was cut off.
 
 *Identities of an older version:* `changes/identities` has the version of the rules by which the
-identities in a log were computed. Since null and absence are two things, event patterns have other
+identities in a log were computed. Since null and absent are distinct, event patterns have other
 forms than before, and so other identities. They are computed again from the texts; versions, ids,
 texts and node numbers stay. A log that mentions no pattern is only noted as current. A node whose
 text is gone keeps its old identity: nobody subscribes to it.

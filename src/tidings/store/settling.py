@@ -60,7 +60,7 @@ def _renew_identities(folder: Path, key_of: migration.KeyOf) -> None:
             else:
                 migration.note_current(folder / CHANGES)
     except PermissionError:
-        pass  # whoever may only read the log needs no identities
+        pass  # a process that may only read the log needs no identities
 
 
 def _is_to_be_renewed(folder: Path) -> bool:

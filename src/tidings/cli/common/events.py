@@ -27,9 +27,9 @@ def read_events(
 
 
 def list_files(path: str, given: str | None = None) -> list[str]:
-    """The files that a path means, in order of their names: a file itself; the files with events in
-    a folder and below; or those that match a pattern such as `in/*.json.gz`. Hidden files and those
-    that begin with _ are left out, as Spark does."""
+    """The files that a path stands for, sorted by name: a file itself; the files with events in a
+    folder and below; or those that match a pattern such as `in/*.json.gz`. Hidden files, and files
+    whose names begin with _, are left out, as in Spark."""
     if path == input_files.STDIN or Path(path).is_file():
         return [path]
     if Path(path).is_dir():

@@ -64,8 +64,8 @@ def examine_file(
 
 
 def _add_patterns(parsed: list[Parsed], findings: list[Finding]) -> list[Finding]:
-    """The findings on event patterns: with the fields that cause them, and with the patterns that
-    others cover, as far as their fields show it."""
+    """Add to the findings on event patterns the fields that cause them, and a finding for each
+    pattern that another covers, judged field by field."""
     known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL}
     own: dict[str | None, list[tuple[Subscription, pattern_explanation.Wanted]]] = {}
     for one, _ in parsed:
@@ -97,7 +97,7 @@ def _covering(
 
 
 def _name_fields(finding: Finding) -> Finding:
-    """The finding with the fields of the pattern that have the same fault by themselves."""
+    """The finding, with the fields of the pattern that have the same fault on their own."""
     if finding.kind not in MEANING:
         return finding
     fields = pattern_explanation.list_fields(finding.subscription.text)

@@ -55,7 +55,7 @@ def explain_event(
     """Show, test by test, why an event matches a filter or does not.
 
     A filter may have several alternatives; the closest one is shown first. An event pattern is
-    explained field by field, in its own words.
+    explained field by field, in the terms of the pattern.
 
     With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
     actual, passed).

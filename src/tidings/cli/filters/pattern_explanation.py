@@ -1,11 +1,11 @@
-"""Explains an event pattern in its own words: one test for each of its fields, with its path, what
-the pattern wants there, and the values of the event, all as JSON.
+"""Explains an event pattern field by field: one test for each field, with its path, what the
+pattern expects there, and the values of the event, all as JSON.
 
     {"detail": {"n": [{"numeric": [">", 5]}]}}     detail.n   [{"numeric":[">",5]}]   7   pass
 
-A field is judged by a pattern that has only this field. Fields of one pattern must match in the
-same element of an array; where each matches by itself and the pattern does not, a last test says
-so.
+Each field is tested on its own, with a pattern that has only this field. But the fields of a
+pattern must match in the same element of an array. If each field matches and the pattern does not,
+a last test says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ APART = TestReport(
 
 
 def explain_pattern(text: str, event: dict[str, Any], matched: bool) -> Explanation:
-    """The explanation of a pattern that the parser accepts, for an event that it matches or not."""
+    """Explain why a valid pattern matches an event or does not, as `matched` says."""
     tests = list(_tests(msgspec.json.decode(text), (), "", event))
     if not matched and all(one.passed for one in tests):
         tests.append(APART)
@@ -54,7 +54,7 @@ def _tests(
 def _alternatives(
     options: list[dict[str, Any]], path: tuple[str, ...], before: str, event: dict[str, Any]
 ) -> Iterator[TestReport]:
-    """One test for the whole `$or`; if it fails, those of each of its alternatives too."""
+    """One test for the whole `$or`; if it fails, the tests of each alternative too."""
     passed = [_matches(_nested(path, option), event) for option in options]
     place = before + ".".join((*path, EITHER))
     said = f"alternative {passed.index(True) + 1} matches" if any(passed) else "none of them"
@@ -65,7 +65,7 @@ def _alternatives(
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A field of a pattern: its path, and what the pattern wants there."""
+    """A field of a pattern: its path, and what the pattern expects there."""
 
     path: tuple[str, ...]
     wanted: Any
@@ -80,7 +80,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def list_fields(text: str) -> list[Field]:
-    """The fields of a pattern that the parser accepts; a `$or` counts as one."""
+    """The fields of a valid pattern; a `$or` counts as one."""
     found: list[Field] = []
     left: list[tuple[tuple[str, ...], Any]] = [((), msgspec.json.decode(text))]
     while left:
@@ -93,8 +93,8 @@ def list_fields(text: str) -> list[Field]:
 
 
 def covers(wanted: Wanted, other: Wanted) -> bool:
-    """Whether a pattern matches whatever another one matches, as far as their fields show it: the
-    other has all fields of this one, with no further values."""
+    """Whether a pattern covers another, judged field by field: the other has all fields of this
+    one, and accepts no value there that this one does not."""
     return all(path in other and other[path] <= values for path, values in wanted.items())
 
 

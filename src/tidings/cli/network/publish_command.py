@@ -20,7 +20,7 @@ from tidings.cli.network.connecting import choose_token, note_link, run_async
 from tidings.model import EnvironmentProblem
 
 PATIENCE = 5.0  # seconds until a note says that an answer is slow
-TOGETHER = 1000  # publications that are waited for together
+TOGETHER = 1000  # publications in flight before it waits for them
 
 
 def publish_notification(
@@ -33,7 +33,7 @@ def publish_notification(
     ] = None,
     timeout: Annotated[
         float | None,
-        connecting.timeout_option("Fail after so many seconds without an answer."),
+        connecting.timeout_option("Fail after this many seconds without an answer."),
     ] = None,
     router: connecting.Router = connecting.DEFAULT,
     token: connecting.Token = "",
@@ -45,8 +45,8 @@ def publish_notification(
 
     When the command ends, the rendezvous point has the notification on disk. Without --payload, the
     payload is the JSON itself. With --timeout, the command fails if the router or the rendezvous
-    point does not answer for so long; a notification that was not acknowledged may be published or
-    not. A note says when the router is gone, and when it is back.
+    point does not answer within that time; a notification that was not acknowledged may still have
+    been published. A note says when the router is gone, and when it is back.
     """
     from tidings.network import connect
 
@@ -105,8 +105,8 @@ async def _settle(waiting: list[asyncio.Future[int]], count: int, limit: float |
             if not done:
                 raise EnvironmentProblem(
                     f"found no answer for {limit:g} seconds; of {count_of(count, 'notification')}, "
-                    f"{count - len(left):,} are acknowledged, and the others may be published or "
-                    "not"
+                    f"{count - len(left):,} are acknowledged, and the others may still have been "
+                    "published"
                 )
     finally:
         late.cancel()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidings.routing.clients import Lost
     from tidings.routing.protocol import Break
 
-TOO_FEW = 1  # exit code: the time is over before --most notifications came
+TOO_FEW = 1  # exit code: fewer than --most notifications arrived in time
 
 
 def subscribe_to(
@@ -32,7 +32,7 @@ def subscribe_to(
     ] = None,
     timeout: Annotated[
         float | None,
-        connecting.timeout_option("End after so many seconds without a notification."),
+        connecting.timeout_option("End after this many seconds without a notification."),
     ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
@@ -46,12 +46,12 @@ def subscribe_to(
 ) -> int:
     """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
 
-    Lost notifications are reported on stderr; so is a router that is gone, and back. --types checks
-    the filter before it is sent. A filter of another dialect is sent as SQL.
+    Notes on stderr report lost notifications, and say when the router is gone and when it is back.
+    --types checks the filter before it is sent. A filter of another dialect is sent as SQL.
 
     With --json, one object per line: serial, payload.
 
-    Exit code: 0; 1 when --timeout ends it before --most notifications came; 2 when the filter is
+    Exit code: 0; 1 when --timeout ends it before --most notifications arrived; 2 when the filter is
     refused, or the router does not answer.
     """
     from tidings.network import connect

@@ -67,7 +67,7 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
     """The folder for files that executors read; None if all of them run on this machine.
 
     Raises BadInput if executors may run on other machines and no shared folder is given, because
-    they can't read temporary folders of this machine.
+    they can't read temporary folders on this machine.
     """
     from tidings.spark.session import is_local_master
 

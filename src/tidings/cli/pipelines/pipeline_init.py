@@ -61,7 +61,7 @@ def init_pipeline(
     path = os.path.relpath(folder, target.absolute().parent)
     if path == ".":
         raise BadInput(
-            f"{output}: the outbox would lie in the source's folder, {folder}; expected a pipeline "
+            f"{output}: the outbox would be in the source's folder, {folder}; expected a pipeline "
             "file in another folder"
         )
     columns, reasons = _usable(found.types, dict(found.reasons), found.format)

@@ -30,8 +30,8 @@ class LogPlace(msgspec.Struct, frozen=True):
     """The columns of the source, with their families; None if the source does not define them."""
 
     def check(self, filter_: Filter, where: str) -> None:
-        """Refuse a filter that tests a column that the source lacks, or that makes no sense on a
-        column: it would never match."""
+        """Refuse a filter that tests a column that the source lacks, or that does not fit the type
+        of a column: it would never match."""
         if self.columns is None:
             return
         for path in sorted(attributes_of(filter_.expression)):

@@ -61,10 +61,10 @@ class Attributes:
     """Declared attributes. `{"price": "double", "tags": "list<string>", "user.city": "string"}`.
 
     A type is a text (see model/type_text.py), an `Ontology`, or a mapping of fields. `subject` is
-    always declared. `extra` says what happens to fields that are not declared: "open" (filters may
-    use them, whatever their types), "keep" (they stay in the notification, but filters can't use
-    them), "drop" (`read` removes them) or "refuse" (`read` raises). `closed=False` means "open";
-    the default is "keep".
+    always declared. `extra` says what happens to undeclared fields: "open" (filters may use them,
+    whatever their types), "keep" (they stay in the notification, but filters can't use them),
+    "drop" (`read` removes them) or "refuse" (`read` raises). `closed=False` means "open"; the
+    default is "keep".
     """
 
     def __init__(
@@ -259,7 +259,7 @@ def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) ->
 
 
 def split_extra(value: Any, kind: DataType | None, path: Path, found: list[Path]) -> Any:
-    """The value without fields that are not declared; their paths are added to `found`."""
+    """The value without its undeclared fields; their paths are added to `found`."""
     if kind is None or kind.kind not in ("struct", "list", "map"):
         return value
     if kind.kind == "list":

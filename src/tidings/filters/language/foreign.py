@@ -68,8 +68,8 @@ class ForeignProgram(Protocol):
         """The equivalent condition if no value is nested; None if the program is still needed."""
 
     def null_paths(self) -> list[Path]:
-        """The attributes, also in structs in lists, whose null and absence the program tells
-        apart."""
+        """The attributes, including those in structs in lists, for which the program distinguishes
+        null from absent."""
 
 
 def call_program(program: ForeignProgram, text: str, paths: Iterable[Path]) -> Call:
@@ -78,7 +78,7 @@ def call_program(program: ForeignProgram, text: str, paths: Iterable[Path]) -> C
 
 
 def null_paths(node: Expression) -> set[Path]:
-    """The attributes whose null and absence an expression tells apart."""
+    """The attributes for which an expression distinguishes null from absent."""
     if type(node) is not Call:
         return set().union(*map(null_paths, children(node)))
     if node.name == FOREIGN:

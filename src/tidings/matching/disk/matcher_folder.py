@@ -114,7 +114,9 @@ def _id_column(ids: Ids) -> Any:
             return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
     except (OverflowError, UnicodeEncodeError):
         found = "int beyond 64 bits" if kinds == {int} else "str that is not valid Unicode"
-    raise SnapshotError(f"ids of {found} can't be saved; expected all texts or all 64-bit integers")
+    raise SnapshotError(
+        f"ids of {found} can't be saved; expected all strings or all 64-bit integers"
+    )
 
 
 def read(

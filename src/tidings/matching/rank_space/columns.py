@@ -58,8 +58,8 @@ def as_batch(events: Any) -> pa.RecordBatch:
     if isinstance(events, (list, tuple)):
         return _usual(batch_of(events))
     raise NotificationError(
-        f"found {type(events).__name__}, expected Arrow data (a RecordBatch, a Table, or whatever "
-        f"has the Arrow PyCapsule interface), a DataFrame, or a list of mappings"
+        f"found {type(events).__name__}, expected Arrow data (a RecordBatch, a Table, or anything "
+        f"with the Arrow PyCapsule interface), a DataFrame, or a list of mappings"
     )
 
 
@@ -209,7 +209,8 @@ def _has_structs(kind: Any) -> bool:
 
 
 def explicit_nulls(batch: pa.RecordBatch, path: Path) -> Any:
-    """Where the value at a path is a null of JSON, as a mask; None if nothing is marked there."""
+    """A mask of the rows in which the value at a path is an explicit null of JSON; None if nothing
+    is marked there."""
     *above, name = path
     at = batch.schema.get_field_index(above[0] if above else NULL_MARK + name)
     if at < 0:
@@ -270,8 +271,8 @@ def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) ->
 
 
 def are_marked(node: Expression, batch: pa.RecordBatch) -> bool:
-    """Whether an expression tells nulls from absence in this batch, so that it must be evaluated
-    event by event."""
+    """Whether an expression distinguishes null from absent in this batch, so that it must be
+    evaluated event by event."""
     return any(name.startswith(NULL_MARK) for name in _all_names(batch.schema)) and bool(
         null_paths(node)
     )

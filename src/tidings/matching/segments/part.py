@@ -95,7 +95,7 @@ class Part:
 
     @cached_property
     def null_paths(self) -> set[tuple[str, ...]]:
-        """The attributes whose null and absence a filter tells apart."""
+        """The attributes for which some filter distinguishes null from absent."""
         return null_paths(self.segment)
 
     @property

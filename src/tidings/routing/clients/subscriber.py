@@ -42,7 +42,7 @@ class Phase(Enum):
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """A notification that has come: its payload, and its running number at the rendezvous point
+    """A notification that arrived: its payload, and its running number at the rendezvous point
     (`serial`, counted over all filters, in the life `epoch`)."""
 
     epoch: int
@@ -60,7 +60,7 @@ class Lost(msgspec.Struct, frozen=True):
 
     @property
     def numbers(self) -> int:
-        """The name of `count` before."""
+        """The former name of `count`."""
         return self.count
 
 

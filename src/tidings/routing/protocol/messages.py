@@ -13,8 +13,8 @@ as their epoch; see lineage.py.
             Notification                        a notification with its marks
             Answer Counted Recovered Settled Published      answers to questions
 
-Both ends of a link keep the same sets, and either can miss a message. So now and then each sends a
-digest of its sets, and an end whose digest differs asks for the whole set.
+Both ends of a link keep the same sets, and either can miss a message. So each sends a digest of its
+sets now and then; if the digests differ, the other end asks for the whole set.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Mark(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """The size of a set, and a number that tells sets of the same size apart."""
+    """The size of a set, and a number that distinguishes sets of the same size."""
 
     size: Number = 0
     mixed: Number = 0

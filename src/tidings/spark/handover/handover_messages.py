@@ -104,8 +104,8 @@ def frame(message: Request | Reply) -> bytes:
 
 
 class Frames(Generic[Message]):
-    """Decodes a stream of bytes into messages of one kind. Raises ValueError for bytes that are no
-    such message."""
+    """Decodes a stream of bytes into messages of one kind. Raises ValueError for bytes that are not
+    such a message."""
 
     def __init__(self, kind: object) -> None:
         self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(kind)

@@ -53,7 +53,7 @@ _TABLES = 1 << 62  # batches of tables get random numbers from here on; streams 
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The point that gets the rows, and the columns to send."""
+    """The rendezvous point that gets the rows, and the columns to send."""
 
     host: str
     port: int
@@ -202,7 +202,8 @@ def _send(target: Target, stream: str, batch: int, batches: Iterator[pa.RecordBa
 def _commit(target: Target, messages: list[WriterCommitMessage | None], batch: int) -> None:
     sent = [message for message in messages if isinstance(message, Sent)]
     with target.link() as link:
-        # All messages have the same stream. A batch without tasks has no rows and needs no commit.
+        # All messages are of the same stream. A batch without tasks has no rows and needs no
+        # commit.
         for stream in {each.stream for each in sent}:
             link.commit(Commit(stream, batch, [each.part for each in sent]))
 

@@ -112,8 +112,8 @@ def build_snapshot(
     with the columns id, filter and reason. A repeated id is refused. `progress` is called with the
     name of each step as it begins.
 
-    The driver and all workers must be able to access the path, which needs renames: for a snapshot
-    at an address such as s3://bucket/snapshot, `save` the result there.
+    The driver and all workers must be able to access the path, which must support renames. To store
+    the snapshot at an address such as s3://bucket/snapshot, `save` the result there.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")

@@ -37,7 +37,7 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-LANGUAGE = 3  # raised when filters mean something else, so that old snapshots are compiled again
+LANGUAGE = 3  # increased when filters change their meaning, so that snapshots are rebuilt
 
 
 def home_of(log: Path) -> Path:

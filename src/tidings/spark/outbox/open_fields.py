@@ -1,11 +1,11 @@
-"""Matches rows that have fields which are not declared, with filters that may test those.
+"""Matches rows with undeclared fields against filters that may test these fields.
 
     good    id: 1, 2, 3                 extra    {"zone": "EU"}   null   {"zone": "US", "n": 5}
     batch   id: 1, 2, 3     zone: EU, null, US
 
 If the values of each tested field have one type, they become a column and the batch is matched as
-usual. Otherwise (a field is a number in one row and a text in the next, or a list, or an explicit
-null) the rows are matched one by one, which takes about ten times as long.
+usual. Otherwise (if a field is a number in one row and a text in the next, or a list, or an
+explicit null) the rows are matched one by one, which takes about ten times as long.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class Outbox:
         return sorted(found)
 
     def last(self) -> Commit | None:
-        """The latest commit; for users, as tidings itself does not call this."""
+        """The latest commit. For users; tidings itself does not call this."""
         return self.read_commit(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
@@ -292,7 +292,7 @@ class Outbox:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of refused rows; for users, as tidings itself does not call this."""
+        """The folders of refused rows. For users; tidings itself does not call this."""
         for done in self.log.each():
             if done.refused:
                 yield self.dead_folder(done.batch, done.attempt)

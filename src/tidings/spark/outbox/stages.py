@@ -48,8 +48,8 @@ class Stage(msgspec.Struct, frozen=True):
     format: str  # json, csv, or typed
     text: str = "value"  # for json: the column with the JSON text
     corrupt: str | None = None  # for csv: the column of rows that could not be split
-    extra: Extra = "refuse"  # for json: what happens to fields that are not declared
-    names: tuple[str, ...] = ()  # of the columns, if Spark can't be given them
+    extra: Extra = "refuse"  # for json: what happens to undeclared fields
+    names: tuple[str, ...] = ()  # of the columns, if Spark would misread them
 
 
 class StagedPartition(msgspec.Struct):
@@ -65,7 +65,7 @@ class StagedPartition(msgspec.Struct):
     matched: int = 0
     told: int = 0  # pairs of notification and subscription
     refused: int = 0
-    extra_rows: int = 0  # decoded rows that have fields that are not declared
+    extra_rows: int = 0  # decoded rows with undeclared fields
     extra_fields: int = 0
     nodes: dict[int, int] = {}  # occurrences of each node
 

@@ -10,8 +10,8 @@
     sinks.py                  hands committed batches to sinks; settings.py has the kinds
     stoppable_pipeline.py     stops a pipeline between two batches
     status.py, inspection.py  the status of a pipeline; a check before it is started
-    dead_letters.py           refused rows: reads them, and replays mended ones
-    live_tagging.py           tags one's own stream with subscriptions that change
+    dead_letters.py           refused rows: reads them, and replays corrected ones
+    live_tagging.py           tags a user's own stream with subscriptions that change
     masters.py                the session that the file names, with packages for source and sinks
 
 The names exported here are for cli and studies; users write a file and run `tidings pipeline`

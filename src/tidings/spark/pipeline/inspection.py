@@ -42,7 +42,7 @@ class Sample(msgspec.Struct, frozen=True):
     rows: int
     refused: int
     reason: str | None  # of the first refused row
-    extra_rows: int = 0  # rows with fields that are not declared
+    extra_rows: int = 0  # rows with undeclared fields
 
 
 class Inspection(msgspec.Struct, frozen=True):

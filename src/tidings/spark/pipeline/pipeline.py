@@ -292,7 +292,7 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
 
 
 def keeps_extra(settings: Settings) -> bool:
-    """Whether the outbox has a column of fields that are not declared."""
+    """Whether the outbox has a column of undeclared fields."""
     return is_json(settings) and settings.extra_fields in ("open", "keep")
 
 
@@ -305,7 +305,7 @@ def stage_of(source: OpenedSource, pinned: Pinned, work: Path, settings: Setting
 
 
 def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:
-    """The instructions for the second half of a batch."""
+    """Instructions for filing the rows of a batch, after they were matched."""
     given = settings.outbox
     width = 60 * given.grain_minutes
     return Filing(str(work), pin.version, pin.micros // 1_000_000, width, given.time)

@@ -207,7 +207,7 @@ def load_settings(path: str | Path) -> Settings:
         problems = list(_problems(found))
         if not problems:
             return found
-    elif isinstance(file.data.get("columns"), dict):  # these are found in any case
+    elif isinstance(file.data.get("columns"), dict):  # report these too
         problems += _column_problems(file.data["columns"])
     raise SettingsError(file.describe(problems))
 
@@ -253,7 +253,7 @@ def _sentences(found: Settings) -> Iterator[str]:
             yield f"{name}: found {text!r}, expected a path"
         elif scheme_of(text) and name != "subscriptions.snapshot":
             yield (
-                f"{name}: found '{text}', expected a folder of this machine: pipelines need locks "
+                f"{name}: found '{text}', expected a local path: pipelines need locks "
                 f"and renames, which {scheme_of(text)}:// does not have"
             )
     yield from _overlaps(found)

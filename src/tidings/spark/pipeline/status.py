@@ -31,7 +31,7 @@ class Totals(msgspec.Struct):
     matched: int = 0
     told: int = 0
     refused: int = 0
-    extra_rows: int = 0  # rows with fields that are not declared
+    extra_rows: int = 0  # rows with undeclared fields
     extra_fields: int = 0
 
 

@@ -1,8 +1,8 @@
 """Checks that a table has the columns that filters test, before anything runs.
 
 A filter that tests a missing column, compares a string column with numbers or takes the hour of a
-string would silently never match. Each filter is judged by itself, and the message names the column
-and the subscriptions.
+string would silently never match. Each filter is checked on its own, and the message names the
+column and the subscriptions.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def check_columns(
     Raises AttributesError if a column is missing, has a type that filters can't compare, has
     another type than a filter expects, or differs from the type declared when the filters were
     compiled. Without `strict`, a missing column counts as null. With `errors="collect"`, filters
-    that expect another type stay, although the tests concerned never pass, and a MisfitWarning
-    names them.
+    that expect another type are kept, although the tests in question never pass, and a
+    MisfitWarning names them.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")

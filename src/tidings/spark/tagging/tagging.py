@@ -49,11 +49,11 @@ def tag(
     s3a://bucket/snapshot; or a Snapshot, which must be saved in such a directory if workers may run
     on other machines.
 
-    AttributesError is raised if the table lacks a column that filters test, if the column has a
-    type that can't be compared, or if a filter makes no sense on it (`city > 5` on strings,
-    `hour(time)` on strings, `length(qty)` on numbers); it names the subscriptions. With
-    `strict=False`, a missing column counts as null. With `errors="collect"`, filters that make no
-    sense are named by a MisfitWarning instead; the tests concerned never pass.
+    Raises AttributesError, which names the subscriptions, if the table lacks a column that filters
+    test, if the type of the column can't be compared, or if a filter does not fit that type
+    (`city > 5` on strings, `hour(time)` on strings, `length(qty)` on numbers). With `strict=False`,
+    a missing column counts as null. With `errors="collect"`, a MisfitWarning names the filters that
+    don't fit, and the tests in question never pass.
     """
     from pyspark.sql import functions as f
 

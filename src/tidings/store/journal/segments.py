@@ -5,7 +5,7 @@
 
 If the checkpoint is in the middle of a segment, both have the segment, each with its part.
 
-Both are dictionaries that are replaced as a whole, so a look-up needs no lock while a thread
+Both are dictionaries that are replaced as a whole, so a lookup needs no lock while a thread
 writes.
 """
 

@@ -66,14 +66,14 @@ def _place(number: Any) -> Any:
 
 
 def place_of(number: float) -> Decimal:
-    """Where a double lies: an exact decimal. NaN and infinities are themselves."""
+    """The decimal at which a double lies. NaN and infinities stay as they are."""
     if -_WHOLE < number < _WHOLE or not -_INTEGERS <= number < _INTEGERS:
         return Decimal(repr(number))
     return Decimal(number)
 
 
 def exact_value(number: Any) -> Decimal:
-    """Where any finite number lies, as an exact decimal."""
+    """The decimal at which any finite number lies."""
     return place_of(number) if isinstance(number, float) else Decimal(number)
 
 

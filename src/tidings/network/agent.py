@@ -216,8 +216,8 @@ class Agent:
     ) -> Subscription:
         """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
         `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
-        rendezvous point until there is room. A filter of another dialect is sent as SQL;
-        FilterError if it is not valid."""
+        rendezvous point until there is room. A filter in another dialect is translated to SQL
+        before it is sent; FilterError if it is not valid."""
         if dialect != "sql":
             interest = parse(interest, dialect).sql()
         number, self._next = self._next, self._next + 1

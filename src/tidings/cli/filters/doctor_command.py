@@ -64,8 +64,8 @@ def examine_file(
 
 
 def _add_patterns(parsed: list[Parsed], findings: list[Finding]) -> list[Finding]:
-    """Add to the findings on event patterns the fields that cause them, and a finding for each
-    pattern that another covers, judged field by field."""
+    """Add to each finding about an event pattern the fields that cause it. Also add a finding for
+    each pattern that another pattern covers, comparing the two field by field."""
     known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL}
     own: dict[str | None, list[tuple[Subscription, pattern_explanation.Wanted]]] = {}
     for one, _ in parsed:

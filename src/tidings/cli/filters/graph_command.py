@@ -42,7 +42,8 @@ def show_graph(
     """Show which filter of a file covers which.
 
     FILE is as for `tidings match --filters`. A node is one distinct filter, however many
-    subscriptions it has. Its depth is the longest path to it from a filter that nothing covers.
+    subscriptions it has. The depth of a node is the length of the longest path to it from a filter
+    that nothing covers.
 
     With --svg, a picture in layers: boxes with the beginning of each filter, or dots if there are
     many. Hover over a box or a dot to read its filter.

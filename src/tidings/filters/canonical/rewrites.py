@@ -228,7 +228,7 @@ def _count_splits(node: Expression) -> int:
 
 def find_elements(node: Exists) -> Expression:
     """Replace an `exists` that looks for a constant with a test for this element, which an index
-    can use. An OR is split, which keeps the value.
+    can use. A condition that is an OR is split into its parts, which does not change the result.
 
     exists(tags, x -> x = 'a' OR x = 'b')   ->   array_contains(tags, 'a')
                                                  OR array_contains(tags, 'b')

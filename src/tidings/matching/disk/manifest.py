@@ -76,8 +76,8 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 
 
 def read_manifest(path: Path, kind: str, version: int) -> Manifest:
-    """The manifest, of this version or the two before it, checked against its own digest. The files
-    are checked by `need_files`."""
+    """Read the manifest and check it against its own digest. Its version may be `version` or one of
+    the two before. `need_files` checks the files."""
     try:
         raw = (path / MANIFEST).read_bytes()
     except OSError:

@@ -40,14 +40,14 @@ def _column(name: str, values: list[Any]) -> Any:
         if len(kinds) > 1 and kinds != NUMBERS:
             raise NotificationError(
                 f"the attribute '{path}' has values of the types {', '.join(sorted(kinds))}, "
-                f"expected one type; match these events one by one, with match"
+                f"expected one type; call match for each of these events instead"
             )
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError, UnicodeError) as problem:
         raise NotificationError(
-            f"the values of the attribute '{name}' do not fit into one column ({problem}); match "
-            f"these events one by one, with match"
+            f"the values of the attribute '{name}' do not fit into one column ({problem}); call "
+            f"match for each of these events instead"
         ) from None
 
 

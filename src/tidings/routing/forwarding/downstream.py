@@ -128,7 +128,7 @@ class Downstream(ABC):
         """Called when a router below says that an owner wants nodes."""
 
     def count_unknown(self) -> int:
-        """How many nodes neighbours want that are not in the graph."""
+        """The number of nodes that neighbours want but that are not in the graph."""
         return 0
 
     # -- notifications -------------------------------------------------------------------------

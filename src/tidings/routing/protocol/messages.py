@@ -181,7 +181,7 @@ class Trace(Message, frozen=True, tag="trace"):
 
 
 class Up(Message, frozen=True):
-    """A message with the life that the rendezvous point is in, as far as the sender knows."""
+    """A message that carries the rendezvous point's current epoch, as far as the sender knows."""
 
     epoch: Number
 

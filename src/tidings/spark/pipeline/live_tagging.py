@@ -4,8 +4,8 @@
     table    ──> one version for all rows, taken when `tag_live` is called: in `foreachBatch`,
                  a version for each micro-batch
 
-The column `version` says which version a row was matched with. A pipeline does more: it records the
-version of a batch before it begins, so that a repeated batch has the same one.
+The column `version` says which version a row was matched with. A pipeline also records the version
+before each batch starts, so a retried batch uses the same version.
 
 All columns that filters can test are sent to the workers, because a filter that is added later may
 test any of them. Cost: each task reads the changes since the last compiled snapshot; after 1,000

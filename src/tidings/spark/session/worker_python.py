@@ -27,7 +27,7 @@ def send_to_workers(spark: Any, function: Function) -> Any:
 
 
 def use_this_python(spark: Any) -> None:
-    """Have the workers of a local session run this Python, unless PYSPARK_PYTHON names one."""
+    """Have the workers of a local session run this Python, unless PYSPARK_PYTHON is set."""
     context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server starts the workers
     if context is None or "PYSPARK_PYTHON" in os.environ:
         return

@@ -25,7 +25,13 @@ import pyarrow.parquet as pq
 
 from tidings.files import make_private
 from tidings.model import Extra
-from tidings.notifications import Decoded, decode_json, decode_text_columns, without_marks
+from tidings.notifications import (
+    Decoded,
+    decode_json,
+    decode_text_columns,
+    encode_rows,
+    without_marks,
+)
 from tidings.snapshots import View
 from tidings.spark.outbox.open_fields import match_open
 from tidings.spark.outbox.sealed_files import digest_of
@@ -36,6 +42,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NODES, TOLD, EXTRA = "nodes", "subscriptions", "extra"
+PAYLOAD = "_payload"
+"""What subscribers of a channel get of a row. It is written here, so that a batch that is handed
+over twice is handed over in the same bytes, and by the workers, so that the driver only copies."""
 DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
@@ -50,6 +59,12 @@ class Stage(msgspec.Struct, frozen=True):
     corrupt: str | None = None  # for csv: the column of rows that could not be split
     extra: Extra = "refuse"  # for json: what happens to fields that are not declared
     names: tuple[str, ...] = ()  # of the columns, if Spark can't be given them
+    tested: tuple[str, ...] | None = None  # columns that filters may test; None: all
+    most_bytes: int = 0  # of nodes and payload of a row, if rows get payloads; 0: they get none
+
+    @property
+    def keeps_extra(self) -> bool:
+        return self.format == "json" and self.extra in ("open", "keep")
 
 
 class StagedPartition(msgspec.Struct):
@@ -150,15 +165,16 @@ def _stage_batch(
     staged.seen += good.num_rows
     staged.extra_rows += decoded.extra_rows
     staged.extra_fields += decoded.extra_fields
-    found = match_open(view, good, decoded.extra if stage.extra == "open" else None)
+    tested = good if stage.tested is None else good.select(list(stage.tested))
+    found = match_open(view, tested, decoded.extra if stage.extra == "open" else None)
     good = without_marks(good)
-    if stage.format == "json" and stage.extra in ("open", "keep"):
+    if stage.keeps_extra:
         texts = decoded.extra
         texts = pa.nulls(good.num_rows, pa.string()) if texts is None else texts
         names = [*good.schema.names, EXTRA]
         good = pa.RecordBatch.from_arrays([*good.columns, texts], names=names)
     for first, last, matched in view.pieces(*found):
-        _stage_rows(view, good.slice(first, last - first), matched, files)
+        _stage_rows(view, stage, good.slice(first, last - first), matched, files)
     if decoded.reasons:
         staged.refused += len(decoded.reasons)
         raw = pa.array(_raw_texts(stage, batch, decoded), pa.string())
@@ -166,16 +182,24 @@ def _stage_batch(
         files.put_dead(pa.RecordBatch.from_arrays([reasons, raw], schema=DEAD))
 
 
-def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files) -> None:
+def _stage_rows(
+    view: View, stage: Stage, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files
+) -> None:
     """Write the rows that have a subscriber."""
     staged, told = files.staged, view.subscription_lists(*matched)
     # a row may match only nodes whose subscriptions have all ended
     kept = pc.greater(pc.list_value_length(told), 0)
-    count = pc.sum(kept).as_py() or 0
+    if not pc.any(kept).as_py():
+        return
+    nodes, told, good = view.node_lists(*matched).filter(kept), told.filter(kept), good.filter(kept)
+    if stage.most_bytes:
+        good = _with_payloads(stage, good)
+        short = _refuse_long(stage, good, told, files)
+        nodes, told, good = nodes.filter(short), told.filter(short), good.filter(short)
+    count = good.num_rows
     if not count:
         return
-    nodes, told = view.node_lists(*matched).filter(kept), told.filter(kept)
-    columns = [*(column.filter(kept) for column in good.columns), nodes, told]
+    columns = [*good.columns, nodes, told]
     files.put_rows(pa.RecordBatch.from_arrays(columns, names=[*good.schema.names, NODES, TOLD]))
     staged.matched += count
     staged.told += len(pc.list_flatten(told))
@@ -183,6 +207,28 @@ def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], file
     total = Counter(staged.nodes)
     total.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
     staged.nodes = dict(total)
+
+
+def _with_payloads(stage: Stage, good: pa.RecordBatch) -> pa.RecordBatch:
+    payloads = pa.array(encode_rows(good, EXTRA if stage.keeps_extra else None), pa.binary())
+    names = [*good.schema.names, PAYLOAD]
+    return pa.RecordBatch.from_arrays([*good.columns, payloads], names=names)
+
+
+def _refuse_long(stage: Stage, good: pa.RecordBatch, told: Any, files: _Files) -> Any:
+    """Refuse the rows that are too long for a part; return which are not."""
+    nodes = pc.multiply(8, pc.list_value_length(told))
+    sizes = pc.add(pc.binary_length(good.column(PAYLOAD)), nodes)
+    short = pc.less_equal(sizes, stage.most_bytes)
+    long = good.filter(pc.invert(short)).column(PAYLOAD).to_pylist()
+    if long:
+        files.staged.seen -= len(long)
+        files.staged.refused += len(long)
+        most = f"expected at most {stage.most_bytes:,} to hand it over to the channel"
+        reason = f"the row and its nodes take more bytes than a part has room for, {most}"
+        texts = [_show_value(one) for one in long]
+        files.put_dead(pa.RecordBatch.from_pydict({"reason": [reason] * len(long), "raw": texts}))
+    return short
 
 
 def _decode(view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:

@@ -1,0 +1,17 @@
+"""The channel of a pipeline: its subscriptions come from there, and its rows go there.
+
+    owner ──changes──> mirror ──a version──> tasks ──> outbox ──parts──> owner
+
+    owner.py              asks the owner of a channel, and waits while it does not answer
+    mirror.py             the channel's nodes by version, on disk
+    followed_channel.py   the subscriptions of a pipeline that follows a channel
+    row_parts.py          the committed rows of a batch as parts, with payloads
+    handing_over.py       hands committed batches over, in order
+
+The owner is the rendezvous point of the network; `tidings.channel` has the link to it. A row is
+sent with all nodes that match it at the version of its batch. The owner keeps the lowest of those
+that still live, by its own graph: a pipeline may know a covering that the owner does not know, and
+then the lowest nodes of the pipeline would not reach everybody.
+
+This folder is used only by `pipeline` (docs/pipelines.md). Start at followed_channel.py.
+"""

@@ -9,9 +9,8 @@
     handing_over.py       hands committed batches over, in order
 
 The owner is the rendezvous point of the network; `tidings.channel` has the link to it. A row is
-sent with all nodes that match it at the version of its batch. The owner keeps the lowest of those
-that still live, by its own graph: a pipeline may know a covering that the owner does not know, and
-then the lowest nodes of the pipeline would not reach everybody.
+sent with the lowest nodes that match it at the version of its batch, and the owner puts what stands
+for removed nodes in their place. So the owner must know every covering that the pipeline knows.
 
 This folder is used only by `pipeline` (docs/pipelines.md). Start at followed_channel.py.
 """

@@ -24,6 +24,7 @@ from tidings.network import TimedOut
 from tidings.snapshots import View
 from tidings.spark.channel.mirror import Mirror, Unknown
 from tidings.spark.channel.owner import Owner
+from tidings.spark.loading.restated import log_set_aside
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
 from tidings.spark.tagging.worker import Pinned, view_of
 
@@ -47,6 +48,7 @@ class FollowedChannel:
         self._mirror = self._open(self.description.life)
         if self._mirror.version is None:
             self._follow()
+        log_set_aside(self._mirror.list_set_aside())
 
     @property
     def life(self) -> int:

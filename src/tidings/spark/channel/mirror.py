@@ -3,10 +3,11 @@
     LIFE/00000000000000001000-5d41402abc4b/   version 1000, compiled with the channel's attributes
         channel.arrow                         the number and the filter of every node
         aside.json                            nodes whose filters are refused here
-    LIFE/changes/00000000000000001001-00000000000000001007.json     the changes since, as they came
+    LIFE/changes/00000000000000001000-00000000000000001007.json    a step, from version to version
 
 A batch uses one version. The owner knows its latest version, and perhaps no other; it may be down
 when a batch is repeated. So everything that it told is on disk here before a batch is pinned to it.
+Only versions that it told are known: a step has what changed in all, and may have leapt.
 
 Each node is a subscription whose id is its number: the subscriptions that match a row are the nodes
 that match it. A filter that the language refuses now, or that does not fit the attributes, is left
@@ -18,7 +19,6 @@ Numbers of nodes mean something only within one life of the channel, so each lif
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -48,12 +48,18 @@ from tidings.spark.tagging.worker import Change, Pinned
 KEPT = 3  # snapshots that are kept
 NODES = "channel.arrow"
 _log = logging.getLogger(__name__)
-_SPAN = re.compile(r"([0-9]{20})-([0-9]{20})\.json")
-_SNAPSHOT = re.compile(r"([0-9]{20})-[0-9a-f]{12}")
 
 
 class Unknown(TidingsError):
     """The mirror does not have this version."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What changed from one version to another."""
+
+    since: int
+    version: int
+    changes: tuple[NodeChange, ...]
 
 
 class Mirror:
@@ -66,35 +72,30 @@ class Mirror:
         self.attributes = attributes
         self.rebuild_after = rebuild_after
         self._compiler = Background()
-        self._changes = {one.version: one for one in self._read_changes()}
-        self._parsed: dict[int, Change] = {}  # by version
-        self.aside: list[Aside] = []
-        """Nodes that are left out because their filters are refused, as far as they were read."""
+        self._steps = {one.since: one for one in self._read_steps()}
+        self._aside: dict[int, Aside | None] = {}  # by node, for filters that were parsed here
 
     @property
     def version(self) -> int | None:
         """The latest version; None if there is none yet."""
-        return max((*self.snapshots(), *self._changes), default=None)
+        told = (one.version for one in self._steps.values())
+        return max((*self.snapshots(), *told), default=None)
+
+    def snapshots(self) -> list[int]:
+        """The versions that are compiled with these attributes, in order."""
+        return versions_in(self.home, self.attributes)
 
     # -- writing -------------------------------------------------------------------------------
 
     def put(self, told: Changes) -> None:
         """Keep what the owner told; it is on disk when this returns."""
         known = self.version
-        if told.whole or known is None:
-            # the changes since nothing are all there are, too
+        if told.whole or known is None:  # the changes since nothing are all nodes, too
             self._compile(told.version, _replay({}, told.changes))
-            return
-        new = [one for one in told.changes if one.version > known]
-        if [one.version for one in new] != list(range(known + 1, told.version + 1)):
-            raise TidingsError(
-                f"the channel named {len(new):,} changes from version {known} to {told.version}, "
-                f"expected one for each version"
-            )
-        if new:
-            name = f"{new[0].version:020d}-{new[-1].version:020d}.json"
-            write_sealed(self.home / "changes" / name, msgspec.json.encode(new))
-            self._changes.update((one.version, one) for one in new)
+        elif told.version > known:
+            step = Step(known, told.version, told.changes)
+            write_sealed(self._step_path(step), msgspec.json.encode(step))
+            self._steps[known] = step
 
     def compile(self, version: int) -> None:
         """Write the snapshot of a version, if there is none."""
@@ -112,7 +113,6 @@ class Mirror:
                 numbers.setdefault(distinct.add(node, text), node)
             except FilterError as problem:
                 refused.append(Aside(node, text, problem.reason))
-        self._set_aside(refused)
         columns = {"node": pa.array(nodes.keys(), pa.int64()),
                    "filter": pa.array(nodes.values(), pa.large_string())}  # fmt: skip
         snapshot = Snapshot(version, *build_nodes(distinct, numbers))
@@ -121,116 +121,116 @@ class Mirror:
     # -- reading -------------------------------------------------------------------------------
 
     def pin(self, version: int) -> Pinned:
-        """A version to send to tasks: a snapshot, and the changes since. Raise Unknown if it is not
-        here."""
+        """A version to send to tasks: a snapshot, and the changes since, which are counted from it
+        on. Raise Unknown if the version is not here."""
         base = self._base(version)
         if base is None:
             self.compile(version)
             base = version
-        changes = tuple(self._change(at) for at in range(base + 1, version + 1))
+        told = self._changes(base, version) or ()
+        changes = tuple(
+            self._change(number, one) for number, one in enumerate(told, start=base + 1)
+        )
         if len(changes) >= self.rebuild_after:
             self._compile_soon(version, base)
         path = path_of(self.home, base, self.attributes)
-        return Pinned(str(path), version, changes, identity_of(path))
+        return Pinned(str(path), base + len(changes), changes, identity_of(path))
 
     def nodes(self, version: int) -> dict[int, str]:
         """The number and the filter of every node at a version; Unknown if it is not here."""
         for number, path in sorted(self._all_snapshots(), reverse=True):
-            if self._reaches(number, version):
+            changes = self._changes(number, version)
+            if changes is not None:
                 try:
                     need_whole(path)
                     table = read_table(path / NODES)
                 except (SnapshotError, OSError):
                     continue  # `pin` moves it aside
                 pairs = zip(*(column.to_pylist() for column in table.columns), strict=True)
-                changes = (self._changes[at] for at in range(number + 1, version + 1))
                 return _replay(dict(pairs), changes)
         raise Unknown(f"version {version} of the channel is not in {self.home}")
 
     def list_set_aside(self) -> list[Aside]:
-        """The nodes that are left out at the latest version."""
+        """The nodes that are left out at the latest version, because their filters are refused."""
         version = self.version
         base = None if version is None else self._base(version)
         if version is None or base is None:
             return []
         data = (path_of(self.home, base, self.attributes) / ASIDE).read_bytes()
-        self.aside = msgspec.json.decode(data, type=list[Aside])
-        for at in range(base + 1, version + 1):
-            self._change(at)
-        ended = {one.node for at, one in self._changes.items() if at > base and one.filter is None}
-        return [one for one in self.aside if one.id not in ended]
+        found = {one.id: one for one in msgspec.json.decode(data, type=list[Aside])}
+        for one in self._changes(base, version) or ():
+            if one.filter is None:
+                found.pop(one.node, None)
+            elif (refused := self._refused(one.node, one.filter)) is not None:
+                found[one.node] = refused
+        return list(found.values())
 
     def close(self) -> None:
         """Wait for a running compilation, but not long."""
         self._compiler.close()
 
     def _base(self, version: int) -> int | None:
-        """The version of the latest intact snapshot from which the changes lead to this version."""
-        near = [number for number in self.snapshots() if self._reaches(number, version)]
-        whole = (one for one in reversed(near) if self._is_whole(one))
-        return next(whole, None)
+        """The version of the latest intact snapshot from which steps lead to this version."""
+        near = [one for one in self.snapshots() if self._changes(one, version) is not None]
+        return next((one for one in reversed(near) if self._is_whole(one)), None)
 
     def _is_whole(self, version: int) -> bool:
         return is_whole(self.home, version, self.attributes, NODES)
 
-    def _reaches(self, base: int, version: int) -> bool:
-        return base <= version and all(at in self._changes for at in range(base + 1, version + 1))
+    def _changes(self, base: int, version: int) -> list[NodeChange] | None:
+        """What changed from one version to another; None if steps don't lead there."""
+        found: list[NodeChange] = []
+        while base < version and base in self._steps:
+            found += self._steps[base].changes
+            base = self._steps[base].version
+        return found if base == version else None
 
-    def _change(self, version: int) -> Change:
-        """A change as tasks get it. A filter that is refused is sent as ended."""
-        found = self._parsed.get(version)
-        if found is None:
-            one = self._changes[version]
-            text = one.filter
-            if text is not None:
-                try:
-                    parse(text, attributes=self.attributes)
-                except FilterError as problem:
-                    self._set_aside([Aside(one.node, text, problem.reason)])
-                    text = None
-            found = Change(version, one.node, text, 0 if text is None else one.node)
-            self._parsed[version] = found
-        return found
+    def _change(self, number: int, one: NodeChange) -> Change:
+        """A change as tasks get it. A node whose filter is refused is sent as ended."""
+        text = one.filter
+        if text is not None and self._refused(one.node, text) is not None:
+            text = None
+        return Change(number, one.node, text, 0 if text is None else one.node)
 
-    def _set_aside(self, found: list[Aside]) -> None:
-        known = {one.id for one in self.aside}
-        new = [one for one in found if one.id not in known]
-        log_set_aside(new)
-        self.aside += new
+    def _refused(self, node: int, text: str) -> Aside | None:
+        """The node as set aside; None if its filter is accepted."""
+        if node not in self._aside:
+            try:
+                parse(text, attributes=self.attributes)
+                self._aside[node] = None
+            except FilterError as problem:
+                self._aside[node] = one = Aside(node, text, problem.reason)
+                log_set_aside([one])
+        return self._aside[node]
 
     # -- files ---------------------------------------------------------------------------------
 
-    def snapshots(self) -> list[int]:
-        """The versions that are compiled with these attributes, in order."""
-        return versions_in(self.home, self.attributes)
+    def _step_path(self, step: Step) -> Path:
+        return self.home / "changes" / f"{step.since:020d}-{step.version:020d}.json"
+
+    def _read_steps(self) -> Iterable[Step]:
+        for path in sorted((self.home / "changes").glob("[0-9]*.json")):
+            try:
+                yield msgspec.json.decode(read_sealed(path) or b"", type=Step)
+            except (TidingsError, msgspec.DecodeError) as problem:
+                _log.warning("%s: %s; it is not used, and the owner is asked again", path, problem)
 
     def _all_snapshots(self) -> list[tuple[int, Path]]:
         """Those that were compiled with other attributes, too: they have the same nodes."""
-        named = ((_SNAPSHOT.fullmatch(path.name), path) for path in self.home.glob("[0-9]*"))
-        return [(int(name[1]), path) for name, path in named if name is not None]
-
-    def _read_changes(self) -> Iterable[NodeChange]:
-        for path in sorted((self.home / "changes").glob("[0-9]*.json")):
-            try:
-                data = read_sealed(path) or b"[]"
-                yield from msgspec.json.decode(data, type=list[NodeChange])
-            except (TidingsError, msgspec.DecodeError) as problem:
-                _log.warning("%s; it is not used, and the owner is asked again", problem)
+        paths = self.home.glob("[0-9]*-*")
+        return [(int(path.name.partition("-")[0]), path) for path in paths]
 
     def _compile_soon(self, version: int, base: int) -> None:
+        """Compile a version in a separate process, and remove what is too old to be needed."""
         if self._compiler.is_running:
             return
-        kept = [number for number in self.snapshots() if number <= base][-KEPT:]
+        oldest = [number for number in self.snapshots() if number <= base][-KEPT:][0]
         for number, path in self._all_snapshots():
-            if number < kept[0]:
+            if number < oldest:
                 remove(path)
-        for path in (self.home / "changes").glob("[0-9]*.json"):
-            span = _SPAN.fullmatch(path.name)
-            if span is not None and int(span[2]) <= kept[0]:
-                path.unlink()
-        for at in [at for at in self._changes if at <= kept[0]]:
-            del self._changes[at]
-            self._parsed.pop(at, None)
+        for step in [one for one in self._steps.values() if one.version <= oldest]:
+            self._step_path(step).unlink(missing_ok=True)
+            del self._steps[step.since]
         remove_left_overs(self.home)
         told = str(self.home), str(version), str(path_of(self.home, base, self.attributes))
         self._compiler.start("tidings.spark.channel.mirror", *told)

@@ -48,20 +48,21 @@ class Owner:
         self,
         address: str,
         *,
+        name: str | None = None,
         token: str = "",
         authorities: Path | None = None,
         folder: Path | None = None,
         patient: bool = True,
     ) -> None:
-        """`folder` is where the file about waiting is. Without `patient`, an owner that does not
-        answer raises TimedOut."""
+        """`name` is needed if the token is bound to one. The file about waiting is in `folder`.
+        Without `patient`, an owner that does not answer raises TimedOut."""
         self.address = address
         self.stop = threading.Event()
         """Once set, nobody waits any more: Stopped is raised."""
         self._note = None if folder is None else folder / WAITING
         self._patient = patient
         trusted = None if authorities is None else str(authorities)
-        self._link = ChannelLink(address, token=token, authorities=trusted, timeout=TRY)
+        self._link = ChannelLink(address, name=name, token=token, authorities=trusted, timeout=TRY)
         self._forget_waiting()
 
     def describe(self, *, patient: bool = True) -> Description:

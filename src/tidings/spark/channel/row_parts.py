@@ -6,7 +6,7 @@ The owner takes each part once, by its number. So a batch that is handed over ag
 the same parts. They depend only on its committed files and on PART_BYTES: whoever changes that may
 lose or double rows of a batch that was being handed over. Stop pipelines between two batches first.
 
-A row is sent with its subscriptions, which are all nodes that match it.
+A row is sent with its lowest nodes, which the workers found.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tidings.channel import MOST_BYTES, Part
 from tidings.notifications import encode_rows
+from tidings.routing.protocol import frames
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.outbox.stages import NODES, PAYLOAD, TOLD
@@ -29,6 +30,8 @@ PART_BYTES = 1 << 20
 EACH = 16  # bytes of a row besides its nodes and its payload: two starts
 MOST_ROW_BYTES = MOST_BYTES - 2 * EACH
 """The most bytes of a row's nodes and payload: one row must fit in a part."""
+MOST_NODES = frames.MOST_MARKS
+"""The most nodes of a row."""
 ADDED = ("notification", "version", NODES, "numbers", TOLD, PAYLOAD)
 
 Numbers = npt.NDArray[np.int64]
@@ -133,12 +136,12 @@ def _join(held: list[Columns]) -> Columns:
 def _rows_of(reader: OutboxReader, commit: Commit, extra: str | None) -> Iterator[_Rows]:
     for file in reader.files(commit):
         for batch in reader.batches(file):
-            told, payloads = batch.column(TOLD), _payloads_of(batch, extra)
+            nodes, payloads = batch.column(NODES), _payloads_of(batch, extra)
             starts = np.frombuffer(payloads.buffers()[1], np.int32)[payloads.offset :]
             data = payloads.buffers()[2]
             yield _Rows(
-                told.offsets.to_numpy().astype(np.int64),
-                told.values.to_numpy(),
+                nodes.offsets.to_numpy().astype(np.int64),
+                nodes.values.to_numpy(),
                 starts[: len(payloads) + 1].astype(np.int64),
                 memoryview(b"" if data is None else data),
             )

@@ -48,6 +48,14 @@ over twice is handed over in the same bytes, and by the workers, so that the dri
 DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
+class ForChannel(msgspec.Struct, frozen=True):
+    """What is different if the subscriptions are those of a channel of the network."""
+
+    tested: tuple[str, ...] | None = None  # columns that filters may test; None: all
+    most_bytes: int = 0  # of nodes and payload of a row, if rows get payloads; 0: they get none
+    most_nodes: int = 0  # of a row, in this case
+
+
 class Stage(msgspec.Struct, frozen=True):
     """Instructions for a worker: how to decode rows, what to match them with, where to write."""
 
@@ -59,8 +67,7 @@ class Stage(msgspec.Struct, frozen=True):
     corrupt: str | None = None  # for csv: the column of rows that could not be split
     extra: Extra = "refuse"  # for json: what happens to fields that are not declared
     names: tuple[str, ...] = ()  # of the columns, if Spark can't be given them
-    tested: tuple[str, ...] | None = None  # columns that filters may test; None: all
-    most_bytes: int = 0  # of nodes and payload of a row, if rows get payloads; 0: they get none
+    channel: ForChannel | None = None  # if the subscriptions are those of a channel
 
     @property
     def keeps_extra(self) -> bool:
@@ -165,7 +172,9 @@ def _stage_batch(
     staged.seen += good.num_rows
     staged.extra_rows += decoded.extra_rows
     staged.extra_fields += decoded.extra_fields
-    tested = good if stage.tested is None else good.select(list(stage.tested))
+    tested = good
+    if stage.channel is not None and stage.channel.tested is not None:
+        tested = good.select(list(stage.channel.tested))
     found = match_open(view, tested, decoded.extra if stage.extra == "open" else None)
     good = without_marks(good)
     if stage.keeps_extra:
@@ -186,15 +195,19 @@ def _stage_rows(
     view: View, stage: Stage, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files
 ) -> None:
     """Write the rows that have a subscriber."""
-    staged, told = files.staged, view.subscription_lists(*matched)
+    staged = files.staged
+    if stage.channel is None:
+        nodes, told = view.node_lists(*matched), view.subscription_lists(*matched)
+    else:  # its routers know who subscribed to these nodes, or to others above them
+        nodes = told = view.lowest_members(*matched)
     # a row may match only nodes whose subscriptions have all ended
     kept = pc.greater(pc.list_value_length(told), 0)
     if not pc.any(kept).as_py():
         return
-    nodes, told, good = view.node_lists(*matched).filter(kept), told.filter(kept), good.filter(kept)
-    if stage.most_bytes:
+    nodes, told, good = nodes.filter(kept), told.filter(kept), good.filter(kept)
+    if stage.channel is not None and stage.channel.most_bytes:
         good = _with_payloads(stage, good)
-        short = _refuse_long(stage, good, told, files)
+        short = _refuse_long(stage.channel, good, nodes, files)
         nodes, told, good = nodes.filter(short), told.filter(short), good.filter(short)
     count = good.num_rows
     if not count:
@@ -215,19 +228,23 @@ def _with_payloads(stage: Stage, good: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*good.columns, payloads], names=names)
 
 
-def _refuse_long(stage: Stage, good: pa.RecordBatch, told: Any, files: _Files) -> Any:
-    """Refuse the rows that are too long for a part; return which are not."""
-    nodes = pc.multiply(8, pc.list_value_length(told))
-    sizes = pc.add(pc.binary_length(good.column(PAYLOAD)), nodes)
-    short = pc.less_equal(sizes, stage.most_bytes)
-    long = good.filter(pc.invert(short)).column(PAYLOAD).to_pylist()
-    if long:
-        files.staged.seen -= len(long)
-        files.staged.refused += len(long)
-        most = f"expected at most {stage.most_bytes:,} to hand it over to the channel"
-        reason = f"the row and its nodes take more bytes than a part has room for, {most}"
-        texts = [_show_value(one) for one in long]
-        files.put_dead(pa.RecordBatch.from_pydict({"reason": [reason] * len(long), "raw": texts}))
+def _refuse_long(stage: ForChannel, good: pa.RecordBatch, nodes: Any, files: _Files) -> Any:
+    """Refuse the rows that a part has no room for; return which are not refused."""
+    counts = pc.list_value_length(nodes)
+    sizes = pc.add(pc.binary_length(good.column(PAYLOAD)), pc.multiply(8, counts))
+    few = pc.less_equal(counts, stage.most_nodes)
+    short = pc.and_(few, pc.less_equal(sizes, stage.most_bytes))
+    refused = good.filter(pc.invert(short)).column(PAYLOAD).to_pylist()
+    if refused:
+        files.staged.seen -= len(refused)
+        files.staged.refused += len(refused)
+        reason = (
+            f"the row is too long to hand it over to the channel, expected at most "
+            f"{stage.most_nodes:,} nodes, and {stage.most_bytes:,} bytes with them"
+        )
+        texts = [_show_value(one) for one in refused]
+        columns = {"reason": [reason] * len(refused), "raw": texts}
+        files.put_dead(pa.RecordBatch.from_pydict(columns, schema=DEAD))
     return short
 
 

@@ -27,7 +27,7 @@ from tidings.spark.channel.followed_channel import FollowedChannel, extra_of
 from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
 from tidings.spark.channel.owner import Owner
-from tidings.spark.channel.row_parts import MOST_ROW_BYTES
+from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
 from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
 from tidings.spark.outbox.numbering import counters_after
@@ -35,7 +35,7 @@ from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
-from tidings.spark.outbox.stages import EXTRA, PAYLOAD, Stage, run_stage
+from tidings.spark.outbox.stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
 from tidings.spark.pipeline.settings import (
     ChannelSink,
     Files,
@@ -44,7 +44,7 @@ from tidings.spark.pipeline.settings import (
     is_json,
 )
 from tidings.spark.pipeline.sinks import hand_over_to
-from tidings.spark.pipeline.streams import OpenedSource, open_source
+from tidings.spark.pipeline.streams import OpenedSource, has_column, open_source
 from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions
 from tidings.spark.tagging.column_checks import check_columns, check_declared_columns, family_of
 from tidings.spark.tagging.worker import Pinned
@@ -289,8 +289,9 @@ def open_subscriptions(
         )
     trusted = None if given.authorities is None else settings.at(given.authorities)
     owner = Owner(
-        given.channel, token=settings.token, authorities=trusted, folder=folder, patient=patient
-    )
+        given.channel, name=given.name, token=settings.token, authorities=trusted, folder=folder,
+        patient=patient,
+    )  # fmt: skip
     return FollowedChannel(owner, folder, given.rebuild_after)
 
 
@@ -299,9 +300,12 @@ def declare_columns(settings: Settings, wanted: Subscriptions) -> Settings:
     if not isinstance(wanted, FollowedChannel):
         return settings
     said = wanted.description
-    found = msgspec.structs.replace(settings, columns=said.attributes or {}, extra=extra_of(said))
+    columns = dict(said.attributes or {})
+    if "subject" in columns and not has_column(settings, "subject"):
+        del columns["subject"]  # a channel always declares it
+    found = msgspec.structs.replace(settings, columns=columns, extra=extra_of(said))
     for sentence in declared_problems(found):
-        raise TidingsError(f"{sentence} (the channel {wanted.owner.address} declares the columns)")
+        raise TidingsError(f"{sentence} ({wanted.name} declares the columns)")
     return found
 
 
@@ -356,13 +360,19 @@ def stage_of(source: OpenedSource, pinned: Pinned, work: Path, settings: Setting
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     extra = settings.extra_fields if is_json(settings) else "refuse"
-    tested = None
-    if settings.subscriptions.channel is not None and source.format == "typed":
-        tested = tuple(one.name for one in source.schema if family_of(one.dataType) is not None)
     return Stage(
         pinned, str(work), schema, source.format, source.text, source.corrupt, extra,
-        tested=tested, most_bytes=MOST_ROW_BYTES if settings.hands_over else 0,
+        channel=_for_channel(source, settings),
     )  # fmt: skip
+
+
+def _for_channel(source: OpenedSource, settings: Settings) -> ForChannel | None:
+    if settings.subscriptions.channel is None:
+        return None
+    tested = None
+    if source.format == "typed":  # a filter may name a column that can't be compared
+        tested = tuple(one.name for one in source.schema if family_of(one.dataType) is not None)
+    return ForChannel(tested, *((MOST_ROW_BYTES, MOST_NODES) if settings.hands_over else ()))
 
 
 def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:

@@ -88,6 +88,7 @@ class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log: str | None = None
     snapshot: str | None = None
     channel: str | None = None  # the address of its owner, the rendezvous point
+    name: str | None = None  # the name that goes with the token, if it is bound to one
     token_file: str | None = None  # the token for the owner; without it TIDINGS_TOKEN has it
     authorities: str | None = None  # a file of trusted certificate authorities
     rebuild_after: int = 1_000  # changes sent with tasks before a new snapshot is compiled
@@ -265,7 +266,7 @@ def _sentences(found: Settings) -> Iterator[str]:
     elif subscriptions.channel is not None:
         yield from _channel_sentences(found, subscriptions.channel)
     else:
-        for name in ("token_file", "authorities"):
+        for name in ("name", "token_file", "authorities"):
             if getattr(subscriptions, name) is not None:
                 yield f"subscriptions.{name}: expected none without a channel"
     channels = [at for at, one in enumerate(found.sinks) if isinstance(one, ChannelSink)]

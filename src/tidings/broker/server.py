@@ -179,6 +179,9 @@ class Server:
         elif isinstance(message, m.Publish):
             link.told_in += 1
             self.publications.put(link, message)
+        elif isinstance(message, m.HandOver):
+            for piece in self.machine.split(message):
+                self.publications.put(link, piece)
         elif isinstance(message, m.Goodbye):
             link.close("the other end said goodbye")
         elif isinstance(message, m.Report):
@@ -234,6 +237,12 @@ class Server:
             link.send(m.Published(epoch, message.publisher, message.stamp, reason))
         elif isinstance(message, m.Ask):
             link.send(m.Answer(epoch, message.request, refusal=reason))
+        elif isinstance(message, m.Describe):
+            link.send(m.Described(epoch, message.request, refusal=reason))
+        elif isinstance(message, m.Follow):
+            link.send(m.Changed(epoch, message.request, refusal=reason))
+        elif isinstance(message, m.HandOver):
+            link.send(m.Taken(epoch, message.source, message.batch, message.part, reason))
 
     def _end_slice(self) -> None:
         self.apply_back_pressure()

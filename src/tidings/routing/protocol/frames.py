@@ -31,7 +31,7 @@ from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 2
+VERSION = 3
 NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""
@@ -134,8 +134,7 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
     while at <= last:
         length, kind = unpack(buffer, at)
         if kind not in _KINDS or length < 2:
-            raise FrameError(f"found a frame of kind {kind & 255} and version {kind >> 8}, "
-                             f"expected kinds 1 and 2 of version {VERSION}")  # fmt: skip
+            raise FrameError(_misfit(kind & 255, kind >> 8, length))
         if length > largest:
             raise FrameError(f"found a frame of {length:,} bytes, expected at most {largest:,}")
         found(at)
@@ -143,6 +142,19 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
     if at > last + 6:  # the last frame is incomplete
         at = starts.pop()
     return starts, at
+
+
+def _misfit(kind: int, version: int, length: int) -> str:
+    """Why the beginning of a frame is not one."""
+    if kind in (NOTIFICATION, OTHER) and 0 < version < 64 and 2 <= length <= LARGEST_DOWN:
+        return (
+            f"found version {version} of the protocol, expected version {VERSION}; use the same "
+            "release of tidings at both ends"
+        )
+    return (
+        f"found a frame of kind {kind} and version {version}, expected kinds 1 and 2 of version "
+        f"{VERSION}"
+    )
 
 
 def size_at(buffer: bytes | bytearray, start: int) -> int:

@@ -47,11 +47,14 @@ class Span(NamedTuple):
     marks: int
 
 
+Spans = Sequence[Span] | Numbers  # as an array, with a row for each
+
+
 class Recent(NamedTuple):
     """The marks of a group as its records encode them, 16 bytes each."""
 
     marks: bytes
-    spans: Sequence[Span]
+    spans: Spans
 
 
 class MarkIndex:
@@ -65,7 +68,7 @@ class MarkIndex:
         chunks, recent = self._parts
         return sum(len(one.nodes) for one in chunks) + sum(len(one.marks) for one in recent) // 16
 
-    def add(self, marks: bytes, spans: Sequence[Span]) -> None:
+    def add(self, marks: bytes, spans: Spans) -> None:
         """Add the marks of a group."""
         chunks, recent = self._parts
         recent = (*recent, Recent(marks, spans))
@@ -98,8 +101,8 @@ class MarkIndex:
 
 def _chunk_of(recent: Sequence[Recent]) -> Chunk:
     pairs = np.frombuffer(b"".join(one.marks for one in recent), "<i8").reshape(-1, 2)
-    spans = [span for one in recent for span in one.spans]
-    starts, ends, counts = np.array(spans, dtype=np.int64).T
+    spans = np.concatenate([np.asarray(one.spans, np.int64) for one in recent])
+    starts, ends, counts = spans.T
     return _sorted(
         Chunk(pairs[:, 0], pairs[:, 1], np.repeat(starts, counts), np.repeat(ends, counts))
     )

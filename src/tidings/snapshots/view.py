@@ -102,6 +102,17 @@ class View:
         tag_kernels.sort_lists(starts, numbers)
         return as_lists(starts, pa.array(numbers))
 
+    def lowest_members(self, starts: Array, places: Array) -> Any:
+        """The ids of the subscriptions of the lowest nodes, ascending. If ids are numbers that
+        somebody else gave to filters, these are the lowest of those: filters that cover each other
+        share a node here, and all of them are named."""
+        found = self.subscription_lists(*self._lowest(starts, places))
+        starts = found.offsets.to_numpy().astype(np.int64)
+        # without any subscription, the type of their ids is not known
+        ids = np.array(found.values.to_numpy(zero_copy_only=False), np.int64)
+        tag_kernels.sort_lists(starts, ids)
+        return as_lists(starts, pa.array(ids))
+
     def subscription_lists(self, starts: Array, places: Array) -> Any:
         """The ids for all events at once. With very many matches that may exceed memory; use
         `pieces` to divide the batch. Texts of more than 2 GB get 64-bit offsets."""

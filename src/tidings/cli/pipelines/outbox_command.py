@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LOOK = 0.5  # seconds between two polls of the outbox
 ADDED = ("notification", "version", "nodes", "numbers", "subscriptions")
+PAYLOAD = "_payload"  # the same once more, as subscribers of a channel get it
 
 outbox = typer.Typer(rich_markup_mode=None)
 
@@ -159,6 +160,8 @@ def _rows(
     for commit in reader.commits(first, end):
         for file in reader.files(commit):
             for batch in reader.batches(file):
+                if PAYLOAD in batch.schema.names:
+                    batch = batch.drop_columns([PAYLOAD])
                 for row in batch.to_pylist():
                     if subscription is None or subscription in map(str, row["subscriptions"]):
                         yield commit.batch, row

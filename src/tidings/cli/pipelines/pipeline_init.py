@@ -14,7 +14,9 @@ from tidings.cli.common.screen import relative_path, say
 from tidings.cli.pipelines.samples import look_at_file
 from tidings.model import DataType, write_declaration
 
-_RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain", "extra")
+_RESERVED = (
+    "notification", "version", "nodes", "numbers", "subscriptions", "grain", "extra", "_payload"
+)  # fmt: skip
 _TEXT = """\
 name = "{name}"
 checkpoint = "checkpoint"

@@ -76,6 +76,11 @@ def find_log(
 
         settings = load_settings(path)
         columns = known_columns(settings)
+        if settings.subscriptions.channel is not None:
+            raise BadInput(
+                f"{where}: its subscriptions are those of the channel "
+                f"{settings.subscriptions.channel}; `tidings subscribe` adds one while it runs"
+            )
         if settings.subscriptions.log is None:
             raise BadInput(
                 f"{where}: its subscriptions are a snapshot, which can't be changed; expected a log"

@@ -50,6 +50,7 @@ class Commit(msgspec.Struct, frozen=True):
     offsets: str = ""  # the same as in its pin
     extra_rows: int = 0  # notifications read that have undeclared fields
     extra_fields: int = 0
+    life: int = 0  # of the channel, the same as in its pin
 
 
 class DamagedOutbox(TidingsError):

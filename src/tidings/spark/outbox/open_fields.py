@@ -10,7 +10,6 @@ explicit null) the rows are matched one by one, which takes about ten times as l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.model import INT_MAX, INT_MIN
+from tidings.notifications import join_fields
 from tidings.snapshots import View
 
 Array = npt.NDArray[Any]
@@ -63,21 +63,7 @@ def _match_rows(
     starts = np.zeros(len(rows) + 1, np.int64)
     places: list[int] = []
     for at, (row, more) in enumerate(zip(rows, fields, strict=True)):
-        found: list[Any] = view.matcher.match(_join(row, more))
+        found: list[Any] = view.matcher.match(join_fields(row, more))
         places += [place for place in found if place < len(view.numbers)]
         starts[at + 1] = len(places)
     return starts, np.array(places, np.int64)
-
-
-def _join(declared: Any, more: Any) -> Any:
-    """The declared fields of a value together with its other fields."""
-    if more is None:
-        return declared
-    if isinstance(declared, Mapping) and isinstance(more, Mapping):
-        out = dict(declared)
-        for name, value in more.items():
-            out[name] = _join(out.get(name), value) if name in out else value
-        return out
-    if isinstance(declared, list) and isinstance(more, list):
-        return [_join(one, other) for one, other in zip(declared, more, strict=True)]
-    return more if declared is None else declared

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidings.filters import Misfit
+from tidings.filters import Attributes, Misfit
 from tidings.model import AttributesError, TidingsError, list_some
 from tidings.snapshots import View
 
@@ -84,6 +84,17 @@ def check_columns(
         for field in schema.fields
         if field.name in wanted and family_of(field.dataType) is not None
     ]
+
+
+def check_declared_columns(schema: StructType, attributes: Attributes | None) -> None:
+    """Raise AttributesError if a column has another type than the one declared for it. Columns that
+    are missing count as null."""
+    for path in () if attributes is None else attributes:
+        try:
+            kind = type_at(schema, path)
+        except AttributesError:
+            continue
+        _check_declared(kind, path, None if attributes is None else attributes.type(path))
 
 
 class ColumnTypes:

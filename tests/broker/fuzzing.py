@@ -109,12 +109,13 @@ class Senseless:
         nodes = [self.number() for _ in range(many)]
         starts = [0, *sorted(chance.randrange(many + 1) for _ in range(2)), many]
         sizes = [0, 3, 3, chance.choice((5, 5, self.number()))]
-        columns = [struct.pack(f"<{len(one)}q", *one) for one in (starts, nodes, sizes)]
-        if chance.random() < 0.3:
-            columns[chance.randrange(3)] = chance.randbytes(chance.randrange(30))
+        first, second, third = (
+            chance.randbytes(chance.randrange(30)) if chance.random() < 0.1
+            else struct.pack(f"<{len(one)}q", *one) for one in (starts, nodes, sizes)
+        )  # fmt: skip
         return m.HandOver(
             self.text(), chance.randrange(3), chance.randrange(3), chance.random() < 0.5,
-            self.age(), self.number(), *columns, chance.randbytes(5),
+            self.age(), self.number(), first, second, third, chance.randbytes(5),
         )  # fmt: skip
 
     def hello(self) -> m.Message:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 from tidings.broker.queues.turns import Turns
 from tidings.network import Link
@@ -25,13 +26,13 @@ MOST_BYTES = 4 << 20  # bytes that may wait from one link
 MOST_BYTES_ALL = 64 << 20  # bytes that may wait from all links together
 OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
 
-Waiting = m.Message  # a publication, a part, or a piece of one
+Waiting = m.Publish | m.HandOver | Piece
 
 
 class Publications:
     """Publications of neighbours. `take` does the work."""
 
-    def __init__(self, take: Callable[[Link, Waiting], None], done: Callable[[], None]) -> None:
+    def __init__(self, take: Callable[[Link, Any], None], done: Callable[[], None]) -> None:
         """`done` is called after each slice."""
         self._take = take
         self._done = done
@@ -79,5 +80,4 @@ def _name_and_size(message: Waiting) -> tuple[str, int]:
         return message.publisher.partition("/")[0], len(message.content) + len(message.payload)
     if isinstance(message, Piece):
         return message.message.source, message.size
-    assert isinstance(message, m.HandOver)
     return message.source, message.size

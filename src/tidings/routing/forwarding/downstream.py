@@ -127,7 +127,7 @@ class Downstream(ABC):
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
         """Called when a router below says that an owner wants nodes."""
 
-    def split(self, message: m.HandOver) -> Sequence[m.Message]:
+    def split(self, message: m.HandOver) -> Sequence[Any]:
         """A part that is handed over, as messages that are handled one after the other."""
         return (message,)
 

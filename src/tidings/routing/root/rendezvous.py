@@ -249,7 +249,7 @@ class Rendezvous(Downstream):
 
     # -- notifications -------------------------------------------------------------------------
 
-    def split(self, message: m.HandOver) -> Sequence[m.Message]:
+    def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
         """A part in pieces, each of which takes a millisecond or two."""
         return self.take_over.split(message)
 

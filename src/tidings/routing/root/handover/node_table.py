@@ -27,9 +27,9 @@ Numbers = npt.NDArray[np.int64]
 class NodeTable:
     """See the top of the module. The arrays have room behind what is used."""
 
-    def __init__(self, above: Callable[[int], Iterable[int] | None]) -> None:
-        """`above` gives the nodes that cover a node, or None if the node is not plain."""
-        self._above_of = above
+    def __init__(self, look: Callable[[int], tuple[bool, Iterable[int]]]) -> None:
+        """`look` says whether a node is plain, and which nodes cover it."""
+        self._look = look
         self.clear()
 
     def clear(self) -> None:
@@ -115,11 +115,11 @@ class NodeTable:
             if node in self._known:
                 continue
             self._known[node] = len(self._known)
-            found = self._above_of(node)
+            is_plain, found = self._look(node)
             new.append(node)
-            plain.append(found is not None)
-            above.append((node, *(found or ())))
-            todo += found or ()
+            plain.append(is_plain)
+            above.append((node, *found))
+            todo += found
         sizes = np.fromiter(map(len, above), np.int64, len(above))
         codes = (self._known[node] for one in above for node in one)
         flat = np.fromiter(codes, np.int64, int(sizes.sum()))
@@ -152,7 +152,7 @@ def _put(array: Any, at: int, new: Any) -> Any:
 def number_alone(starts: Numbers, nodes: Numbers) -> tuple[MarkColumns, MatchColumns]:
     """The marks of notifications as if there had been none before them, and no node covered
     another."""
-    table = NodeTable(lambda _: ())
+    table = NodeTable(lambda _: (True, ()))
     codes = table.codes_of(nodes)
     table.odd(starts, nodes, codes, len(nodes))
     return table.numbered(starts, nodes, codes, {}), table.matched(starts, codes)

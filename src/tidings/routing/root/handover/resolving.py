@@ -71,7 +71,7 @@ class Resolving:
         self._caches = caches
         self.equal: dict[int, set[int]] = {}
         """Nodes that were proven equal by nodes which are gone, with the others."""
-        self.table = caches.add(NodeTable(self._above))
+        self.table = caches.add(NodeTable(self._look))
         self._known: dict[tuple[int, Label], Label] = caches.add({})
 
     def renewed(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
@@ -90,12 +90,13 @@ class Resolving:
             matched = self.table.matched(starts, codes)
         return Tags(starts, nodes, codes, matched)
 
-    def _above(self, node: int) -> Iterable[int] | None:
-        """The nodes that cover one which can stay in a tag as it is; None if it can't."""
-        if node not in self._graph.nodes or node in self._aside or self._equals(node):
-            return None
+    def _look(self, node: int) -> tuple[bool, Iterable[int]]:
+        """Can a node stay in a tag as it is, and which nodes cover it?"""
+        if node not in self._graph.nodes:
+            return False, ()
         above = self._graph.ancestors(node)
-        return above.difference(self._aside) if self._aside else above
+        plain = node not in self._aside and not self._equals(node)
+        return plain, above.difference(self._aside) if self._aside else above
 
     def _equals(self, node: int) -> Iterable[int]:
         known = self.equal.get(node)

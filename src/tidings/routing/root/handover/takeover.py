@@ -49,7 +49,7 @@ class TakeOver:
         self._queue = queue
         self._problems = problems
 
-    def split(self, message: m.HandOver) -> Sequence[m.Message]:
+    def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
         """A part in pieces, which are taken one after the other; the part itself if it makes no
         sense, which `refuse` tells its sender."""
         try:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.model import EnvironmentProblem
 from tidings.network import BlockingAgent, BlockingSubscription, connect_blocking
 from tidings.routing.clients import Delivery
+from tidings.routing.protocol import Times
 from tidings.spark.channel.handing_over import read_handed
 from tidings.spark.outbox.outbox import Outbox
 
@@ -65,12 +67,17 @@ class Chain:
     """The processes. The files of everything are in `folder`."""
 
     def __init__(
-        self, folder: Path, root: str = "", above: dict[str, str] = ABOVE, more: str = ""
+        self,
+        folder: Path,
+        root: str = "",
+        above: Mapping[str, str] = ABOVE,
+        more: str = "",
+        times: Times = TIMES,
     ) -> None:
         """`root` is added to the file of the rendezvous point, `more` to [subscriptions]."""
         self.folder = folder
         (folder / "in").mkdir()
-        self.tree = Tree(folder, above, times=TIMES, journal="journal")
+        self.tree = Tree(folder, above, times=times, journal="journal")
         lines = "\n".join(f'{name} = "{kind}"' for name, kind in COLUMNS.items())
         with (folder / f"{ROOT}.toml").open("a") as file:
             file.write(f"\n[columns]\n{lines}\n{root}\n")
@@ -80,6 +87,7 @@ class Chain:
         self.outbox = Outbox(folder / "out")
         self.files: dict[str, list[Event]] = {}
         self.agents: list[Listener] = []
+        self.times = times
         self.pipeline: Session | None = None
 
     def start(self) -> None:
@@ -142,7 +150,7 @@ class Chain:
 
     def listen(self, at: str, *filters: str) -> Listener:
         """An agent at a router, with subscriptions that are in force when this returns."""
-        one = Listener(self.tree.addresses[at], filters)
+        one = Listener(self.tree.addresses[at], filters, self.times)
         self.agents.append(one)
         return one
 
@@ -189,10 +197,10 @@ class Interest:
             assert row == {name: one for name, one in may[id_].items() if one is not None}
 
 
-def _connected(address: str) -> BlockingAgent | None:
+def _connected(address: str, times: Times) -> BlockingAgent | None:
     """An agent, once its router listens."""
     try:
-        return connect_blocking(address, times=TIMES)
+        return connect_blocking(address, times=times)
     except EnvironmentProblem:
         return None
 
@@ -200,8 +208,8 @@ def _connected(address: str) -> BlockingAgent | None:
 class Listener:
     """An agent."""
 
-    def __init__(self, address: str, filters: tuple[str, ...] = ()) -> None:
-        agent = eventually(lambda: _connected(address))
+    def __init__(self, address: str, filters: tuple[str, ...], times: Times) -> None:
+        agent = eventually(lambda: _connected(address, times))
         assert agent is not None
         self.agent = agent
         self.interests = [self.subscribe(text) for text in filters]

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
-from tests.broker.kills.tree import ROOT
+from tests.broker.kills.tree import ROOT, TIMES
 from tests.spark.chain import Chain, Event
 from tests.spark.kills.history import run_tidings
 from tests.waiting import eventually
@@ -66,7 +67,7 @@ def outbox_rows(chain: Chain) -> list[dict[str, Any]]:
 
 def test_rows_reach_the_agents_that_want_them(chain: Make, seed: int) -> None:
     chance = random.Random(seed)
-    one = chain()
+    one = chain(times=msgspec.structs.replace(TIMES, expire=4.0))
     one.start()
     filters = list(OVERLAPPING)
     chance.shuffle(filters)
@@ -162,10 +163,9 @@ def test_the_right_to_preprocess_is_needed(chain: Make) -> None:
         (one.folder / "pipeline.toml").write_text(
             Path(file).read_text().replace('name = "spark"', f'name = "{name}"')
         )
-        for command in ("check", "run"):
-            ran = run_tidings(one.folder, "pipeline", command, file)
-            assert (ran.code, ran.fault()) == (2, "")
-            assert sentence in ran.sentence, ran.said
+        ran = run_tidings(one.folder, "pipeline", "check", file)
+        assert (ran.code, ran.fault()) == (2, "")
+        assert sentence in ran.sentence, ran.said
         (one.folder / "pipeline.toml").write_text(
             Path(file).read_text().replace(f'name = "{name}"', 'name = "spark"')
         )

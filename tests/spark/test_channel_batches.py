@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,12 +225,15 @@ def test_a_slow_owner_holds_the_stream_up(
         go.acquire()
         return take(parts)
 
+    def has_seen(count: int) -> bool:
+        return len(seen) == count
+
     monkeypatch.setattr(channel, "hand_over", hand_over)
     pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark)
     query = pipeline.start()
     outbox = Outbox(folder / "out")
     for batch in range(4):
-        eventually(lambda upto=batch + 1: len(seen) == upto)
+        eventually(partial(has_seen, batch + 1))
         assert len(outbox.log) == batch + 1  # no batch begins before the owner has the last one
         assert outbox.read_pin(batch + 1) is None
         go.release()

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 
 from tidings.broker.admission.listen import Door
-from tidings.broker.interests import GraphInterests
+from tidings.broker.interests import ExtraFields, GraphInterests
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
@@ -85,6 +85,7 @@ class RootNode(Server):
     ) -> None:
         self._path = Path(journal)
         self._attributes = attributes
+        self.extra = ExtraFields()  # also of earlier machines
         self._times = times
         self._name = name
         self._cache_bytes = cache_bytes
@@ -116,12 +117,18 @@ class RootNode(Server):
     def _load_machine(self) -> FramedRendezvous:
         """A machine that continues from the state on disk."""
         last = Lineage(self.journal.lineage).first_node(self.journal.last_node)
-        interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
+        interests = GraphInterests(
+            self._attributes, self.journal.interests(), last, self._limits, self.extra
+        )
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
         return FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
         )  # fmt: skip
+
+    @property
+    def undeclared(self) -> int:
+        return self.extra.fields
 
     async def stop(self) -> None:
         await super().stop()

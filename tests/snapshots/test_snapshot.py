@@ -70,6 +70,7 @@ def test_tags_are_the_lowest_nodes() -> None:
 
 
 @pytest.mark.parametrize("run", range(4))
+@pytest.mark.usefixtures("patient_graphs")
 def test_tags_are_those_of_the_content_graph(seed: int, run: int, tmp_path: Path) -> None:
     rng = random.Random(f"{seed} tags {run}")
     filters, of = many_filters(rng, 80)

@@ -55,6 +55,7 @@ def told(df: DataFrame, column: str, n: str = "n") -> dict[int, Any]:
 
 
 @pytest.mark.parametrize("declared", [False, True], ids=["undeclared", "declared"])
+@pytest.mark.usefixtures("patient_graphs")
 def test_tags_are_what_spark_says(
     spark: SparkSession, seed: int, declared: bool, tmp_path: Path
 ) -> None:

@@ -38,6 +38,13 @@ class Aside(msgspec.Struct, frozen=True):
     reason: str
 
 
+class ExtraFields(msgspec.Struct):
+    """How many fields of notifications are not declared, and how many notifications have some."""
+
+    notifications: int = 0
+    fields: int = 0
+
+
 class GraphInterests:
     """The filters of a channel, by the numbers of their nodes."""
 
@@ -47,10 +54,12 @@ class GraphInterests:
         interests: Iterable[tuple[int, bytes]] = (),
         last: int = 0,
         limits: Limits = DEFAULTS,
+        extra: ExtraFields | None = None,
     ) -> None:
         """`interests` are the stored filters with their numbers; `last` is the highest number ever
-        assigned."""
+        assigned. `extra` counts what the attributes do not declare."""
         self.attributes = attributes
+        self.extra = ExtraFields() if extra is None else extra
         self._most_parts = limits.filter_parts
         self._most_content = limits.content_bytes
         self._most_long = limits.long_filter_bytes
@@ -158,11 +167,14 @@ class GraphInterests:
 
     def tag(self, content: bytes) -> list[int]:
         event = self._read(content)
-        return self._lowest(self._plain(event) + self._computing.match(event, len(content)))
+        found = self._plain(event) + self._computing.match(event, len(content))
+        self._count_extra(event)
+        return self._lowest(found)
 
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
         event = self._read(content)
         found = self._computing.match_each(event, len(content), owners)
+        self._count_extra(event)
         return Fair(self._lowest(self._plain(event) + found.matched), found.over)
 
     def _read(self, content: bytes) -> Event:
@@ -176,6 +188,12 @@ class GraphInterests:
         except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return event if self.attributes is None else self.attributes.read(event)
+
+    def _count_extra(self, event: Event) -> None:
+        count = 0 if self.attributes is None else len(self.attributes.extra_fields(event))
+        if count:
+            self.extra.notifications += 1
+            self.extra.fields += count
 
     def _plain(self, event: Event) -> list[int]:
         found: list[int] = self._matcher.match(event)  # type: ignore[assignment]

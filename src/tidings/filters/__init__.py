@@ -19,9 +19,10 @@ Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an expl
 filter.py; docs/filters.md is the specification.
 """
 
-from tidings.filters.explanation import BoxReport, Explanation, TestReport, format_value
+from tidings.filters.explanation import BoxReport, Explanation, format_value
 from tidings.filters.filter import Filter, need_filter, need_mapping, parse
 from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.dialect import TestReport
 from tidings.filters.misfits import Misfit, domain_of, misfit_of_term, misfit_of_test, misfits_of
 from tidings.filters.values.ontology import Ontology
 

@@ -12,26 +12,13 @@ from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.form import Form
 from tidings.filters.canonical.form_to_expression import express_test, express_tree
 from tidings.filters.canonical.set_tree import All, Node, Test
+from tidings.filters.language.dialect import TestReport
 from tidings.filters.language.evaluation import find, term_value
 from tidings.filters.language.expression import Attribute, attributes_of
 from tidings.filters.language.sql_writer import literal_text, name_text, text_of
 from tidings.filters.language.static_types import is_condition
 from tidings.filters.values.sets import key
 from tidings.model import ABSENT, Event, type_of
-
-
-class TestReport(msgspec.Struct, frozen=True):
-    """The result of one test: the term, the expected values, the actual value."""
-
-    term: str
-    expected: str
-    actual: str
-    passed: bool
-
-    def __str__(self) -> str:
-        if self.passed:
-            return f"passed: {self.expected} ({self.term} is {self.actual})"
-        return f"failed: expected {self.expected}, but {self.term} is {self.actual}"
 
 
 class BoxReport(msgspec.Struct, frozen=True):

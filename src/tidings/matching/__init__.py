@@ -24,6 +24,8 @@ studies. Start at matcher.py, then segments/segment.py; docs/matching.md says ho
 """
 
 from tidings.matching.matcher import Matcher
+from tidings.matching.rank_space.columns import rows as events_of
+from tidings.matching.rank_space.event_lists import batch_of
 from tidings.matching.warming import load_kernels
 
-__all__ = ["Matcher", "load_kernels"]
+__all__ = ["Matcher", "batch_of", "events_of", "load_kernels"]

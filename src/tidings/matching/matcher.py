@@ -25,7 +25,7 @@ from tidings.matching.disk import matcher_folder
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
 from tidings.matching.matcher_state import SealedPart, State, seal_tests
-from tidings.matching.rank_space.columns import as_batch, conform
+from tidings.matching.rank_space.columns import as_batch
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merge_segments
 from tidings.matching.segments.misfits import find_misfits, find_readers
@@ -256,20 +256,22 @@ class Matcher(HeldFilters):
 
     def match_counts(self, events: Any, *, threads: int = 1) -> Array:
         """How many filters match each event, as an int64 array."""
-        batch, (state, dead) = self._as_batch(events), self._seal()
+        state, dead = self._seal()
+        batch = self._as_batch(events, state)
         found = batches.match_counts(state, dead, batch, threads)
         self._tidy()
         return found
 
     def _match_lists(self, events: Any, threads: int) -> tuple[list[batches.Lists], Register]:
-        batch, (state, dead) = self._as_batch(events), self._seal()
+        state, dead = self._seal()
+        batch = self._as_batch(events, state)
         pieces = batches.match_lists(state, dead, batch, threads)
         self._tidy()
         return pieces, state.register
 
-    def _as_batch(self, events: Any) -> pa.RecordBatch:
-        batch = as_batch(events)
-        return batch if self.attributes is None else conform(batch, self.attributes)
+    def _as_batch(self, events: Any, state: State) -> pa.RecordBatch:
+        nulls = state.null_paths if isinstance(events, (list, tuple)) else ()
+        return as_batch(events, self.attributes, nulls)
 
     # -- inspect -------------------------------------------------------------------------------
 
@@ -317,7 +319,7 @@ class Matcher(HeldFilters):
         that turns JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere
         else."""
         state, _ = self._seal()
-        return frozenset().union(*(sealed.part.null_paths for sealed in state.parts))
+        return state.null_paths
 
     def stats(self) -> dict[str, int]:
         """Counts of filters, parts, boxes and terms, and the size of the index."""

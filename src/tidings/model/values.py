@@ -94,19 +94,6 @@ def _normalise_datetime(value: dt.datetime) -> Any:
     return to_pydatetime(warn=False) if callable(to_pydatetime) else value
 
 
-def drop_null_cells(value: Any) -> Any:
-    """Convert a value of a table, with structs as dicts, to a value of an event: null fields become
-    absent unless they are marked (see NULL_MARK). Nulls in lists remain."""
-    if isinstance(value, dict):
-        return {
-            name: drop_null_cells(one)
-            for name, one in value.items()
-            if not name.startswith(NULL_MARK)
-            and (one is not None or value.get(NULL_MARK + name) is True)
-        }
-    return [drop_null_cells(one) for one in value] if isinstance(value, list) else value
-
-
 def _as_double(value: int) -> float:
     try:
         return float(value)

@@ -21,7 +21,7 @@ other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
 from tidings.notifications.decoded import Decoded
 from tidings.notifications.json_batch import decode_json
 from tidings.notifications.json_texts import encode_rows, join_fields
-from tidings.notifications.null_marks import without_marks
+from tidings.notifications.null_marks import cell_cleaner, without_marks
 from tidings.notifications.schema import arrow_schema
 from tidings.notifications.text_batch import decode_text_columns
 from tidings.notifications.texts import read_texts
@@ -29,6 +29,7 @@ from tidings.notifications.texts import read_texts
 __all__ = [
     "Decoded",
     "arrow_schema",
+    "cell_cleaner",
     "decode_json",
     "decode_text_columns",
     "encode_rows",

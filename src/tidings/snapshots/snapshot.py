@@ -31,7 +31,7 @@ from tidings.filters import Attributes, Filter
 from tidings.matching import Matcher
 from tidings.matching.disk import (
     as_array,
-    mentions_patterns,
+    has_rekeyed,
     need_files,
     read_manifest,
     read_table,
@@ -176,7 +176,7 @@ class Snapshot:
         found = cls(manifest.count("number"), nodes, matcher)
         if manifest.version < VERSION:
             texts = read_table(folder / "index" / "filters.arrow").column("text")
-            if mentions_patterns(texts):
+            if has_rekeyed(texts):
                 return found._compile_again(texts.to_pylist())
         return found
 

@@ -55,7 +55,7 @@ def _renew_identities(folder: Path, key_of: migration.KeyOf) -> None:
         with locked(folder):
             if migration.is_current(folder):
                 return
-            if migration.mentions_patterns(folder):
+            if migration.has_rekeyed(folder):
                 renew(folder, lambda beside: migration.renew_identities(folder, beside, key_of))
             else:
                 migration.note_current(folder / CHANGES)

@@ -10,7 +10,7 @@ from typing import Any
 from tidings.cli.common import arrow, input_files
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import DeclaredTypes
-from tidings.model import NotificationError, drop_null_cells
+from tidings.model import NotificationError
 
 FORMATS = ("json", "csv", "parquet")
 
@@ -81,4 +81,4 @@ def _read_placed(
     else:
         rows = arrow.read_parquet(path)
     for index, event in enumerate(rows):
-        yield f"{name}, event {index}", drop_null_cells(event)
+        yield f"{name}, event {index}", event

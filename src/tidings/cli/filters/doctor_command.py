@@ -12,7 +12,6 @@ from tidings.cli.common import options
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, cut, emit, show, show_rest, table, track
 from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
-from tidings.cli.filters import pattern_explanation
 from tidings.cli.filters.anatomy import MEANING, RESIDUAL, oddities
 from tidings.cli.filters.findings import (
     COVERED,
@@ -24,7 +23,7 @@ from tidings.cli.filters.findings import (
     examine,
 )
 from tidings.filters import parse
-from tidings.filters.dialects import PATTERNS
+from tidings.filters.dialects import DIALECTS, OwnWords
 
 
 def examine_file(
@@ -54,8 +53,9 @@ def examine_file(
     listed = track(read_subscriptions(file, filters_format), "reading filters")
     parsed: list[Parsed] = parse_all(listed, dialect, declared)
     findings = examine(parsed)
-    if dialect == PATTERNS:
-        findings = _add_patterns(parsed, findings)
+    words = DIALECTS[dialect].words
+    if words is not None:
+        findings = _in_own_words(dialect, words, parsed, findings)
     if json:
         _emit_report(parsed, findings)
     else:
@@ -63,14 +63,19 @@ def examine_file(
     return 1 if findings else 0
 
 
-def _add_patterns(parsed: list[Parsed], findings: list[Finding]) -> list[Finding]:
-    """Add to each finding about an event pattern the fields that cause it. Also add a finding for
-    each pattern that another pattern covers, comparing the two field by field."""
+Wanted = dict[tuple[str, ...], frozenset[str]]  # what a filter accepts, by field
+
+
+def _in_own_words(
+    dialect: str, words: OwnWords, parsed: list[Parsed], findings: list[Finding]
+) -> list[Finding]:
+    """The findings on filters that consist of fields: with the fields that cause them, and with the
+    filters that others cover, as far as their fields show it."""
     known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL}
-    own: dict[str | None, list[tuple[Subscription, pattern_explanation.Wanted]]] = {}
+    own: dict[str | None, list[tuple[Subscription, Wanted]]] = {}
     for one, _ in parsed:
         if str(one.id) not in known:
-            wanted = pattern_explanation.values_wanted(one.text)
+            wanted = {field.path: field.values for field in words.fields(one.text)}
             own.setdefault(one.subscriber, []).append((one, wanted))
     more = [
         Finding(COVERED, one, other)
@@ -80,29 +85,34 @@ def _add_patterns(parsed: list[Parsed], findings: list[Finding]) -> list[Finding
         if (other := _covering(mine, at)) is not None
     ]
     place = {str(one.id): at for at, (one, _) in enumerate(parsed)}
-    found = [*map(_name_fields, findings), *more]
+    found = [*(_name_fields(dialect, words, one) for one in findings), *more]
     return sorted(found, key=lambda finding: place[str(finding.subscription.id)])
 
 
-def _covering(
-    mine: list[tuple[Subscription, pattern_explanation.Wanted]], at: int
-) -> Subscription | None:
-    """The first pattern that covers the one at a place; of two equal ones, only the later one is
+def covers(wanted: Wanted, other: Wanted) -> bool:
+    """Whether a filter matches whatever another one matches, as far as their fields show it: the
+    other has all fields of this one, with no further values."""
+    return all(path in other and other[path] <= values for path, values in wanted.items())
+
+
+def _covering(mine: list[tuple[Subscription, Wanted]], at: int) -> Subscription | None:
+    """The first filter that covers the one at a place; of two equal ones, only the later one is
     covered."""
-    covers, wanted = pattern_explanation.covers, mine[at][1]
+    wanted = mine[at][1]
     for place, (other, values) in enumerate(mine):
         if place != at and covers(values, wanted) and (place < at or not covers(wanted, values)):
             return other
     return None
 
 
-def _name_fields(finding: Finding) -> Finding:
-    """The finding, with the fields of the pattern that have the same fault on their own."""
+def _name_fields(dialect: str, words: OwnWords, finding: Finding) -> Finding:
+    """The finding with the fields of the filter that have the same fault by themselves."""
     if finding.kind not in MEANING:
         return finding
-    fields = pattern_explanation.list_fields(finding.subscription.text)
     odd = [
-        str(field) for field in fields if finding.kind in oddities(parse(field.pattern, PATTERNS))
+        field.label
+        for field in words.fields(finding.subscription.text)
+        if finding.kind in oddities(parse(field.text, dialect))
     ]
     return msgspec.structs.replace(finding, fields=tuple(odd))
 

@@ -51,6 +51,9 @@ _FAMILY: dict[str, str] = {"integer": "number", "double": "number", "decimal": "
                            "date": "time", "timestamp": "time"}  # fmt: skip
 
 
+_PARTS = ("list", "struct", "map")
+
+
 def family(kind: str | None) -> str | None:
     """The family of a type; types compare within a family. Integers, doubles and decimals are
     numbers, dates and timestamps are times."""
@@ -87,6 +90,7 @@ class Attributes:
             self._types[(name,)] = kind
             for path, inner in kind.paths():
                 self._types[(name, *path)] = inner
+        self._with_fields = [one for one in self._tree.items() if one[1].kind in _PARTS]
 
     @property
     def closed(self) -> bool:
@@ -236,9 +240,10 @@ class Attributes:
 
     def extra_fields(self, event: Event) -> list[Path]:
         """The paths of the fields of a notification that are not declared."""
-        root = DataType("struct", fields=tuple(Field(*one) for one in self._tree.items()))
-        found: list[Path] = []
-        split_extra(event, root, (), found)
+        found: list[Path] = [(name,) for name in event if name not in self._tree]
+        for name, kind in self._with_fields:
+            if event.get(name) is not None:
+                split_extra(event[name], kind, (name,), found)
         return found
 
 

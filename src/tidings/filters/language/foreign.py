@@ -11,7 +11,7 @@ here or in `canonical` depends on a particular dialect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -94,3 +94,12 @@ def program_of(node: Expression) -> ForeignProgram | None:
         return None
     program: ForeignProgram = node.bound
     return program
+
+
+def programs_of(node: Expression) -> Iterator[ForeignProgram]:
+    """The programs that an expression calls, in their order."""
+    program = program_of(node)
+    if program is not None:
+        yield program
+    for one in children(node):
+        yield from programs_of(one)

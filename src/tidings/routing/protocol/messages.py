@@ -168,6 +168,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     dropped: Number = 0
     neighbours: Number = 0  # below
     links: Annotated[tuple[LinkStatus, ...], msgspec.Meta(max_length=MOST_LINKS)] = ()
+    undeclared: Number = 0  # fields of publications that a rendezvous point does not declare
 
 
 class Watch(Message, frozen=True, tag="watch"):

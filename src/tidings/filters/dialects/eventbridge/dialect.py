@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidings.filters.dialects.eventbridge import own_words
 from tidings.filters.dialects.eventbridge.bound_pattern import BoundPattern
 from tidings.filters.dialects.eventbridge.pattern import (
     EXACT,
@@ -38,8 +39,9 @@ from tidings.filters.dialects.eventbridge.plain import (
     plain_condition,
 )
 from tidings.filters.language.attributes import Attributes, family
-from tidings.filters.language.dialect import Context, Embedded
+from tidings.filters.language.dialect import Context, Embedded, OwnWords
 from tidings.filters.language.expression import And, Attribute, Call, Expression, Literal, Or
+from tidings.filters.language.foreign import programs_of
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.model import FilterError, LimitError, article, type_of
 
@@ -99,6 +101,15 @@ def _is_listed(field: Field, attributes: Attributes | None) -> bool:
 def _containment_tests(field: Field) -> list[Expression]:
     leaves = Call("leaves", (Attribute(field.path),))
     return [Call("array_contains", (leaves, Literal(value))) for value in field.values or ()]
+
+
+def restore(node: Expression) -> str | None:
+    """The first pattern that an expression calls."""
+    programs = (one for one in programs_of(node) if isinstance(one, BoundPattern))
+    return next((one.text for one in programs), None)
+
+
+WORDS = OwnWords(own_words.explain, own_words.list_fields, restore)
 
 
 # -- declared attributes -------------------------------------------------------------------------

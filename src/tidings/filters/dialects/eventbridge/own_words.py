@@ -10,37 +10,39 @@ a last test says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from tidings import BoxReport, Explanation, TestReport, parse
-from tidings.filters.dialects import PATTERNS
+from tidings.filters.dialects.eventbridge.bound_pattern import BoundPattern
+from tidings.filters.dialects.eventbridge.pattern import OR
+from tidings.filters.dialects.eventbridge.pattern_reader import read_pattern
+from tidings.filters.language.dialect import FilterField, TestReport
+from tidings.filters.language.evaluation import truth
+from tidings.model import Event
 
 ABSENT = "absent"
-EITHER = "$or"
-Wanted = dict[tuple[str, ...], set[str]]
 APART = TestReport(
     "the match", "all fields below an array in one element of it", "spread over several", False
 )
 
 
-def explain_pattern(text: str, event: dict[str, Any], matched: bool) -> Explanation:
-    """Explain why a valid pattern matches an event or does not, as `matched` says."""
+def explain(text: str, event: Event, matched: bool) -> list[TestReport]:
+    """The tests of a pattern that the parser accepts, on an event that it matches or not."""
     tests = list(_tests(msgspec.json.decode(text), (), "", event))
     if not matched and all(one.passed for one in tests):
         tests.append(APART)
-    return Explanation(matched, [BoxReport(tests)])
+    return tests
 
 
 def _tests(
-    pattern: dict[str, Any], path: tuple[str, ...], before: str, event: dict[str, Any]
+    pattern: dict[str, Any], path: tuple[str, ...], before: str, event: Event
 ) -> Iterator[TestReport]:
     """One test for each field below a path; `before` is the place in an `$or`."""
     for name, below in pattern.items():
         here = (*path, name)
-        if name == EITHER and isinstance(below, list) and all(isinstance(b, dict) for b in below):
+        if name == OR and isinstance(below, list) and all(isinstance(b, dict) for b in below):
             yield from _alternatives(below, path, before, event)
         elif isinstance(below, dict):
             yield from _tests(below, here, before, event)
@@ -52,64 +54,37 @@ def _tests(
 
 
 def _alternatives(
-    options: list[dict[str, Any]], path: tuple[str, ...], before: str, event: dict[str, Any]
+    options: list[dict[str, Any]], path: tuple[str, ...], before: str, event: Event
 ) -> Iterator[TestReport]:
     """One test for the whole `$or`; if it fails, the tests of each alternative too."""
     passed = [_matches(_nested(path, option), event) for option in options]
-    place = before + ".".join((*path, EITHER))
+    place = before + ".".join((*path, OR))
     said = f"alternative {passed.index(True) + 1} matches" if any(passed) else "none of them"
     yield TestReport(place, f"one of {len(options)} alternatives", said, any(passed))
     if not any(passed):
         for number, option in enumerate(options, 1):
-            yield from _tests(option, path, f"{before}{EITHER} {number}: ", event)
+            yield from _tests(option, path, f"{before}{OR} {number}: ", event)
 
 
-class Field(msgspec.Struct, frozen=True):
-    """A field of a pattern: its path, and what the pattern expects there."""
-
-    path: tuple[str, ...]
-    wanted: Any
-
-    def __str__(self) -> str:
-        return f"{'.'.join(self.path)}: {_json(self.wanted)}"
-
-    @property
-    def pattern(self) -> str:
-        """A pattern with only this field."""
-        return _json(_nested(self.path, self.wanted))
-
-
-def list_fields(text: str) -> list[Field]:
-    """The fields of a valid pattern; a `$or` counts as one."""
-    found: list[Field] = []
+def list_fields(text: str) -> list[FilterField]:
+    """The fields of a pattern that the parser accepts; a `$or` counts as one."""
+    found: list[FilterField] = []
     left: list[tuple[tuple[str, ...], Any]] = [((), msgspec.json.decode(text))]
     while left:
         path, here = left.pop()
-        if isinstance(here, dict) and path[-1:] != (EITHER,):
+        if isinstance(here, dict) and path[-1:] != (OR,):
             left += [((*path, name), below) for name, below in reversed(here.items())]
-        else:
-            found.append(Field(path, here))
+            continue
+        wanted = [here] if path[-1] == OR else here
+        label = f"{'.'.join(path)}: {_json(here)}"
+        found.append(
+            FilterField(path, frozenset(map(_json, wanted)), label, _json(_nested(path, here)))
+        )
     return found
 
 
-def covers(wanted: Wanted, other: Wanted) -> bool:
-    """Whether a pattern covers another, judged field by field: the other has all fields of this
-    one, and accepts no value there that this one does not."""
-    return all(path in other and other[path] <= values for path, values in wanted.items())
-
-
-def values_wanted(text: str) -> Wanted:
-    """The values that a pattern accepts, by field."""
-    return {
-        field.path: {_json(field.wanted)}
-        if field.path[-1] == EITHER
-        else {_json(value) for value in field.wanted}
-        for field in list_fields(text)
-    }
-
-
-def _matches(pattern: dict[str, Any], event: dict[str, Any]) -> bool:
-    return parse(_json(pattern), PATTERNS).matches(event)
+def _matches(pattern: dict[str, Any], event: Event) -> bool:
+    return truth(BoundPattern(read_pattern(_json(pattern))).call(), event) is True
 
 
 def _nested(path: tuple[str, ...], leaf: Any) -> dict[str, Any]:
@@ -124,7 +99,7 @@ def values_at(event: Any, path: tuple[str, ...]) -> list[Any]:
         return [event]
     if isinstance(event, list):
         return [value for one in event for value in values_at(one, path)]
-    if isinstance(event, dict) and path[0] in event:
+    if isinstance(event, Mapping) and path[0] in event:
         return values_at(event[path[0]], path[1:])
     return []
 

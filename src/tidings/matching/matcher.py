@@ -312,6 +312,20 @@ class Matcher(HeldFilters):
         slots = find_readers([sealed.part.segment for sealed in state.parts], path)
         return state.register.ids_of(slots[dead[slots] == 0])
 
+    def never(self) -> list[Hashable]:
+        """The ids of filters that can never match. `filter(id).note` says why."""
+        state, dead = self._seal()
+        register = state.register
+        empty = dead[: register.size] == 0
+        for sealed in state.parts:
+            empty[sealed.part.segment.arrays.box_slot] = False
+        # Filters that are set aside, or that another thread is adding, have no boxes either.
+        texts = ((slot, register.text(slot)) for slot in np.flatnonzero(empty).tolist())
+        return [register.id(slot) for slot, text in texts if self._is_never(text)]
+
+    def _is_never(self, filter_: Filter | str) -> bool:
+        return _text(filter_) not in self.set_aside and self._parse(filter_).never
+
     def null_paths(self) -> frozenset[tuple[str, ...]]:
         """The attributes whose null and absence some filter tells apart, by path. Whoever turns
         JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere else."""

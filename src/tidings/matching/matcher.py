@@ -22,6 +22,7 @@ from tidings.filters.language import Types
 from tidings.matching import batches
 from tidings.matching.covering.neighbours import Neighbours
 from tidings.matching.disk import matcher_folder
+from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
 from tidings.matching.matcher_state import SealedPart, State, seal_tests
@@ -331,6 +332,13 @@ class Matcher(HeldFilters):
         JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere else."""
         state, _ = self._seal()
         return frozenset().union(*(sealed.part.null_paths for sealed in state.parts))
+
+    def effort(self, event: Event) -> Effort:
+        """Match one event, and count the tests that this evaluates. Slow: for measurements."""
+        need_mapping(event)
+        event = event if self.attributes is None else self.attributes.read(event)
+        state, dead = self._seal()
+        return sum((count_effort(one.part, event, dead) for one in state.parts), NOTHING)
 
     def stats(self) -> dict[str, int]:
         """Counts of filters, parts, boxes and terms, and the size of the index."""

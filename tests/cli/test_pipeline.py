@@ -253,6 +253,18 @@ def test_check(run: Run, folder: Path) -> None:
     assert found["columns"][0] == {"name": "flight", "type": "bigint", "compared_with": None}
 
 
+def test_check_names_who_can_never_match(run: Run, folder: Path) -> None:
+    log = ChangeLog(folder / "subscriptions")
+    log.put_many({"never": "dep_delay > 9 AND dep_delay < 3", "FALSE": "FALSE"})
+    result = run("pipeline", "check", str(folder / "p.toml"))
+    said = "note: 2 subscriptions can never match: never, FALSE; `tidings check` says why\n"
+    assert (result.code, result.err) == (0, said)
+    log.drop("FALSE")  # after the compilation
+    log.put("later", "origin = 'a' AND origin = 'b'")
+    [found] = run("pipeline", "check", str(folder / "p.toml"), "--json").records
+    assert sorted(found["never"]) == ["later", "never"]
+
+
 def test_check_remarks_that_nobody_is_there(run: Run, folder: Path) -> None:
     log = ChangeLog(folder / "subscriptions")
     log.drop("late")

@@ -303,3 +303,17 @@ def _told(function: Any, note: Callable[[str], None]) -> Any:
         return function(path, *more)
 
     return run
+
+
+def test_subscriptions_that_can_never_match(seed: int, tmp_path: Path) -> None:
+    snapshot = Snapshot.build({**FLIGHTS, "nothing": "FALSE"})
+    assert snapshot.never() == ["none", "nothing"]
+    assert snapshot.stats()["never"] == 2
+    assert repr(snapshot).endswith("7 subscriptions, 5 nodes; 2 can never match>")
+    snapshot.save(tmp_path / "saved")
+    assert Snapshot.open(tmp_path / "saved").never() == ["none", "nothing"]
+    assert "never" not in repr(Snapshot.build({"a": "x = 1"}))
+
+    filters, _ = many_filters(random.Random(seed), 200)
+    never = {id_ for id_, one in filters if one.never}
+    assert set(Snapshot.build(filters).never()) == never

@@ -91,7 +91,7 @@ class GraphInterests:
         filter_ = self._parsed(interest)
         known = self._graph.node(filter_)
         if known is not None:
-            return self.placed(self._same[known.id][0])
+            return _annotate(self.placed(self._same[known.id][0]), filter_)
         size = len(interest)
         if size > LONG and self._long_bytes + size > self._most_long:
             raise LimitError(
@@ -106,7 +106,7 @@ class GraphInterests:
         self._count_long(self._last, size)
         others = (number for number in self._same[self._node(self._last).id])
         also = tuple(self.placed(number) for number in others if number != self._last)
-        return msgspec.structs.replace(self.placed(self._last), also=also)
+        return _annotate(msgspec.structs.replace(self.placed(self._last), also=also), filter_)
 
     def all_placed(self) -> list[Placed]:
         """Every node with its parents, in an order in which parents come first."""
@@ -332,3 +332,10 @@ class GraphInterests:
         node = self._graph.node(filter_)
         assert node is not None
         return node
+
+
+def _annotate(placed: Placed, filter_: Filter) -> Placed:
+    """The place with the note on its filter, if there is one."""
+    if not filter_.note:
+        return placed
+    return msgspec.structs.replace(placed, note=filter_.note, never=filter_.never)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from tidings.filters import explanation
+from tidings.filters import explanation, oddities
 from tidings.filters.canonical import covering, form, form_to_expression, rules
 from tidings.filters.canonical.set_tree import is_opaque
 from tidings.filters.dialects import registry
@@ -100,7 +100,7 @@ class Filter:
     def slim(self) -> None:
         """Free the expression and the bytes, and keep the form and the identity. Nothing is lost:
         the form can rebuild both, and for a long filter they take more memory than what is kept."""
-        _ = self.key
+        _ = self.key, self.note  # the note quotes the expression
         self.__dict__.pop("encoded", None)
         self._expression = None
 
@@ -144,10 +144,10 @@ class Filter:
         need_mapping(event)
         written = self._written or self._restored()
         if written is None:
-            return explanation.explain(self.form, event)
+            return explanation.explain(self.form, event, self.note)
         words, text = written
         matched = self.matches(event)
-        return Explanation(matched, [BoxReport(words.explain(text, event, matched))])
+        return Explanation(matched, [BoxReport(words.explain(text, event, matched))], self.note)
 
     def _restored(self) -> tuple[OwnWords, str] | None:
         """The words of the dialect that the filter was written in before it became SQL, and its
@@ -182,6 +182,12 @@ class Filter:
     def residuals(self) -> list[str]:
         """The conditions that no index can decide; each is evaluated on its own."""
         return [text for text, term in self.form.terms.items() if is_opaque(term)]
+
+    @cached_property
+    def note(self) -> str:
+        """One sentence about a filter that can't be meant as it is written: it can never match, and
+        why; or it always matches, although it reads attributes. Empty for all others."""
+        return oddities.sentence_of(self.expression, self.form, self._attributes)
 
     # -- combinations --------------------------------------------------------------------------
 

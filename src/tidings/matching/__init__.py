@@ -16,6 +16,7 @@
     jit/            compiles and caches kernels, and passes arrays to them
     array_fields.py declares the arrays of a named tuple in one place
     oracle.py       the naive matcher against which the engine is tested
+    effort.py       counts the tests that the engine evaluates for an event
     warming.py      loads kernels before the first event needs them
 
 This room knows filters and events, but not nodes. No other room imports Numba. Users import

@@ -22,6 +22,7 @@ from tidings.filters.language import Types
 from tidings.matching import batches
 from tidings.matching.covering.neighbours import Neighbours
 from tidings.matching.disk import matcher_folder
+from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
 from tidings.matching.matcher_state import SealedPart, State, seal_tests
@@ -314,12 +315,33 @@ class Matcher(HeldFilters):
         slots = find_readers([sealed.part.segment for sealed in state.parts], path)
         return state.register.ids_of(slots[dead[slots] == 0])
 
+    def never(self) -> list[Hashable]:
+        """The ids of filters that can never match. `filter(id).note` says why."""
+        state, dead = self._seal()
+        register = state.register
+        empty = dead[: register.size] == 0
+        for sealed in state.parts:
+            empty[sealed.part.segment.arrays.box_slot] = False
+        # Filters that are set aside, or that another thread is adding, have no boxes either.
+        texts = ((slot, register.text(slot)) for slot in np.flatnonzero(empty).tolist())
+        return [register.id(slot) for slot, text in texts if self._is_never(text)]
+
+    def _is_never(self, filter_: Filter | str) -> bool:
+        return _text(filter_) not in self.set_aside and self._parse(filter_).never
+
     def null_paths(self) -> frozenset[tuple[str, ...]]:
         """The paths of the attributes for which some filter distinguishes null from absent. Code
         that turns JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere
         else."""
         state, _ = self._seal()
         return state.null_paths
+
+    def effort(self, event: Event) -> Effort:
+        """Match one event, and count the tests that this evaluates. Slow: for measurements."""
+        need_mapping(event)
+        event = event if self.attributes is None else self.attributes.read(event)
+        state, dead = self._seal()
+        return sum((count_effort(one.part, event, dead) for one in state.parts), NOTHING)
 
     def stats(self) -> dict[str, int]:
         """Counts of filters, parts, boxes and terms, and the size of the index."""

@@ -74,6 +74,10 @@ class Subscription:
 
     It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more, and
     `Break` when it is not known how many were missed.
+
+    A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
+    also names a filter that matches everything although it reads attributes. Both are known once
+    the subscription is in force.
     """
 
     def __init__(self, agent: Agent, machine: Subscriber, timeout: float | None = None) -> None:
@@ -82,6 +86,16 @@ class Subscription:
         self._timeout = timeout
         self._news = asyncio.Event()
         self._closed = False
+
+    @property
+    def note(self) -> str:
+        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        return self._machine.note
+
+    @property
+    def never(self) -> bool:
+        """Whether the filter can never match, given the attributes that the channel declares."""
+        return self._machine.never
 
     async def __aenter__(self) -> Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.

@@ -58,6 +58,16 @@ class BlockingSubscription:
         self._is_closed = False
         self._refusal: Refusal | None = None
 
+    @property
+    def note(self) -> str:
+        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        return self._subscription.note
+
+    @property
+    def never(self) -> bool:
+        """Whether the filter can never match, given the attributes that the channel declares."""
+        return self._subscription.never
+
     def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
         """The next notification; None if none comes within `timeout` seconds, or after the end."""
         self._agent.check_thread()

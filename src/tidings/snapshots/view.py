@@ -90,6 +90,10 @@ class View:
         """The subscriptions whose filters read an attribute."""
         return self._members(self.matcher.readers(path))
 
+    def never(self) -> list[Id]:
+        """The subscriptions whose filters can never match."""
+        return self._members(self.matcher.never())
+
     def _members(self, places: list[Any]) -> list[Id]:
         """The ids of the subscriptions of some nodes; nodes of later versions are left out."""
         known = sorted(place for place in places if place < len(self.numbers))

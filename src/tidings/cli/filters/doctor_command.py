@@ -12,7 +12,6 @@ from tidings.cli.common import options
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, cut, emit, show, show_rest, table, track
 from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
-from tidings.cli.filters.anatomy import MEANING, RESIDUAL, oddities
 from tidings.cli.filters.findings import (
     COVERED,
     KINDS,
@@ -22,7 +21,7 @@ from tidings.cli.filters.findings import (
     count_shared,
     examine,
 )
-from tidings.filters import parse
+from tidings.filters import ODDITIES, RESIDUAL_ONLY, oddities_of, parse
 from tidings.filters.dialects import DIALECTS, OwnWords
 
 
@@ -45,7 +44,7 @@ def examine_file(
     With --json, one object: filters, subscribers, shared (filters that another subscriber also
     has, which is not a fault), counts by kind, and findings (kind, id, subscriber, place, filter,
     other: the id and place of the filter that causes the finding; fields: those of an event
-    pattern that cause it).
+    pattern that cause it; note: why a filter can never match, or that it always does).
 
     Exit code: 0 when nothing is found, 1 when something is found, 2 on bad input.
     """
@@ -69,9 +68,9 @@ Wanted = dict[tuple[str, ...], frozenset[str]]  # what a filter accepts, by fiel
 def _in_own_words(
     dialect: str, words: OwnWords, parsed: list[Parsed], findings: list[Finding]
 ) -> list[Finding]:
-    """The findings on filters that consist of fields: with the fields that cause them, and with the
-    filters that others cover, as far as their fields show it."""
-    known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL}
+    """Add to each finding about a filter that consists of fields the fields that cause it. Also add
+    a finding for each filter that another covers, comparing the two field by field."""
+    known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL_ONLY}
     own: dict[str | None, list[tuple[Subscription, Wanted]]] = {}
     for one, _ in parsed:
         if str(one.id) not in known:
@@ -106,13 +105,13 @@ def _covering(mine: list[tuple[Subscription, Wanted]], at: int) -> Subscription 
 
 
 def _name_fields(dialect: str, words: OwnWords, finding: Finding) -> Finding:
-    """The finding with the fields of the filter that have the same fault by themselves."""
-    if finding.kind not in MEANING:
+    """The finding, with the fields of the filter that have the same fault on their own."""
+    if finding.kind not in ODDITIES:
         return finding
     odd = [
         field.label
         for field in words.fields(finding.subscription.text)
-        if finding.kind in oddities(parse(field.text, dialect))
+        if finding.kind in oddities_of(parse(field.text, dialect).form)
     ]
     return msgspec.structs.replace(finding, fields=tuple(odd))
 
@@ -140,6 +139,7 @@ def _record(finding: Finding) -> dict[str, object]:
         "filter": one.text.strip(),
         "other": None if other is None else {"id": other.id, "place": other.place},
         **({"fields": finding.fields} if finding.fields else {}),
+        **({"note": finding.note} if finding.note else {}),
     }
 
 
@@ -151,7 +151,7 @@ def _show_report(parsed: list[Parsed], findings: list[Finding], most: int | None
         rows = []
         for finding in findings[:most]:
             one, other = finding.subscription, finding.other
-            by = ", ".join(finding.fields)
+            by = ", ".join(finding.fields) or finding.note
             if other is not None:
                 by = f"{other.spot}: {cut(other.text.strip(), 120)}"
             rows.append((one.spot, finding.kind, cut(one.text.strip(), 120), by))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import filter_refusal, remark
+from tidings.cli.common.command_errors import BadInput, filter_refusal, remark
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import count_of, emit
 from tidings.cli.common.shutdown import run_until_ended
+from tidings.cli.common.subscription_files import refuse_never
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
 from tidings.filters import parse
@@ -37,6 +38,7 @@ def subscribe_to(
     dialect: options.Dialect = "sql",
     types: options.Types = None,
     others: options.Others = False,
+    force: options.Force = False,
     router: connecting.Router = connecting.DEFAULT,
     token: connecting.Token = "",
     token_file: connecting.TokenFile = None,
@@ -47,7 +49,8 @@ def subscribe_to(
     """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
 
     Notes on stderr report lost notifications, and say when the router is gone and when it is back.
-    --types checks the filter before it is sent. A filter of another dialect is sent as SQL.
+    --types checks the filter before it is sent. A filter of another dialect is sent as SQL. A
+    filter that can never match is refused without --force.
 
     With --json, one object per line: serial, payload.
 
@@ -59,11 +62,15 @@ def subscribe_to(
 
     token = choose_token(token, token_file)
     declared = read_types(types, others)
-    if dialect != "sql" or declared.attributes is not None:
-        try:
-            parse(interest, dialect, attributes=declared.attributes)
-        except FilterError as problem:
+    noted = ""
+    try:
+        parsed = parse(interest, dialect, attributes=declared.attributes)
+        noted = parsed.note
+        refuse_never(parsed, force)
+    except FilterError as problem:
+        if dialect != "sql" or declared.attributes is not None:
             raise filter_refusal(problem, "filter") from None
+        # else the rendezvous point decides: it may know functions that are not known here
 
     async def work() -> int:
         count = 0
@@ -74,6 +81,10 @@ def subscribe_to(
             ) as agent,
             agent.subscribe(interest, dialect, timeout=timeout) as told,
         ):  # fmt: skip
+            if told.note != noted:  # because of the attributes that the channel declares
+                if told.never and not force:
+                    raise BadInput(f"{told.note}; --force accepts it")
+                remark(told.note)
             remark(f"subscribed to {interest}")
             sys.stderr.flush()
             deadline = _deadline(timeout)

@@ -85,6 +85,7 @@ class Subscriber:
         self.phase = Phase.STOPPED
         self.inbox: deque[Delivery | Lost | Break] = deque()
         self.refusal = ""
+        self.note, self.never = "", False  # what the rendezvous point says about the interest
         self._standing = Standing(self.times)
         self.node = 0
         self.begun = 0  # the serial after which notifications are due
@@ -193,6 +194,7 @@ class Subscriber:
             self.phase, self.refusal = Phase.REFUSED, message.refusal
             return
         self.phase = Phase.JOINING
+        self.note, self.never = message.note, message.never
         self.node = message.node
         self.begun = self.complete = message.serial
         self._tracker = Tracker(message.counts)

@@ -385,7 +385,9 @@ class Who(Down, frozen=True, tag="who"):
 
 
 class Answer(Down, frozen=True, tag="answer"):
-    """The node of an interest with its counts at `serial`, or why the interest was refused."""
+    """The node of an interest with its counts at `serial`, or why the interest was refused. An
+    interest that can't be meant as it is written is accepted with a note: it can never match, or
+    always does."""
 
     request: Number
     node: Number = 0
@@ -393,6 +395,8 @@ class Answer(Down, frozen=True, tag="answer"):
     total: Number = 0
     counts: dict[Number, Number] = {}
     refusal: str = ""
+    note: str = ""
+    never: bool = False  # whether the note says that it can never match
 
 
 class Counted(Down, frozen=True, tag="counted"):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from tidings.model import TidingsError
+from tidings.model import Id, TidingsError
 from tidings.notifications import decode_json
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.spark_checkpoint import STREAM
@@ -65,6 +65,7 @@ class Inspection(msgspec.Struct, frozen=True):
     outbox: str
     batches: int  # committed
     sample: Sample | None
+    never: list[Id]  # subscriptions that can never match
 
 
 def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspection:
@@ -126,6 +127,7 @@ def _inspect(
         str(outbox.path),
         outbox.batches(),
         sample,
+        view.never(),
     )
 
 

@@ -29,7 +29,7 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.session import send_to_workers
-from tidings.spark.tagging.column_checks import check_columns, family_of
+from tidings.spark.tagging.column_checks import check_columns, family_of, warn_never
 from tidings.spark.tagging.tagging import tag_type, tags_column
 from tidings.spark.tagging.worker import join_batches, lists_of
 from tidings.store import LOCK, ChangeLog
@@ -63,7 +63,8 @@ def tag_live(
     `columns` are those that filters may test, by default all. `attributes` are the declared types
     that the log is written with. Raises AttributesError if a current filter tests a column that is
     missing or has another type. If a filter that is added later tests a missing column, it matches
-    nothing, and a worker logs a warning.
+    nothing, and a worker logs a warning. A NeverTrueWarning names current subscriptions that can
+    never match.
     """
     from pyspark.sql import functions as f
 
@@ -84,6 +85,7 @@ def tag_live(
     followed = FollowedSubscriptions(path, attributes)
     version = followed.version
     view = _checked_view(df, followed, version)
+    warn_never(view)
     if not df.isStreaming:
         tags = tags_column(df, followed.pin(version), view, (output,))
         return df.withColumn(output, tags).withColumn(VERSION, f.lit(version).cast("bigint"))

@@ -39,6 +39,19 @@ class MisfitWarning(UserWarning):
     """Some filters can't match a table, because its columns have other types."""
 
 
+class NeverTrueWarning(UserWarning):
+    """Some subscriptions can never match, whatever the table is."""
+
+
+def warn_never(view: View) -> None:
+    """Warn the caller of the calling function of subscriptions that can never match."""
+    ids = view.never()
+    if ids:
+        many = "a subscription" if len(ids) == 1 else f"{len(ids):,} subscriptions"
+        named = list_some([repr(id_) for id_ in ids], MOST_SHOWN)
+        warnings.warn(f"{many} can never match: {named}", NeverTrueWarning, stacklevel=3)
+
+
 def check_columns(
     schema: StructType, view: View, *, strict: bool = True, errors: str = "raise"
 ) -> list[str]:

@@ -20,7 +20,7 @@ from tidings.files import address_of, local_path, scheme_of
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.session import is_local_master, send_to_workers
-from tidings.spark.tagging.column_checks import check_columns
+from tidings.spark.tagging.column_checks import check_columns, warn_never
 from tidings.spark.tagging.worker import Pinned, make_tagger
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def tag(
     test, if the type of the column can't be compared, or if a filter does not fit that type
     (`city > 5` on strings, `hour(time)` on strings, `length(qty)` on numbers). With `strict=False`,
     a missing column counts as null. With `errors="collect"`, a MisfitWarning names the filters that
-    don't fit, and the tests in question never pass.
+    don't fit, and the tests in question never pass. A NeverTrueWarning names subscriptions that can
+    never match.
     """
     from pyspark.sql import functions as f
 
@@ -63,6 +64,7 @@ def tag(
         if _is_same_name(df, name, output):
             raise AttributesError(f"the table already has a column '{name}'; rename it first")
     opened, path = place_snapshot(snapshot, df.sparkSession)
+    warn_never(opened.view)
     wanted = "subscriptions" if output == "pairs" else output
     pinned = Pinned(path, opened.number, identity=identity_of(path))
     column = tags_column(df, pinned, opened.view, (wanted,), strict=strict, errors=errors)

@@ -55,6 +55,7 @@ def told(df: DataFrame, column: str, n: str = "n") -> dict[int, Any]:
     return {row[n]: row[column] for row in df.select(n, column).collect()}
 
 
+@pytest.mark.filterwarnings("ignore::tidings.spark.tagging.column_checks.NeverTrueWarning")
 @pytest.mark.parametrize("declared", [False, True], ids=["undeclared", "declared"])
 @pytest.mark.usefixtures("patient_graphs")
 def test_tags_are_what_spark_says(

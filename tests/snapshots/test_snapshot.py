@@ -154,7 +154,9 @@ def test_altered_files_are_refused(tmp_path: Path) -> None:
         (path / name).write_bytes(whole)
     manifest = (path / "manifest.json").read_text()
     (path / "manifest.json").write_text(manifest.replace('"version": 3', '"version": 99'))
-    with pytest.raises(SnapshotError, match="version 99 in manifest.json, expected tidings-snapshot version 3"):
+    with pytest.raises(
+        SnapshotError, match=r"99 in manifest\.json, expected tidings-snapshot version 3"
+    ):
         Snapshot.open(path)
 
 

@@ -120,7 +120,9 @@ def test_an_owner_that_is_down_is_waited_for(chain: Make) -> None:
     assert (status.code, "waiting" in status.said) == (0, True), status.said
     one.start()
     agent = one.listen("e0", "price > 10")
-    rows = [{"id": at, "price": at, "kind": "ale", "place": "Cork"} for at in range(20)]
+    rows: list[Event] = [
+        {"id": at, "price": at, "kind": "ale", "place": "Cork"} for at in range(20)
+    ]
     one.put(rows)
     one.await_rows()
     assert errors.read_text().count("answers again") == 1

@@ -21,9 +21,9 @@ from tidings.broker.server import CACHE_BYTES, Server
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem, write_path
-from tidings.network import FrameCache, draw_life
+from tidings.network import FrameCache, Link, draw_life
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label
-from tidings.routing.protocol import Limits, Times, frames
+from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
     Block,
     Definition,
@@ -135,13 +135,27 @@ class RootNode(Server):
         self._writing: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when tending last failed
+        self._takes_parts = False  # are the kernels for parts loaded?
         self._tried = 0.0  # the last attempt to start a new machine
 
     async def start(self) -> None:
         # load the kernels before anybody waits: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
-        await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
         await super().start()
+        self._spawn(self._load_block_kernels())
+
+    async def _load_block_kernels(self) -> None:
+        """Load what parts need. Nobody else waits for it."""
+        await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
+        self._takes_parts = True
+
+    def take_part(self, link: Link, message: m.HandOver) -> None:
+        if self._takes_parts:
+            super().take_part(link, message)
+        else:
+            taken = m.Taken(self.machine.epoch, message.source, message.batch, message.part)
+            reason = "the rendezvous point was just started, and can't take parts yet"
+            link.send(msgspec.structs.replace(taken, refusal=reason, later=True))
 
     def _load_machine(self) -> FramedRendezvous:
         """A machine that continues from the state on disk."""

@@ -23,7 +23,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.forwarding import Forwarding, Name, Router, Sent
 from tidings.routing.protocol import frames, messages as m
-from tidings.routing.root import Rendezvous
+from tidings.routing.root import Piece, Rendezvous
 
 CACHE_BYTES = 64 << 20
 
@@ -185,8 +185,7 @@ class Server:
             link.told_in += 1
             self.publications.put(link, message)
         elif isinstance(message, m.HandOver):
-            for piece in self.machine.split(message):
-                self.publications.put(link, piece)
+            self.take_part(link, message)
         elif isinstance(message, m.Goodbye):
             link.close("the other end said goodbye")
         elif isinstance(message, m.Report):
@@ -199,6 +198,12 @@ class Server:
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
             self.backlog.put(link, message)
+
+    def take_part(self, link: Link, message: m.HandOver) -> None:
+        """Process a part that is handed over, in pieces, between which others have their turn."""
+        for piece in self.machine.split(message):
+            link.told_in += len(piece) if isinstance(piece, Piece) else 0
+            self.publications.put(link, piece)
 
     def _is_beyond(self, link: Link, message: m.Message) -> bool:
         """Must a large message be dropped before it is split, because its sender asks for too much?

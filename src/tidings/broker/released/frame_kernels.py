@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tidings.matching.jit import kernel
+
+
+@kernel
+def copy(out: Any, at: int, data: Any, first: int, size: int) -> Any:
+    """Copy data[first : first + size] to an offset; return the offset behind it. Both are uint8.
+    With unsigned offsets, which never count from the end, the loop takes a tenth of the time."""
+    to, source = np.uint64(at), np.uint64(first)
+    for one in range(np.uint64(size)):
+        out[to + one] = data[source + one]
+    return at + size
 
 
 @kernel
@@ -21,20 +33,15 @@ def lay_out(
     uint8.
     """
     width = fronts.shape[1]
+    flat = fronts.ravel()
     for one in range(len(rows)):
-        row, at = rows[one], places[one]
-        out[at : at + width] = fronts[one]
-        at += width
+        row = rows[one]
         first, end = mark_starts[row], mark_starts[row + 1]
-        size = 16 * (end - first)
-        out[at : at + size] = marks[16 * first : 16 * end]
-        at += size
+        at = copy(out, places[one], flat, one * width, width)
+        at = copy(out, at, marks, 16 * first, 16 * (end - first))
         for mark in range(first, end):
             begin = label_starts[which[mark]]
-            size = label_starts[which[mark] + 1] - begin
-            out[at : at + size] = labels[begin : begin + size]
-            at += size
-        out[at : at + len(name)] = name
-        at += len(name)
-        begin, stop = payload_starts[row], payload_starts[row + 1]
-        out[at : at + stop - begin] = payloads[begin:stop]
+            at = copy(out, at, labels, begin, label_starts[which[mark] + 1] - begin)
+        at = copy(out, at, name, 0, len(name))
+        begin = payload_starts[row]
+        at = copy(out, at, payloads, begin, payload_starts[row + 1] - begin)

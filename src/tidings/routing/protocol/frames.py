@@ -39,6 +39,7 @@ LARGEST_DOWN = 32 << 20
 """The same for frames from above, whose header may be as large as the largest payload."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
+LONG = 1 << 16  # bytes of a frame that is worth a view
 FEW = 16  # up to this many marks, copying them one by one is faster
 _MARK = struct.Struct("<QQ")
 _WHOLE_MARK = struct.Struct(f"{_MARK.size}s")
@@ -230,6 +231,8 @@ def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
         raise FrameError("found a notification from below, expected notifications from above only")
+    if length > LONG:
+        buffer = memoryview(buffer)  # its slices are no copies
     return _decode_other(_FROM_BELOW, buffer[start + 6 : start + 4 + length])
 
 

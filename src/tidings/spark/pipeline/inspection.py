@@ -85,7 +85,7 @@ def _inspect(
     if settings.subscriptions.channel is not None:  # it has the columns, too
         subscriptions = open_subscriptions(settings, folder, patient=False)
         stack.callback(subscriptions.close)
-        settings = declare_columns(settings, subscriptions)
+        settings = declare_columns(settings, subscriptions.description)
     sample = None
     if isinstance(source, Files):
         sample = _read_sample(settings, source)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 import pyarrow as pa
 
+from tidings.channel import Description
 from tidings.files import release_lock
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
@@ -73,7 +74,7 @@ class Pipeline:
         self.on_batch = on_batch
         self.outbox = Outbox(settings.at(settings.outbox.path))
         self.subscriptions = open_subscriptions(settings, self.outbox.channel_folder)
-        self.settings = settings = declare_columns(settings, self.subscriptions)
+        self.settings = settings = declare_columns(settings, self.subscriptions.description)
         self.source = open_source(settings, spark)
         self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
         self._counters: tuple[int, dict[int, int]] | None = None  # a batch, and the ones after it
@@ -295,17 +296,17 @@ def open_subscriptions(
     return FollowedChannel(owner, folder, given.rebuild_after)
 
 
-def declare_columns(settings: Settings, wanted: Subscriptions) -> Settings:
-    """The settings with the columns that the channel declares, if there is one."""
-    if not isinstance(wanted, FollowedChannel):
+def declare_columns(settings: Settings, said: Description | None) -> Settings:
+    """The settings with the columns that a channel declares, if the subscriptions are in one."""
+    if said is None:
         return settings
-    said = wanted.description
     columns = dict(said.attributes or {})
     if "subject" in columns and not has_column(settings, "subject"):
         del columns["subject"]  # a channel always declares it
     found = msgspec.structs.replace(settings, columns=columns, extra=extra_of(said))
     for sentence in declared_problems(found):
-        raise TidingsError(f"{sentence} ({wanted.name} declares the columns)")
+        channel = settings.subscriptions.channel
+        raise TidingsError(f"{sentence} (the channel {channel} declares the columns)")
     return found
 
 

@@ -56,36 +56,41 @@ def checksum(data: Any, start: int, end: int, tables: Any) -> Any:
 
 
 @kernel
+def copy(out: Any, at: int, data: Any, first: int, size: int) -> Any:
+    """Copy data[first : first + size] to an offset; return the offset behind it. Both are uint8.
+    With unsigned offsets, which never count from the end, the loop takes a tenth of the time."""
+    to, source = np.uint64(at), np.uint64(first)
+    for one in range(np.uint64(size)):
+        out[to + one] = data[source + one]
+    return at + size
+
+
+@kernel
 def lay_out(
     out: Any, places: Any, fronts: Any, name: Any, mark_starts: Any, marks: Any,
     matched_starts: Any, matched: Any, payload_starts: Any, payloads: Any, sizes: Any, tables: Any,
+    heads: Any,
 ) -> None:  # fmt: skip
     """Lay out n records, one after the other, and set their checksums.
 
     places int64 [n]: where each begins, with its head; fronts uint8 [n, 37]: the head of the record
     and of the notification; name uint8; mark_starts, matched_starts, payload_starts int64 [n + 1];
     marks (16 bytes each), matched (8 bytes each), payloads uint8; sizes int64 [n]: the bytes of
-    each payload to copy. Sets out uint8.
+    each payload to copy. Sets out uint8, and heads uint8 [n, 8]: the heads of the records.
     """
     width = fronts.shape[1]
+    flat = fronts.ravel()
     for row in range(len(places)):
         begin = places[row]
-        at = begin
-        out[at : at + width] = fronts[row]
-        at += width
-        out[at : at + len(name)] = name
-        at += len(name)
-        size = 16 * (mark_starts[row + 1] - mark_starts[row])
-        first = 16 * mark_starts[row]
-        out[at : at + size] = marks[first : first + size]
-        at += size
-        size = 8 * (matched_starts[row + 1] - matched_starts[row])
-        first = 8 * matched_starts[row]
-        out[at : at + size] = matched[first : first + size]
-        at += size
-        size = sizes[row]
-        out[at : at + size] = payloads[payload_starts[row] : payload_starts[row] + size]
-        at += size
+        at = copy(out, begin, flat, row * width, width)
+        at = copy(out, at, name, 0, len(name))
+        many = mark_starts[row + 1] - mark_starts[row]
+        at = copy(out, at, marks, 16 * mark_starts[row], 16 * many)
+        many = matched_starts[row + 1] - matched_starts[row]
+        at = copy(out, at, matched, 8 * matched_starts[row], 8 * many)
+        at = copy(out, at, payloads, payload_starts[row], sizes[row])
         crc = checksum(out, begin + RECORD_AT, at, tables)
         for one in range(4):
             out[begin + CRC_AT + one] = crc >> np.uint32(8 * one) & np.uint32(0xFF)
+        for one in range(RECORD_AT):
+            heads[row, one] = out[begin + one]

@@ -53,16 +53,16 @@ def encode_block(block: Block) -> PackedBlock:
     fronts["length"] = lengths
     ends = np.cumsum(lengths + RECORD_HEAD)
     starts = ends - lengths
-    data = np.empty(int(ends[-1]), np.uint8)
+    data, heads = np.empty(int(ends[-1]), np.uint8), np.empty((len(block), RECORD_HEAD), np.uint8)
     kernels.lay_out(
         data, starts - RECORD_HEAD, fronts.view(np.uint8).reshape(len(block), -1), name,
         marks.starts, block.pairs, matched.starts, as_bytes(matched.nodes),
         payloads.starts, np.frombuffer(payloads.data, np.uint8), sizes, kernels.TABLES,
+        heads,
     )  # fmt: skip
-    heads = data[np.add.outer(starts - RECORD_HEAD, np.arange(RECORD_HEAD))].tobytes()
     there = many > 0
     spans = np.stack([starts[there], ends[there], many[there]], axis=1)
-    return PackedBlock(data.data, heads, block.last_serial, block.pairs.tobytes(), spans)
+    return PackedBlock(data.data, heads.tobytes(), block.last_serial, block.pairs.tobytes(), spans)
 
 
 def as_bytes(numbers: Numbers) -> npt.NDArray[np.uint8]:

@@ -259,8 +259,9 @@ class Pipeline:
 
     def interrupt(self) -> None:
         """Stop waiting for the owner of the channel: a batch that waits for it fails."""
-        if isinstance(self.subscriptions, FollowedChannel):
-            self.subscriptions.owner.stop.set()
+        followed = getattr(self, "subscriptions", None)  # none if it could not be opened
+        if isinstance(followed, FollowedChannel):
+            followed.owner.stop.set()
 
     def close(self) -> None:
         """Wait for a running batch, and release the outbox."""

@@ -257,6 +257,12 @@ class Pipeline:
             for sink in others:
                 hand_over_to(sink, rows.drop(PAYLOAD), self.stream_id, self.console)
 
+    @property
+    def waiting(self) -> str:
+        """Why the owner of the channel is waited for; empty if it is not."""
+        wanted = self.subscriptions
+        return wanted.owner.waiting if isinstance(wanted, FollowedChannel) else ""
+
     def interrupt(self) -> None:
         """Stop waiting for the owner of the channel: a batch that waits for it fails."""
         if isinstance(self.subscriptions, FollowedChannel):

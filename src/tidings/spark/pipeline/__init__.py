@@ -6,6 +6,7 @@
     settings.py               reads and checks the pipeline file
     streams.py                sources: raw rows, and how to decode them
     subscription_source.py    a fixed snapshot, or a change log that is followed
+    inputs.py                 opens the subscriptions; checks that they fit the source's columns
     pipeline.py               runs the batches
     sinks.py                  hands committed batches to sinks; settings.py has the kinds
     stoppable_pipeline.py     stops a pipeline between two batches

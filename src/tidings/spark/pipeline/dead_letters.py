@@ -32,7 +32,7 @@ from tidings.spark.channel.followed_channel import read_description
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
-from tidings.spark.pipeline.pipeline import declare_columns
+from tidings.spark.pipeline.inputs import declare_columns
 from tidings.spark.pipeline.settings import Files, Kafka, Settings
 from tidings.spark.pipeline.streams import declared_columns
 

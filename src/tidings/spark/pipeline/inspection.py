@@ -21,7 +21,7 @@ from tidings.model import Id, TidingsError
 from tidings.notifications import decode_json
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.spark_checkpoint import STREAM
-from tidings.spark.pipeline.pipeline import (
+from tidings.spark.pipeline.inputs import (
     Subscriptions,
     declare_columns,
     load_checked_view,

@@ -134,7 +134,7 @@ class ChannelLink:
         if now - max(moved, self._signed) > SIGN:  # whoever is silent for long is dropped
             self._signed = now
             connection.send(m.Trace(0), limit)
-            work.remind()
+            work.remind(connection, limit)
         for message in connection.receive(min(limit, now + SIGN)):
             if isinstance(message, m.Goodbye):
                 raise LostConnection(f"{self.address} closed the connection: {message.reason}")

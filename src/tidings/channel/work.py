@@ -36,7 +36,7 @@ class Work(Protocol):
     def send(self, connection: Connection, until: float) -> bool:
         """Send more; False if there is nothing to send before an answer comes."""
 
-    def remind(self) -> None:
+    def remind(self, connection: Connection, until: float) -> None:
         """Send again what may have been ignored, because we asked for too much at once."""
 
     def receive(self, message: m.Message) -> bool:
@@ -65,8 +65,8 @@ class Asking:
         self._sent = question
         return True
 
-    def remind(self) -> None:
-        self._sent = None
+    def remind(self, connection: Connection, until: float) -> None:
+        connection.send(self.follower.question, until)
 
     def receive(self, message: m.Message) -> bool:
         is_answer = self.follower.receive(message)
@@ -101,7 +101,7 @@ class Handing:
             connection.send(self.hander.offer(part.message()), until)
         return True
 
-    def remind(self) -> None:
+    def remind(self, connection: Connection, until: float) -> None:
         """Parts are never ignored."""
 
     def receive(self, message: m.Message) -> bool:

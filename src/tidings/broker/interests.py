@@ -184,7 +184,10 @@ class GraphInterests:
                 f"{self._most_content:,}; move attributes that no filter reads to the payload"
             )
         try:
-            event = _decode(content)
+            decode = _decode if self.attributes is None else self.attributes.decode
+            event = decode(content)
+            if not isinstance(event, dict):
+                raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return event if self.attributes is None else self.attributes.read(event)

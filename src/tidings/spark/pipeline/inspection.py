@@ -19,6 +19,7 @@ from tidings.model import TidingsError
 from tidings.notifications import decode_json
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.spark_checkpoint import STREAM
+from tidings.spark.pipeline.masters import need_kafka
 from tidings.spark.pipeline.pipeline import load_checked_view, open_subscriptions
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, is_json, paths_of
 from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema
@@ -68,6 +69,7 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspecti
         sample = _read_sample(settings, source)
     need_log(settings)
     need_places(settings)
+    need_kafka(settings)
     outbox = Outbox(settings.at(settings.outbox.path))
     stream = _check_outbox(outbox, settings.at(settings.checkpoint))
     if isinstance(source, Feeds):

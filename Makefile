@@ -22,7 +22,7 @@ ROUNDS ?= 440
 SPARK_ROUNDS ?= 60
 SEED ?=
 
-.PHONY: help setup demo test test-newest check soak kills timemachine hostile bench build-5m backtest pictures lock clean
+.PHONY: help setup demo test test-newest kafka check soak kills timemachine hostile bench build-5m backtest pictures lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ test-newest: $(MADE) ## run the Spark tests with the newest PySpark, in a second
 	@PIP_CONSTRAINT=constraints.txt $(NEWEST)/bin/python -m tidings.spark.session.java
 	@$(NEWEST)/bin/python -c "import pyspark; print('PySpark', pyspark.__version__)"
 	$(NEWEST)/bin/python -m pytest -n $(WORKERS) -m "spark and not slow and not bench" $(PYTEST_ARGS)
+
+kafka: $(READY) ## run the tests of Kafka, also the slow ones; they fail if there is no broker
+	TIDINGS_KAFKA=required $(BIN)/python -m pytest -k kafka tests/spark $(PYTEST_ARGS)
 
 check: $(READY) ## check style, formatting, types and imports
 	$(BIN)/ruff check

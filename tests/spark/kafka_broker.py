@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from socket import create_connection
 from uuid import uuid4
@@ -99,7 +97,8 @@ class Broker:
         self._java = [str(java_home() / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
         self._java += ["-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={logging}"]
         self._java += ["-cp", f"{broker_jars()}/*"]
-        self._settings, self._process = str(settings), None
+        self._settings = str(settings)
+        self._process: subprocess.Popen[bytes] | None = None
         self._run("kafka.tools.StorageTool", "format", "-t", _short(uuid4().bytes), "-c")
 
     def _run(self, *command: str) -> None:
@@ -138,13 +137,3 @@ def _short(raw: bytes) -> str:
     from base64 import urlsafe_b64encode
 
     return urlsafe_b64encode(raw).decode().rstrip("=").replace("-", "_")
-
-
-@contextmanager
-def running_broker(folder: Path) -> Iterator[Broker]:
-    broker = Broker(folder)
-    try:
-        broker.start()
-        yield broker
-    finally:
-        broker.kill()

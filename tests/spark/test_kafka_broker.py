@@ -4,6 +4,7 @@ and restarts of the broker and of the pipeline. What must arrive is worked out h
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.kafka_broker import Broker, broker_jars, running_broker
+from tests.spark.kafka_broker import Broker, broker_jars
 from tests.spark.kills.victims import Session
 from tests.waiting import eventually
 
@@ -150,33 +151,34 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Job]]:
+    """A broker and a job, which start at the same time."""
     try:
         kafka_jars()
         broker_jars()
     except EnvironmentProblem as problem:
+        if os.environ.get("TIDINGS_KAFKA") == "required":  # `make kafka`
+            raise
         pytest.skip(str(problem))
-    with running_broker(tmp_path_factory.mktemp("broker")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def job(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
-    errors = tmp_path_factory.mktemp("job") / "errors"
+    folder = tmp_path_factory.mktemp("kafka")
     script = str(Path(__file__).with_name("kafka_job.py"))
+    broker = Broker(folder)
     with Listener(("127.0.0.1", 0)) as listener:
         _, port = listener.address
-        process = Session([sys.executable, script, str(port), broker.address], errors)
+        command = [sys.executable, script, str(port), broker.address]
+        process = Session(command, folder / "errors")
         try:
+            broker.start()
             with listener.accept() as link:
-                yield Job(link)
+                yield broker, Job(link)
         finally:
             process.end()
+            broker.kill()
 
 
 @pytest.fixture
-def stage(tmp_path: Path, broker: Broker, job: Job) -> Stage:
-    return Stage(tmp_path, broker, job)
+def stage(tmp_path: Path, running: tuple[Broker, Job]) -> Stage:
+    return Stage(tmp_path, *running)
 
 
 def flight(number: int, delay: Any = 90) -> str:
@@ -209,7 +211,7 @@ def test_rows_come_from_a_topic_and_go_to_another_with_keys(stage: Stage) -> Non
 
 def test_a_broker_and_a_batch_that_come_again(stage: Stage) -> None:
     stage.put(*((n % 2, flight(n)) for n in range(8)))
-    stage.write("rows_per_trigger = 3")
+    stage.write("rows_per_trigger = 5")
     stage.run_well()
     stage.broker.kill()
     stage.broker.start()
@@ -220,7 +222,7 @@ def test_a_broker_and_a_batch_that_come_again(stage: Stage) -> None:
 
     assert sorted(outbox.values()) == list(range(13))
     assert sorted(told) == sorted(stage.expected(outbox))
-    assert {done.rows for done in stage.commits} <= {1, 2, 3}
+    assert max(done.rows for done in stage.commits) <= 5
     assert stage.offsets(len(stage.commits) - 1) == {"0": 7, "1": 6}
 
     # As if killed after the hand-over, before Spark noted it: the batch is handed over again

@@ -2,14 +2,14 @@
 
     python kafka_job.py PORT SERVERS
 
-Starts a session with `kafka_settings`, as users do, and connects to PORT. There it gets the names
-of the functions below with their arguments, and sends back what they return.
+Starts a session with `kafka_settings`, as users do, and listens at PORT. It is told the names of
+the functions below with their arguments, and answers with what they return.
 """
 
 from __future__ import annotations
 
 import sys
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Connection, Listener
 from typing import Any, cast
 
 from pyspark.sql import SparkSession
@@ -24,9 +24,6 @@ Row = tuple[int, str | None]  # a partition, a value
 class Job:
     def __init__(self, spark: SparkSession, servers: str) -> None:
         self.spark, self.servers = spark, {"kafka.bootstrap.servers": servers}
-
-    def version(self) -> str:
-        return self.spark.version
 
     def tidings(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command on this session: its exit code, stdout and stderr."""
@@ -74,7 +71,7 @@ def serve(job: Job, link: Connection[Any, Any]) -> None:
 
 if __name__ == "__main__":
     session = local_session("kafka", cores=2, **kafka_settings())
-    with Client(("127.0.0.1", int(sys.argv[1]))) as connection:
+    with Listener(("127.0.0.1", int(sys.argv[1]))) as listener, listener.accept() as connection:
         try:
             serve(Job(session, sys.argv[2]), connection)
         except EOFError:  # the test is over

@@ -8,11 +8,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import free_ports
 from tests.spark.kafka_broker import Broker, broker_jars
 from tests.spark.kills.victims import Session
 from tests.waiting import eventually
@@ -162,18 +163,26 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, 
         pytest.skip(str(problem))
     folder = tmp_path_factory.mktemp("kafka")
     script = str(Path(__file__).with_name("kafka_job.py"))
-    broker = Broker(folder)
-    with Listener(("127.0.0.1", 0)) as listener:
-        _, port = listener.address
-        command = [sys.executable, script, str(port), broker.address]
-        process = Session(command, folder / "errors")
+    broker, (port,) = Broker(folder), free_ports(1)
+    errors = folder / "errors"
+    process = Session([sys.executable, script, str(port), broker.address], errors)
+
+    def connect() -> Connection[Any, Any] | None:
+        assert process.alive(), errors.read_text()[-2000:]
         try:
-            broker.start()
-            with listener.accept() as link:
-                yield broker, Job(link)
-        finally:
-            process.end()
-            broker.kill()
+            return Client(("127.0.0.1", port))
+        except ConnectionRefusedError:  # it does not listen yet
+            return None
+
+    try:
+        broker.start()
+        link = eventually(connect)
+        assert link is not None
+        with link:
+            yield broker, Job(link)
+    finally:
+        process.end()
+        broker.kill()
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@
 
 Jars must be named when the session starts; a running session cannot load more.
 
-The connector uses internals of Spark, so every release of PySpark needs its own. CONNECTORS is the
-only place that says which; each row was run against a broker. Everything else that the connector
-needs is in PySpark.
+The connector uses internals of Spark, so not every release of it runs with every PySpark.
+CONNECTORS is the only place that says which do; each row was run against a broker. Everything else
+that the connector needs is in PySpark.
 """
 
 from __future__ import annotations
@@ -43,15 +43,20 @@ class Connector(NamedTuple):
         return {one: _DIGESTS[one.split(":", 1)[1]] for one in named}
 
 
-# By release of PySpark, the newest last. Not every mirror has every version of the token provider;
-# 4.0.0 is on all that were seen, and runs with each connector here. Kafka's clients and the pool
-# are those that the connector's pom names.
+# By release of PySpark, the newest last. For 4.1.4, 4.2.1 and 4.3.0 no connector was published (or
+# not on every mirror); the one before it runs, and all that it refers to is there. Of the token
+# provider only 4.0.0 was found. With later releases it can't print one warning, that a delegation
+# token (Kerberos) could not be had; all else that it refers to is there. Kafka's clients and the
+# pool are those that the connector's pom names.
 CONNECTORS = {
     "4.1.0": Connector("4.1.0", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.1": Connector("4.1.1", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.2": Connector("4.1.2", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.3": Connector("4.1.3", "4.0.0", "3.9.1", "2.12.1"),
+    "4.1.4": Connector("4.1.3", "4.0.0", "3.9.1", "2.12.1"),
     "4.2.0": Connector("4.2.0", "4.0.0", "3.9.2", "2.13.1"),
+    "4.2.1": Connector("4.2.0", "4.0.0", "3.9.2", "2.13.1"),
+    "4.3.0": Connector("4.2.0", "4.0.0", "3.9.2", "2.13.1"),
 }
 
 _DIGESTS = {

@@ -27,6 +27,7 @@ from tidings.spark.pipeline.inputs import (
     load_checked_view,
     open_subscriptions,
 )
+from tidings.spark.pipeline.masters import need_kafka
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, is_json, paths_of
 from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema
 
@@ -90,6 +91,7 @@ def _inspect(
     if isinstance(source, Files):
         sample = _read_sample(settings, source)
     need_places(settings)
+    need_kafka(settings)
     outbox = Outbox(settings.at(settings.outbox.path))
     stream = _check_outbox(outbox, settings.at(settings.checkpoint))
     if isinstance(source, Feeds):

@@ -26,9 +26,10 @@ from tidings.spark.pipeline.dead_letters import (
     replay_letters,
     replayed_letters,
 )
+from tidings.spark.pipeline.inputs import RESERVED
 from tidings.spark.pipeline.inspection import inspect, need_log, need_places
 from tidings.spark.pipeline.masters import need_driver, session_at, session_for
-from tidings.spark.pipeline.pipeline import RESERVED, Pipeline
+from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import Settings, known_columns, load_settings
 from tidings.spark.pipeline.status import PipelineStatus, read_status
 from tidings.spark.pipeline.stoppable_pipeline import StoppablePipeline

@@ -29,9 +29,9 @@ CENTRAL = "https://repo.maven.apache.org/maven2"
 _TIMEOUT = 600  # seconds for all jars, which are ten megabytes
 _WAITING = 60  # seconds without a byte
 
-# Only these jars are wanted, not their dependencies, which a mirror may lack. Spark's POM files name
-# a mirror that not everyone can reach. A repository declared under the same id takes precedence
-# over it.
+# Only these jars are wanted, not their dependencies, which a mirror may lack. Spark's POM files
+# name a mirror that not everyone can reach. A repository declared under the same id takes
+# precedence over it.
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>

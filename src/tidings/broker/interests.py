@@ -12,23 +12,31 @@ own (computing.py), because only they can take long.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from tidings.broker.computing import Computing, Owners, computes
+from tidings.broker.event_columns import EventColumns
 from tidings.filters import Attributes, Filter, parse
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
 from tidings.routing.protocol import LONG, Limits
-from tidings.routing.root import Fair, Placed
+from tidings.routing.root import Fair, Placed, TaggedMany
 
+FEW = 8  # notifications; fewer are tagged one by one
 MANY = 1000  # filters from which the graph is built in bulk
+SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
 MOST_TOLD = 100  # log lines about filters that are set aside, at most
 DEFAULTS = Limits()
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _log = logging.getLogger(__name__)
+
+Numbers = npt.NDArray[np.int64]
 
 
 class Aside(msgspec.Struct, frozen=True):
@@ -85,6 +93,7 @@ class GraphInterests:
         self._below: dict[int, frozenset[int]] = {}  # cache: the children of nodes that have any
         self._leaves: set[int] = set()  # cache: nodes without children
         self._aside: set[int] = set()  # nodes set aside, which notifications are not tagged with
+        self._columns = EventColumns()
         self._number_all()
 
     def place(self, interest: bytes) -> Placed:
@@ -176,6 +185,69 @@ class GraphInterests:
         found = self._computing.match_each(event, len(content), owners)
         self._count_extra(event)
         return Fair(self._lowest(self._plain(event) + found.matched), found.over)
+
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        """The same for many. Notifications whose attributes fit into columns are matched together,
+        others one by one."""
+        plain = self.attributes is None and not len(self._computing)
+        read = None
+        if plain and len(contents) >= FEW and max(map(len, contents)) <= self._most_content:
+            read = self._columns.read(contents, self._matcher)
+        if read is None:
+            return self._tag_each(contents)
+        found = self._matcher.match_batch(read.batch)
+        starts, nodes = found.offsets.to_numpy().astype(np.int64), found.values.to_numpy()
+        starts, nodes = self._lowest_of_all(starts, nodes)
+        if not read.odd:
+            return TaggedMany(starts, nodes, {})
+        refused: dict[int, TidingsError] = {}
+        tags: dict[int, list[int]] = {}
+        for at in read.odd:
+            try:
+                tags[at] = sorted(self.tag(contents[at]))
+            except TidingsError as problem:
+                refused[at], tags[at] = problem, []
+        return TaggedMany(*_replaced(starts, nodes, tags), refused)
+
+    def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
+        """Tag one by one, and stop when that takes long."""
+        until = time.monotonic() + SLICE
+        found: list[list[int]] = []
+        refused: dict[int, TidingsError] = {}
+        for at, content in enumerate(contents):
+            try:
+                found.append(sorted(self.tag(content)))
+            except TidingsError as problem:
+                refused[at] = problem
+                found.append([])
+            if time.monotonic() >= until:
+                break
+        starts = np.zeros(len(found) + 1, np.int64)
+        np.cumsum([len(one) for one in found], out=starts[1:])
+        nodes = np.array([node for one in found for node in one], np.int64)
+        return TaggedMany(starts, nodes, refused)
+
+    def _lowest_of_all(self, starts: Numbers, matched: Numbers) -> tuple[Numbers, Numbers]:
+        """The lowest of the nodes that match each notification, ascending. Notifications that match
+        only nodes without children cost no Python."""
+        sizes = np.diff(starts)
+        rows = np.repeat(np.arange(len(sizes)), sizes)
+        nodes = matched[np.lexsort((matched, rows))]
+        distinct, which = np.unique(nodes, return_inverse=True)
+        known = [*map(self._is_leaf, distinct.tolist())]
+        inner = ~np.array(known, np.bool_)[which]
+        odd = np.unique(rows[inner]) if len(rows) else rows
+        odd = odd if self._aside else odd[sizes[odd] > 1]
+        if not len(odd):
+            return starts, nodes
+        lists = {row: nodes[starts[row] : starts[row + 1]].tolist() for row in odd.tolist()}
+        return _replaced(starts, nodes, {row: self._lowest(one) for row, one in lists.items()})
+
+    def _is_leaf(self, number: int) -> bool:
+        """Can a node stay in any tag? It has no children and is not set aside."""
+        if number in self._aside:
+            return False
+        return number in self._leaves or not self._children(number)
 
     def _read(self, content: bytes) -> Event:
         if len(content) > self._most_content:
@@ -335,6 +407,21 @@ class GraphInterests:
         node = self._graph.node(filter_)
         assert node is not None
         return node
+
+
+def _replaced(
+    starts: Numbers, nodes: Numbers, lists: Mapping[int, Iterable[int]]
+) -> tuple[Numbers, Numbers]:
+    """Lists of nodes with others in some rows, which are given in ascending order."""
+    sizes, pieces, at = np.diff(starts), list[Numbers](), 0
+    for row, given in lists.items():
+        new = np.array(sorted(given), np.int64)
+        pieces += nodes[at : starts[row]], new
+        sizes[row], at = len(new), starts[row + 1]
+    pieces.append(nodes[at:])
+    changed = np.zeros(len(starts), np.int64)
+    np.cumsum(sizes, out=changed[1:])
+    return changed, np.concatenate(pieces)
 
 
 def _annotate(placed: Placed, filter_: Filter) -> Placed:

@@ -160,6 +160,11 @@ class Link(asyncio.Protocol):
         self.close(str(problem))
 
     @property
+    def is_over(self) -> bool:
+        """Has the link ended?"""
+        return bool(self._over)
+
+    @property
     def unfinished(self) -> int:
         """Bytes of an incomplete frame."""
         return len(self._rest)

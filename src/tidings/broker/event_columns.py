@@ -8,9 +8,10 @@ mostly have the same attributes, of the same types. So the class has the attribu
 with their types, and msgspec fills it without a Python step per value.
 
 A batch must match exactly what its notifications match one by one. So each value must be of the
-type of its column, with two exceptions that filters don't tell apart: absent and null (unless a
-filter does), and whole numbers in a column of doubles that can hold them. Notifications with other
-values are left out, and are read one by one; so are those that are refused.
+type of its column, with two exceptions that filters don't tell apart: absent and null (if a filter
+does, the caller makes no batch), and whole numbers in a column of doubles that can hold them.
+Notifications with other values are left out, and are read one by one; so are those that are
+refused.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
-
-from tidings.matching import Matcher
 
 MOST_NAMES = 256  # attributes of the class
 MOST_LEARNED = 8  # notifications of one batch that may change the class
@@ -54,11 +53,9 @@ class EventColumns:
         self._kinds: dict[str, type] = {}
         self._learn({})
 
-    def read(self, contents: Sequence[bytes], matcher: Matcher) -> Read | None:
-        """The attributes of notifications as columns, for filters of this matcher; None if they
-        must be read one by one."""
-        if matcher.null_paths():
-            return None  # some filter tells null from absent
+    def read(self, contents: Sequence[bytes]) -> Read | None:
+        """The attributes of notifications as columns, for filters that don't tell null from absent;
+        None if they must be read one by one."""
         records: list[Any] = []
         odd: list[int] = []
         learned = 0

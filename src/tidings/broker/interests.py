@@ -26,7 +26,7 @@ from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
 from tidings.routing.protocol import LONG, Limits
-from tidings.routing.root import Fair, Placed, TaggedMany
+from tidings.routing.root import Fair, NodeTable, Placed, TaggedMany
 
 FEW = 8  # notifications; fewer are tagged one by one
 MANY = 1000  # filters from which the graph is built in bulk
@@ -94,6 +94,8 @@ class GraphInterests:
         self._leaves: set[int] = set()  # cache: nodes without children
         self._aside: set[int] = set()  # nodes set aside, which notifications are not tagged with
         self._columns = EventColumns()
+        self._parents = NodeTable(lambda number: (True, self.placed(number).parents))
+        self._tells_null: bool | None = None  # does a filter tell null from absent? None: not known
         self._number_all()
 
     def place(self, interest: bytes) -> Placed:
@@ -191,8 +193,9 @@ class GraphInterests:
         others one by one."""
         plain = self.attributes is None and not len(self._computing)
         read = None
-        if plain and len(contents) >= FEW and max(map(len, contents)) <= self._most_content:
-            read = self._columns.read(contents, self._matcher)
+        short = len(contents) >= FEW and max(map(len, contents)) <= self._most_content
+        if plain and short and not self._must_tell_null():
+            read = self._columns.read(contents)
         if read is None:
             return self._tag_each(contents)
         found = self._matcher.match_batch(read.batch)
@@ -228,26 +231,18 @@ class GraphInterests:
         return TaggedMany(starts, nodes, refused)
 
     def _lowest_of_all(self, starts: Numbers, matched: Numbers) -> tuple[Numbers, Numbers]:
-        """The lowest of the nodes that match each notification, ascending. Notifications that match
-        only nodes without children cost no Python."""
-        sizes = np.diff(starts)
-        rows = np.repeat(np.arange(len(sizes)), sizes)
-        nodes = matched[np.lexsort((matched, rows))]
-        distinct, which = np.unique(nodes, return_inverse=True)
-        known = [*map(self._is_leaf, distinct.tolist())]
-        inner = ~np.array(known, np.bool_)[which]
-        odd = np.unique(rows[inner]) if len(rows) else rows
-        odd = odd if self._aside else odd[sizes[odd] > 1]
-        if not len(odd):
-            return starts, nodes
-        lists = {row: nodes[starts[row] : starts[row + 1]].tolist() for row in odd.tolist()}
-        return _replaced(starts, nodes, {row: self._lowest(one) for row, one in lists.items()})
+        """The lowest of the nodes that match each notification, ascending. While nodes are set
+        aside, one by one."""
+        if not self._aside:
+            return self._parents.lowest(starts, matched)
+        places = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+        lists = (self._lowest(matched[first:end].tolist()) for first, end in places)
+        return _replaced(starts, matched, dict(enumerate(lists)))
 
-    def _is_leaf(self, number: int) -> bool:
-        """Can a node stay in any tag? It has no children and is not set aside."""
-        if number in self._aside:
-            return False
-        return number in self._leaves or not self._children(number)
+    def _must_tell_null(self) -> bool:
+        if self._tells_null is None:
+            self._tells_null = bool(self._matcher.null_paths())
+        return self._tells_null
 
     def _read(self, content: bytes) -> Event:
         if len(content) > self._most_content:
@@ -311,6 +306,11 @@ class GraphInterests:
                 self._leaves.add(number)
         return found
 
+    def _forget_columns(self) -> None:
+        """Forget what is known about all nodes, for many notifications at a time."""
+        self._parents.clear()
+        self._tells_null = None
+
     def _forget_children(self, of: Iterable[Node]) -> None:
         for node in of:
             for number in self._same[node.id]:
@@ -332,6 +332,7 @@ class GraphInterests:
         self._below.pop(number, None)
         self._leaves.discard(number)
         self._forget_children(self._graph.parents(node))
+        self._forget_columns()
         if not self._same[node.id]:
             del self._same[node.id]
             self._graph.remove(node)
@@ -379,6 +380,7 @@ class GraphInterests:
 
     def _insert(self, number: int, filter_: Filter) -> None:
         before = len(self._graph)
+        self._forget_columns()
         kept = self._computing if computes(filter_) else self._matcher
         kept.add(number, filter_)
         try:

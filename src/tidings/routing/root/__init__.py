@@ -21,7 +21,7 @@
 For broker and store, not for users. Start at rendezvous.py.
 """
 
-from tidings.routing.root.handover import Definition, Piece, number_alone
+from tidings.routing.root.handover import Definition, NodeTable, Piece, number_alone
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Interests, Placed, TaggedMany, TooMuchWork
 from tidings.routing.root.journal import Journal, Memory
@@ -47,6 +47,7 @@ __all__ = [
     "MarkColumns",
     "MatchColumns",
     "Memory",
+    "NodeTable",
     "PayloadColumns",
     "Piece",
     "Placed",

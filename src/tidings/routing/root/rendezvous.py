@@ -112,7 +112,7 @@ class Rendezvous(Downstream):
         )
         self.runs = RunIntake(
             context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
-            resolving.table, caches,
+            resolving.table, caches, problems,
         )  # fmt: skip
         self._recall_coverings(resolving)
         self._first: dict[int, Label] = caches.add({})

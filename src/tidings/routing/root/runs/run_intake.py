@@ -13,15 +13,18 @@ one, or when the interests stop early, the rest of a run is left for its publish
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings.model import TidingsError
 from tidings.routing.forwarding.graph_caches import GraphCaches
 from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover.node_table import NodeTable
+from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.intake import Intake
 from tidings.routing.root.publishing.stamps import Stamps
 from tidings.routing.root.publishing.tagger import LARGEST, Tagger
@@ -42,12 +45,17 @@ class Tags(NamedTuple):
     version: int
     starts: Numbers
     nodes: Numbers
-    odd: list[int]  # positions in the run
+    odd: list[int]  # positions in the run, ascending
     asked: int  # the end of the rows that were to be tagged
 
     @property
     def end(self) -> int:
         return self.first + len(self.starts) - 1
+
+    def next_odd(self, at: int) -> int:
+        """The next odd row from a row on; the end if there is none."""
+        place = bisect_left(self.odd, at)
+        return self.odd[place] if place < len(self.odd) else self.end
 
 
 class RunIntake:
@@ -64,6 +72,7 @@ class RunIntake:
         intake: Intake,
         table: NodeTable,
         caches: GraphCaches,
+        problems: Problems,
     ) -> None:
         self._limits = context.limits
         self._stamps = stamps
@@ -74,6 +83,7 @@ class RunIntake:
         self._intake = intake
         self._table = table
         self._caches = caches
+        self._problems = problems
 
     def take(self, sender: Name, run: Run) -> None:
         """Take the next publications of a run, all if nothing takes long. `run.rows.done` counts
@@ -87,7 +97,7 @@ class RunIntake:
                     return  # the interests stopped early
                 if tags is None or tags.version != self._caches.version or tags.asked <= at:
                     tags = self._tag(run, at, end)
-                upto = min([end, tags.end, *(row for row in tags.odd if row >= at)])
+                upto = min(end, tags.end, tags.next_odd(at))
                 if upto - at >= FEW and self._append(sender, run, at, upto, tags):
                     rows.done = upto
                     continue
@@ -112,10 +122,11 @@ class RunIntake:
         try:
             found = self._tagger.tag_many(run.contents(at, end))
         except Exception:  # each by itself shows which one it is
+            self._problems.report("tag many notifications")
             starts = np.zeros(end - at + 1, np.int64)
             return Tags(at, version, starts, starts[:0], [*range(at, end)], end)
         wide = np.flatnonzero(np.diff(found.starts) > self._limits.marks)
-        odd = [at + row for row in {*found.refused, *wide.tolist()}]
+        odd = sorted(at + row for row in {*found.refused, *wide.tolist()})
         return Tags(at, version, found.starts, found.nodes, odd, end)
 
     def _append(self, sender: Name, run: Run, at: int, end: int, tags: Tags) -> bool:
@@ -127,7 +138,10 @@ class RunIntake:
             if block is None:
                 return False
             self._queue.append_block(block)
-        except Exception:  # each by itself shows which one it is
+        except TidingsError:  # each by itself is refused, and is told why
+            return False
+        except Exception:
+            self._problems.report("number many notifications")
             return False
         if len(self._stamps.known) > self._return_paths.many:
             self._stamps.hear(who)
@@ -144,7 +158,7 @@ class RunIntake:
         matched = self._table.matched(starts, codes)
         wide = np.flatnonzero(np.diff(matched.starts) > self._limits.matches)
         if len(wide):
-            tags.odd.extend((at + wide).tolist())
+            tags.odd[:] = sorted({*tags.odd, *(at + wide).tolist()})
             return None
         marks = self._table.numbered(starts, nodes, codes, self._counts.given_counts)
         return Block(

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from tidings.model import TidingsError
@@ -87,6 +87,12 @@ class Link(asyncio.Protocol):
             self._put(frames.encode(message))
             if self.waiting > 2 * self.most_waiting:
                 self.close("it does not read its messages")
+
+    def send_all(self, messages: Iterable[m.Message]) -> None:
+        """Send messages that are not notifications, as one piece."""
+        self._put(b"".join(map(frames.encode, messages)))
+        if self.waiting > 2 * self.most_waiting:
+            self.close("it does not read its messages")
 
     def send_notifications(self, data: bytes | memoryview, count: int) -> None:
         """Send frames of notifications, unless too much waits already."""

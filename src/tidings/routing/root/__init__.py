@@ -34,9 +34,10 @@ from tidings.routing.root.records import (
     Record,
 )
 from tidings.routing.root.rendezvous import Rendezvous
-from tidings.routing.root.runs import Run, find_runs
+from tidings.routing.root.runs import MOST_ROWS, Run, find_runs, join_runs
 
 __all__ = [
+    "MOST_ROWS",
     "Block",
     "Definition",
     "Fair",
@@ -58,5 +59,6 @@ __all__ = [
     "TaggedMany",
     "TooMuchWork",
     "find_runs",
+    "join_runs",
     "number_alone",
 ]

@@ -15,6 +15,7 @@ from tests.broker.parts import Root
 from tests.broker.test_backlog import FakeLink, turns_until
 from tests.broker.test_interests import WORDS, random_filter
 
+from tidings.broker import interests as interests_module
 from tidings.broker.interests import GraphInterests
 from tidings.broker.queues.publications import Publications
 from tidings.model import TidingsError
@@ -24,6 +25,13 @@ from tidings.routing.protocol.limits import NONE, Limits
 from tidings.routing.root import Block, Rendezvous, Run, TaggedMany, find_runs, join_runs
 from tidings.routing.root.publishing import tagger
 from tidings.routing.root.runs import run as run_module, run_intake
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short runs are matched as batches too."""
+    monkeypatch.setattr(interests_module, "FEW", 8)
+
 
 PLAIN = [
     "n > 2", "n <= 5", "n IN (1, 4)", "word = 'a'", "word = 'ab' AND n > 1", "n > 2 AND n < 6",

@@ -37,6 +37,8 @@ from tidings.cli.filters.hints import AttributeWatch
         ("a = 1", [], []),
         ("hour(at) = 3", [{"at": "03:00"}], ["filter 1 tests hour(at), which takes a time, but"]),
         ("length(n) > 3", [{"n": 1234}], ["--types n=string --others converts"]),
+        ("exists(lines, x -> x.price > 5)", [{"lines": [{"price": 7}]}], []),
+        ("forall(lines, x -> x.price > n)", [{"lines": []}], ["filters test n, but"]),
     ],
 )
 def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> None:
@@ -47,6 +49,16 @@ def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> 
     assert len(notes) == len(expected)
     for note, part in zip(notes, expected, strict=True):
         assert part in note
+
+
+def test_nothing_is_said_to_convert_a_list() -> None:
+    watch = AttributeWatch([(1, parse("lines.gift"))])
+    watch.look({"lines": [{"gift": True}]})
+    (note,) = watch.notes()
+    assert note.endswith(
+        "compares lines.gift with booleans, but the event has lists or structs "
+        "there, so these tests are unknown"
+    )
 
 
 def test_each_filter_is_judged_by_itself() -> None:

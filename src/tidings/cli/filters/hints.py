@@ -52,9 +52,10 @@ class AttributeWatch:
                 seen.add(sets.family_of(read(event, path)))
 
     def type(self, path: tuple[str, ...]) -> str | None:
-        """The family of an attribute; None if it has values of several, or none. See
-        `misfits_of`."""
-        families = {_FAMILIES[one] for one in self._seen[path] if one in _FAMILIES}
+        """The family of an attribute; None if it has values of several, or none, or if the path
+        begins with a variable, as x.price in `exists(lines, x -> x.price > 5)`. See `misfits_of`.
+        """
+        families = {_FAMILIES[one] for one in self._seen.get(path, ()) if one in _FAMILIES}
         return families.pop() if len(families) == 1 else None
 
     def notes(self) -> Iterator[str]:
@@ -68,8 +69,9 @@ class AttributeWatch:
                 yield f"filters test {name_text(path)}, but {events} no such attribute"
         for one, ids in sorted(self._misfits().items(), key=lambda item: item[0].path):
             name, whose = name_text(one.path), _name_ids(ids)
-            have = " and ".join(sorted({_NAMES[f] for f in self._seen[one.path] if f in _NAMES}))
-            kind = _TYPES.get(one.expected)
+            seen = self._seen[one.path]
+            have = " and ".join(sorted({_NAMES[f] for f in seen if f in _NAMES}))
+            kind = None if sets.OTHER in seen else _TYPES.get(one.expected)  # no list is converted
             hint = f"; {advise(one.path, kind)} converts the values" if kind else ""
             said = f"{one.function}({name})" if one.function else f"{name} with {one.expected}"
             verb = f"{whose} compare{'s' if len(ids) == 1 else ''} {said}"

@@ -42,7 +42,7 @@ from tidings.cli.filters.hints import AttributeWatch
     ],
 )
 def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> None:
-    watch = AttributeWatch([(1, parse(text))])
+    watch = AttributeWatch([(1, parse(text))], texts=True)
     for event in events:
         watch.look(event)
     notes = list(watch.notes())
@@ -96,6 +96,27 @@ def test_advice_works_when_it_is_pasted(run: Run, write: Write, text: str) -> No
     second = run(*words, *shlex.split(found[1]))
     assert second.records == [{"event": 0, "ids": [2]}], second.err
     assert second.err == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "expected"),
+    [
+        ("n > 4", '{"n": 5}\n{"n": "free"}', ""),  # no type has both
+        ("n > 4", '{"n": "free"}', ""),
+        ("n > 4", '{"n": "6"}', "--types n=double --others"),
+        ("length(n) > 3", '{"n": 1234}', ""),
+    ],
+)
+def test_no_advice_that_does_not_work(
+    run: Run, write: Write, text: str, events: str, expected: str
+) -> None:
+    words = ["match", "--filters", write("f.txt", text), "--events", write("e.json", events)]
+    done = run(*words)
+    found = re.search(r"; (--types .* --others) converts", done.err)
+    assert (found[1] if found else "") == expected, done.err
+    if not found:  # and there is none
+        for kind in ("double", "string", "boolean", "timestamp"):
+            assert run(*words, "--types", f"n={kind}", "--others").code == 2
 
 
 def test_values_of_several_types(run: Run, write: Write) -> None:

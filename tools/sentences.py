@@ -99,10 +99,10 @@ def _text_of(node: ast.expr) -> str:
 
 
 def prose_of(page: str) -> str:
-    """A page without code, tables, headings, tags and targets of links; each item of a list is a
+    """A page without code, tables, headings, tags and link definitions; each item of a list is a
     paragraph."""
     page = re.sub(r"```.*?```|<!--.*?-->|</?[a-z][^>]*>", "", page, flags=re.DOTALL)
-    lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:", line))
+    lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:| {4}", line))
     return _split_items("\n".join(lines))
 
 

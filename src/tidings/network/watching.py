@@ -54,7 +54,7 @@ class Watching:
             elif isinstance(message, m.Report):
                 self._latest = message
                 self._news.set()
-                link.send(m.Watch())  # a silent neighbour would be dropped
+                link.send(m.Watch())  # a silent neighbour would be disconnected
             elif isinstance(message, m.Goodbye):
                 if not link.name:
                     self._over = Refusal(message.reason)

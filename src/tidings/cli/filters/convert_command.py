@@ -77,7 +77,7 @@ def _need_one_of(found: str, expected: tuple[str, ...], option: str) -> None:
 
 
 def _plain_expression(one: Subscription, parsed: Filter, target: str, single: bool) -> Expression:
-    """The expression of a filter; raise BadInput if it looks into lists or structs."""
+    """The expression of a filter; raise BadInput if it tests values inside lists or structs."""
     expression = without_nested(parsed.expression) if single else parsed.expression
     nested = nested_attributes(expression)
     if nested:

@@ -1,9 +1,10 @@
-"""Notes on filters and events that don't fit each other, to explain why nothing matched.
+"""Notes on filters and events that don't fit each other, which explain why nothing matched.
 
 Types are not declared by default, and a comparison with a value of another family is unknown. So a
 typo in a name causes no error, and nothing matches. A date that is a string in one file and a date
-in the other has the same effect. AttributeWatch finds such attributes in the first events, and the
-filters that don't fit their types. It checks each filter on its own.
+in the other also causes no error, and nothing matches. AttributeWatch finds such attributes in the
+first events, and the filters that don't fit their types. AttributeWatch checks each filter on its
+own.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class AttributeWatch:
                 seen.add(sets.family_of(read(event, path)))
 
     def type(self, path: tuple[str, ...]) -> str | None:
-        """The family of an attribute; None if it has values of several, or none. See
+        """The family of an attribute; None if it has values of several families, or no values. See
         `misfits_of`."""
         families = {_FAMILIES[one] for one in self._seen[path] if one in _FAMILIES}
         return families.pop() if len(families) == 1 else None
@@ -88,7 +89,7 @@ class AttributeWatch:
             kinds = {_NAMES[family]: family for family in self._seen[path] if family in _NAMES}
             if len(kinds) > 1:
                 said = ""
-                if sets.OTHER not in kinds.values():  # nothing converts a list
+                if sets.OTHER not in kinds.values():  # no option converts a list
                     kind = _common_type(set(kinds.values()))
                     said = f"; {advise(path, kind)} converts all of them"
                 yield (
@@ -111,14 +112,14 @@ def advise(path: tuple[str, ...], kind: str) -> str:
 
 
 def _common_type(families: set[int]) -> str:
-    """A type that all values can be converted to: numbers may be written as text, for example."""
+    """A type to which all values can be converted: numbers may be written as text, for example."""
     rest = {_FAMILIES[one] for one in families} - {"string"}
     return _DECLARED.get(rest.pop(), "string") if len(rest) == 1 else "string"
 
 
 def _typed_paths(form: Form) -> set[tuple[str, ...]]:
     """The attributes that a filter reads, except arguments of functions that take any type, which
-    other dialects use."""
+    come from other dialects."""
     free = {
         arg.path
         for node in form.terms.values()

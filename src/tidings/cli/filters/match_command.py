@@ -49,7 +49,7 @@ def match_events(
     is the number of the line), JSON lines with id, filter and subscriber, or CSV or Parquet with
     the columns id, filter and optionally subscriber.
 
-    Events: JSON lines, CSV (types are inferred, empty fields are null) or Parquet. They are read
+    Events: JSON lines, CSV (types are inferred, empty fields are null) or Parquet. Events are read
     as a stream.
 
     With --json, one line for each event that matches, printed at once: event (its index, from 0)

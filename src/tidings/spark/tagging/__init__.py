@@ -10,7 +10,7 @@
     declared_columns.py    converts the columns of a table to declared types
 
 Users get `tag` and `tag_parquet` from `tidings.spark`. The rest of this room uses worker.py, and
-cli converts columns. Start at tagging.py.
+cli uses the conversion of columns. Start at tagging.py.
 """
 
 from tidings.spark.tagging.declared_columns import convert_columns

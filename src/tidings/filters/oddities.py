@@ -165,8 +165,9 @@ def _fewest(items: list[Item], conflict: Callable[[list[Item]], bool]) -> list[I
     """A few items that conflict, none of which can be left out; all items if more than MOST_NAMED
     are needed.
 
-    Going through the items in order, the one with which a conflict first occurs is needed. That
-    item is found by bisection; the next one is then searched among the items before it.
+    Going through the items in order, the one with which a conflict first occurs is needed. The
+    first needed item is found by bisection; the next one is then searched among the items before
+    it.
     """
     needed: list[int] = []
     last = len(items)

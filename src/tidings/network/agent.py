@@ -217,7 +217,7 @@ class Agent:
         for waiting in self._acks.values():
             if not waiting.done():
                 waiting.set_exception(Refusal(unacknowledged))
-                waiting.exception()  # prevents a warning if nobody waits for it
+                waiting.exception()  # prevents a warning if nobody waits for the future
         await asyncio.sleep(0)
         if link is not None:
             await link.wait_gone()

@@ -78,7 +78,7 @@ class BlockingSubscription:
             one = self._told.get(timeout=timeout)
         except queue.Empty:
             return None
-        if one is None:  # this is the end; put it back for other threads that wait
+        if one is None:  # None marks the end; put it back for other threads that wait
             self._told.put(None)
             self._check()
         return one
@@ -130,7 +130,8 @@ class BlockingAgent:
         self._lock = threading.Condition()
         self._is_closed = False
         self._under_way = 0
-        self._abandoned: set[Future[int]] = set()  # those of them for which nobody waits any more
+        # unacknowledged publications for which nobody waits any more
+        self._abandoned: set[Future[int]] = set()
         self._todo: deque[tuple[bytes, bytes, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()

@@ -1,9 +1,9 @@
 """One link: bytes come in and become frames, frames go out and become bytes.
 
 All messages of one turn of the event loop are written together. The queue is bounded: a neighbour
-that reads too slowly is disconnected, or misses notifications. Such a neighbour notices missing
-notifications by their numbers, and asks for them. Other messages are few, and are never dropped. If
-even these messages pile up, the neighbour is disconnected.
+that reads too slowly is disconnected, or misses notifications. A neighbour that missed
+notifications notices this by their numbers, and asks for them. Other messages are few, and are
+never dropped. If even these messages pile up, the neighbour is disconnected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LINGER = 5.0  # seconds for the other end to read the last bytes of a closed lin
 class Policy(Enum):
     """What happens to a neighbour that is too slow."""
 
-    DROP = "drop"  # notifications are dropped until it has caught up
+    DROP = "drop"  # notifications are dropped until the neighbour has caught up
     DISCONNECT = "disconnect"
 
 

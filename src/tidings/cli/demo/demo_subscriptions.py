@@ -1,6 +1,7 @@
 """The demo's subscriptions: the filters of some three hundred people around an airport.
 
-They are generated from the small tables below, so each run has the same people and filters.
+The subscriptions are generated from the small tables below, so each run has the same people and
+filters.
 """
 
 from __future__ import annotations

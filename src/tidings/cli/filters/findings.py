@@ -62,7 +62,7 @@ def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
     sound: list[Parsed] = []
     for one, filter_ in own:
         odd = oddities_of(filter_.form)
-        # these are reported as such, not as duplicates
+        # filters that never or always match are not reported as duplicates
         empty = NEVER_TRUE in odd or ALWAYS_TRUE in odd
         earlier = one if empty else first.setdefault(filter_.key, one)
         if earlier is not one:

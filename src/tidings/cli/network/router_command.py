@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 BEAT = 1.0  # seconds between heartbeats
 # The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
-# journal. That thread needs the GIL a dozen times per group, and would wait 5 ms each time by
-# default.
+# journal. The thread that writes the journal needs the GIL a dozen times per group, and would wait
+# 5 ms each time by default.
 TURN = 0.0005
 
 

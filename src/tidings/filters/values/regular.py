@@ -168,7 +168,7 @@ def _make_options(re2: Any, memory: int) -> Any:
 
 
 def _count_positions(re2: Any, pattern: str, program: Any) -> int:
-    """The maximum number of positions that a search follows at once. This is the size of the
+    """The maximum number of positions that a search follows at once. The maximum is the size of the
     program in which each character is one byte: a Unicode class is one position but many
     instructions."""
     options = _make_options(re2, MOST_MEMORY)

@@ -68,8 +68,8 @@ class FollowedChannel:
         return found
 
     def latest(self) -> int:
-        """The latest version of the owner; the mirror has it when this returns. This waits for the
-        owner; TidingsError if the channel declares other attributes than at the start."""
+        """The latest version of the owner; the mirror has it when this returns. `latest` waits for
+        the owner; TidingsError if the channel declares other attributes than at the start."""
         now = self.owner.describe()
         if (now.attributes, now.extra) != (self.description.attributes, self.description.extra):
             raise TidingsError(
@@ -127,7 +127,7 @@ class FollowedChannel:
         try:
             now = self.owner.describe(patient=known is None)
         except TimedOut as problem:
-            if known is None:  # without a known description, only a check has a time limit
+            if known is None:  # only a check runs without a known description and with a time limit
                 raise
             _log.warning("the channel %s does not answer: %s", self.owner.address, problem)
             return known

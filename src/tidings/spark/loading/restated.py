@@ -7,7 +7,7 @@ it is a double. So numbers follow these rules:
 
 - A filter keeps its number from the log if its identity is still the one that the log stored for
   that number. The identity is computed both with the columns and without any columns.
-- Any other filter gets its own number, BEYOND or higher, which depends only on its identity. That
+- Any other filter gets its own number, BEYOND or higher, which depends only on its identity. Such a
   number is the same at every version and in every compilation, and the log never assigns it.
 - Filters that have become equal share the lowest of their numbers.
 
@@ -45,8 +45,8 @@ class Unfit(TidingsError):
 
 class Aside(msgspec.Struct, frozen=True):
     """A subscription of the log whose filter the language now refuses with any columns, because a
-    rule has become stricter since the filter was added. Such a subscription is set aside; the
-    others are not affected."""
+    rule has become stricter since the filter was added. A subscription that is set aside does not
+    affect the others."""
 
     id: Id | None  # None if it comes from a snapshot, where the id was not looked up
     filter: str
@@ -153,8 +153,8 @@ class PendingChanges:
         compiled: Callable[[int], bytes | None],
     ) -> None:
         """`logged` returns the identity that the log had stored for a number when the snapshot was
-        compiled. `compiled` returns the identity of the snapshot's node with that number. Both
-        functions return None for other numbers."""
+        compiled. `compiled` returns the identity of the snapshot's node with that number. `logged`
+        and `compiled` return None for other numbers."""
         self._attributes = attributes
         self._logged = logged
         self._new: dict[int, bytes] = {}  # identities that the log has stored since then, by number

@@ -83,7 +83,7 @@ class KeptCounters(msgspec.Struct, frozen=True):
 
 
 class Outbox:
-    """The files of one outbox. One process at a time may write to it."""
+    """The files of one outbox. One process at a time may write to an outbox."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = local_path(path, "an outbox to write").absolute()
@@ -167,7 +167,7 @@ class Outbox:
         return sorted(found)
 
     def last(self) -> Commit | None:
-        """The latest commit. This is for users; tidings itself does not call it."""
+        """The latest commit. The method `last` is for users; tidings itself does not call it."""
         return self.read_commit(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
@@ -309,7 +309,8 @@ class Outbox:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of refused rows. This is for users; tidings itself does not call it."""
+        """The folders of refused rows. The method `last` is for users; tidings itself does not call
+        it."""
         for done in self.log.each():
             if done.refused:
                 yield self.dead_folder(done.batch, done.attempt)

@@ -181,7 +181,8 @@ class OutboxCheck:
         outbox, problems = self.outbox, self.found.problems
         homes = [one for home in ("data", "dead") for one in outbox.attempts(home)]
         pins, kept = outbox.numbers("pins"), outbox.numbers("counters")
-        end = len(outbox.log)  # this is read last, because a pipeline may be running
+        # the number of commits is read last, because a pipeline may be running
+        end = len(outbox.log)
         ends = f"the commits end with batch {end - 1}"
         for batch, folder in homes:
             files = [path for path in folder.rglob("*") if path.is_file()]

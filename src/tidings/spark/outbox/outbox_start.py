@@ -3,7 +3,7 @@
 The outbox must be complete: commits without a gap up to the end mark, and the files that they name.
 There may be no traces of later batches, except for the batch that was in progress. Otherwise
 commits are missing, perhaps because an old copy was restored, and new batches would reuse numbers.
-Such an outbox is refused, and nothing in it is changed.
+An outbox with traces of later batches is refused, and nothing in it is changed.
 
 Then the files of uncommitted attempts are moved aside, and keep their relative path:
 

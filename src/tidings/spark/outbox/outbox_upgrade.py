@@ -1,8 +1,8 @@
 """Upgrades outboxes of the old format: a JSON file for each commit, pins and counters without
 digests.
 
-Such an outbox is rewritten before anything else is written to it. The new files are written to the
-folder `new`. Then the old files are moved aside, and the new files replace them:
+An outbox in the old format is rewritten before anything else is written to it. The new files are
+written to the folder `new`. Then the old files are moved aside, and the new files replace them:
 
     new/{commits,pins,counters}, whole ──> _tidings/{commits,pins,counters} ──> aside/before/
 

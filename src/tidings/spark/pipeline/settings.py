@@ -380,6 +380,7 @@ def _normalise(path: Path) -> Path:
 
 
 def _show_number(number: float) -> str:
-    if isinstance(number, int) and abs(number) > 10**20:  # Python may refuse to print it
+    # Python may refuse to print such a large number
+    if isinstance(number, int) and abs(number) > 10**20:
         return "an integer of more than 20 digits"
     return f"{number}"

@@ -1,5 +1,5 @@
-"""Reads the status of a pipeline from its files. This needs neither a session nor a lock, and works
-while the pipeline runs."""
+"""Reads the status of a pipeline from its files. Reading the status needs neither a session nor a
+lock, and works while the pipeline runs."""
 
 from __future__ import annotations
 

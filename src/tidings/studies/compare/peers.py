@@ -1,8 +1,8 @@
 """Runs tidings and its peers on the same filters and events, in turn.
 
-A peer is a folder with a `peer.toml` and a driver. Its dependencies are fetched and built on first
-use, in a cache folder outside the repository. A peer is left out if it can't be fetched, built or
-run, or if it can't express the workload; one line says why.
+A peer is a folder with a `peer.toml` and a driver. The dependencies of a peer are fetched and built
+on first use, in a cache folder outside the repository. A peer is left out if it can't be fetched,
+built or run, or if it can't express the workload; one line says why.
 
     runner                                driver
     filters.jsonl, events.jsonl  ------>  loads them, builds its index

@@ -5,7 +5,7 @@ Each round measures both revisions, one right after the other, and gives one rat
 is busy for a minute, both revisions are affected, so ratios vary less than times. The confidence
 interval of the median uses order statistics. The true median lies between the k-th lowest and the
 k-th highest of n ratios, unless fewer than k of n fair coins show heads, or fewer than k show
-tails. This assumes nothing about the distribution of times.
+tails. The interval assumes nothing about the distribution of times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 
-CONFIDENCE = 0.95  # the goal; with few rounds it is lower
+CONFIDENCE = 0.95  # the target; with few rounds the confidence is lower
 # the fewest ratios: by chance, four ratios are all on one side of 1 in one case of eight
 FEWEST = 5
 

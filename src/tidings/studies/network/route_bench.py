@@ -61,7 +61,7 @@ class ForwardRun(msgspec.Struct, frozen=True):
     most: float
     per_core: float  # notifications per second of processor time of the forwarding process
     busy: float  # processor seconds per second
-    notifications: int  # in total; every neighbour received all of them
+    notifications: int  # the total number; every neighbour received all of them
     ratio: float | None  # the rate of tidings divided by this rate, as the median over rounds
     ratio_per_core: float | None
 

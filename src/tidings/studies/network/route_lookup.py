@@ -1,8 +1,9 @@
 """Measures a router's work for a header and for a subscription, without a network.
 
-One router has ten neighbours, and each subscriber is behind a random neighbour. This follows study
-2 of the dissertation, but without the preprocessor's work: the router is given the parents and
-children of a topic. Times are processor times, so they do not depend on how busy the machine is.
+One router has ten neighbours, and each subscriber is behind a random neighbour. The setup follows
+study 2 of the dissertation, but without the preprocessor's work: the router is given the parents
+and children of a topic. Times are processor times, so they do not depend on how busy the machine
+is.
 """
 
 from __future__ import annotations

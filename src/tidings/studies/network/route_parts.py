@@ -120,8 +120,8 @@ def _tagged(filters: int, seed: int) -> tuple[list[tuple[int, bytes]], Tags]:
 
 
 class _Source:
-    """The parts of one source, as many as needed. They differ only in their keys from a few parts
-    that were made before."""
+    """The parts of one source, as many as needed. The parts differ only in their keys from a few
+    parts that were made before."""
 
     def __init__(self, known: Changes, tags: Tags, payload: int, seed: int) -> None:
         chance = np.random.default_rng(seed)

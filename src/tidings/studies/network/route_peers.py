@@ -1,6 +1,7 @@
 """Starts mosquitto and nats-server, as installed on this machine and without durability.
 
-Their clients are raw sockets that speak just enough of MQTT 3.1.1 and of the NATS protocol.
+The clients of mosquitto and nats-server are raw sockets that speak just enough of MQTT 3.1.1 and of
+the NATS protocol.
 """
 
 from __future__ import annotations

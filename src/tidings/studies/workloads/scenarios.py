@@ -7,7 +7,7 @@
     attributes   a value or anything for each attribute; a notification has some of the attributes
                                                                         fewer values > more values
 
-These services come from studies 1 and 2 of the dissertation that this network follows, in the sizes
+The scenarios come from studies 1 and 2 of the dissertation that this network follows, in the sizes
 of study
 2. Topics are numbered from 0. All operations work on arrays, so a million subscriptions take little
 time.

@@ -120,7 +120,7 @@ def _find_attribute(
 
 
 def _read_constant(text: str) -> tuple[Literal, str]:
-    """A constant and its family. It is cached, because filters repeat the same values."""
+    """A constant and its family. Constants are cached, because filters repeat the same values."""
     first = text[0]
     if first in "'\"":
         return _remember(_constants, text, (Literal(text[1:-1]), "string"))

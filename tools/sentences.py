@@ -99,8 +99,8 @@ def _text_of(node: ast.expr) -> str:
 
 
 def prose_of(page: str) -> str:
-    """A page without code, tables, headings, tags and the addresses of links; each item of a list is
-    a paragraph."""
+    """A page without code, tables, headings, tags and the addresses of links. Each item of a list
+    is a paragraph."""
     page = re.sub(r"```.*?```|<!--.*?-->|</?[a-z][^>]*>", "", page, flags=re.DOTALL)
     lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:| {4}", line))
     return _split_items(re.sub(r"\]\([^)\s]*\)", "]", "\n".join(lines)))

@@ -5,7 +5,7 @@
 The owner takes each part once, by its number. So a batch that is handed over again must be divided
 into the same parts. The parts depend only on the committed files of the batch and on PART_BYTES:
 changing that constant may lose or duplicate rows of a batch that was being handed over. Before
-changing it, stop pipelines between two batches.
+changing PART_BYTES, stop pipelines between two batches.
 
 A row is sent with its lowest nodes, which the workers found.
 """

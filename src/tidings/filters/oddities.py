@@ -51,7 +51,7 @@ ODDITIES = {
 MOST_LEVELS = 8  # levels of an expression that are searched for the reason
 MOST_SEARCHED = 100  # the most conditions on one term among which the smallest conflict is searched
 MOST_TRIED, MOST_WEIGHT = 8, 64  # the same for conditions on several terms, and their weight
-MOST_NAMED = 4  # conditions in a reason
+MOST_NAMED = 4  # the most conditions that a reason names
 LONGEST = 60  # characters of a condition in a reason
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 Item = TypeVar("Item")

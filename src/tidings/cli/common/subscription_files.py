@@ -1,11 +1,10 @@
 """Reads subscriptions from a file: an id, a filter and optionally a subscriber.
 
-| format | a line or row |
-| --- | --- |
-| text | a filter; its id is the number of the line; blank lines and # comments are skipped |
-| json | {"id": ..., "filter": ..., "subscriber": ...}; in dialects that are written in JSON, the
-filter may be an object, and a file may have filters alone |
-| csv, parquet | the columns id, filter and optionally subscriber |
+format        a line or row
+text          a filter; its id is the number of the line; blank lines and # comments are skipped
+json          {"id": ..., "filter": ..., "subscriber": ...}; in dialects that are written in JSON,
+              the filter may be an object, and a file may have filters alone
+csv, parquet  the columns id, filter and optionally subscriber
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def convert_filters(
     can't express that, unless --types declares the attributes or --single rules out lists.
 
     With --json, one line per filter: id, filter and, if there is one, subscriber. The output is
-    again a file of filters. Notes on stderr name filters that can never match or always do.
+    again a file of filters. Notes on stderr name filters that can never match or always match.
 
     Exit code: 0 when all filters are converted, 2 when one is refused.
     """

@@ -73,7 +73,7 @@ def add_subscription(
     its dialect. A filter that can never match is refused, unless there is --force.
 
     With --json, one object: version, id, filter, dialect if it is not SQL, and note if the filter
-    can never match or always does.
+    can never match or always matches.
     """
     place = find_log(where, types, others)
     need_id(who)

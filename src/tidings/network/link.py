@@ -286,7 +286,7 @@ def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
     with contextlib.suppress(OSError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in wanted.items():
-        option = getattr(socket, name, None)  # not every system has all of them
+        option = getattr(socket, name, None)  # not every system has all these options
         if option is not None:
             with contextlib.suppress(OSError):
                 found.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -81,7 +81,7 @@ class _Table:
 
     def clear(self) -> None:
         self._plans: list[Any] = []
-        self._number: dict[int, int] = {}  # by the identity of a plan
+        self._number: dict[int, int] = {}  # numbers, by the identity of a plan
         self._known = self._used = 0
         self._arena = self._numpy.zeros(1 << 12, self._numpy.uint8)
         self._table = self._empty(1 << 10)

@@ -64,7 +64,7 @@ class FollowedChannel:
     def version(self) -> int:
         """The latest version that is known in this process."""
         found = self._mirror.version
-        assert found is not None  # after the start, there always is one
+        assert found is not None  # after the start, there is always a mirror
         return found
 
     def latest(self) -> int:

@@ -1,11 +1,11 @@
 """Checks and cleans an outbox before a pipeline writes to it; the caller holds its lock.
 
 The outbox must be complete: commits without a gap up to the end mark, and the files that they name.
-There may be no traces of later batches, except for the batch that was in progress. Otherwise
-commits are missing, perhaps because an old copy was restored, and new batches would reuse numbers.
-An outbox with traces of later batches is refused, and nothing in it is changed.
+There may be no traces of later batches, except for the batch that was in progress. If there are
+such traces, commits are missing, perhaps because an old copy was restored, and new batches would
+reuse numbers. An outbox with traces of later batches is refused, and nothing in it is changed.
 
-Then the files of uncommitted attempts are moved aside, and keep their relative path:
+At the start, the files of uncommitted attempts are moved aside, and keep their relative path:
 
     _tidings/aside/2026-01-31T12-00-00.000000/data/00000042-ATTEMPT/
 

@@ -23,7 +23,7 @@ def hand_over_to(
     if isinstance(sink, ConsoleSink):
         table: Any = rows.orderBy("notification")
         out = sys.stdout if console is None else console
-        # like `show`, which can only write to stdout
+        # this works like `show`, which can only write to stdout
         out.write(table._show_string(sink.rows, 60, False) + "\n")
         out.flush()
     elif isinstance(sink, KafkaSink):

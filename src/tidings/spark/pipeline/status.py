@@ -259,7 +259,8 @@ def _count_reasons(
     """Add new reasons while there is room, and count the rows of all known reasons."""
     counted = reasons.value_counts()
     names, counts = counted.field("values"), counted.field("counts")
-    for reason in names[: LETTERS + len(found)].to_pylist():  # in the order of the rows
+    # the reasons are in the order of the rows
+    for reason in names[: LETTERS + len(found)].to_pylist():
         if reason is not None and reason not in found and len(found) < LETTERS:
             found[reason] = batch, raw[pc.index(reasons, reason).as_py()].as_py() or ""
     for reason in found:

@@ -43,12 +43,12 @@ class Connector(NamedTuple):
         return {one: _DIGESTS[one.split(":", 1)[1]] for one in named}
 
 
-# By release of PySpark; the newest comes last. For 4.1.4, 4.2.1 and 4.3.0, no connector was
-# published (or not on every mirror); the connector before it works, because everything that it
-# refers to exists. Only version 4.0.0 of the token provider was found. With later releases, it
-# can't print the warning that there is no delegation token (Kerberos); everything else that it
-# refers to exists. The versions of Kafka's client and of the pool are those that the connector's
-# POM names.
+# The connectors by release of PySpark; the newest comes last. For 4.1.4, 4.2.1 and 4.3.0, no
+# connector was published (or not on every mirror); the connector before it works, because
+# everything that it refers to exists. Only version 4.0.0 of the token provider was found. With
+# later releases, it can't print the warning that there is no delegation token (Kerberos);
+# everything else that it refers to exists. The versions of Kafka's client and of the pool are those
+# that the connector's POM names.
 CONNECTORS = {
     "4.1.0": Connector("4.1.0", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.1": Connector("4.1.1", "4.0.0", "3.9.1", "2.12.1"),

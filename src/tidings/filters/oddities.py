@@ -86,7 +86,8 @@ def sentence_of(node: Expression, form: Form, attributes: Attributes | None) -> 
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Conditions that never hold together. None of the conditions can be left out, unless there are many."""
+    """Conditions that never hold together. None of the conditions can be left out, unless there are
+    many."""
 
     conditions: tuple[Expression, ...]
     term: Expression | None = None

@@ -2,8 +2,8 @@
 
 Comparing with a value of another family gives unknown, and so does a function whose argument has
 the wrong type. On a column of a single type such a test never passes, so the filter never matches,
-without any error. If types are declared, the parser refuses such a filter. Otherwise these
-functions find the filter later, when a table with typed columns arrives.
+without any error. If types are declared, the parser refuses such a filter. If types are not
+declared, these functions find the filter later, when a table with typed columns arrives.
 
     a test misfits    when no value of the column's type passes it, but some other value would
     a term misfits    when one of its functions or comparisons does not take the column's type

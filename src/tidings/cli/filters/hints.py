@@ -1,9 +1,10 @@
-"""Notes on filters and events that don't fit each other, to explain why nothing matched.
+"""Notes on filters and events that don't fit each other, which explain why nothing matched.
 
 Types are not declared by default, and a comparison with a value of another family is unknown. So a
 typo in a name causes no error, and nothing matches. A date that is a string in one file and a date
-in the other has the same effect. AttributeWatch finds such attributes in the first events, and the
-filters that don't fit their types. It checks each filter on its own.
+in the other also causes no error, and nothing matches. AttributeWatch finds such attributes in the
+first events, and the filters that don't fit their types. AttributeWatch checks each filter on its
+own.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def _common_type(families: set[int], possible: set[str]) -> str | None:
 
 def _typed_paths(form: Form) -> set[tuple[str, ...]]:
     """The attributes that a filter reads, except arguments of functions that take any type, which
-    other dialects use."""
+    come from other dialects."""
     free = {
         arg.path
         for node in form.terms.values()

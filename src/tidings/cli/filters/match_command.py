@@ -55,8 +55,8 @@ def match_events(
     With --json, one line for each event that matches, printed at once: event (its index, from 0)
     and ids (of the filters).
 
-    Notes on stderr name filters that can never match or always do, and at the end attributes that
-    filters test but no event has, or that events have only with values of another type.
+    Notes on stderr name filters that can never match or always match, and at the end attributes
+    that filters test but no event has, or that events have only with values of another type.
     """
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")

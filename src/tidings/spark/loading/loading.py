@@ -62,8 +62,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Progress = Callable[[str], None]
-ROWS = 1 << 17  # filters of one file, hulls of one block
-LEAST_TASKS, MOST_TASKS = 16, 64  # for parsing; MOST_TASKS if the number of cores is not known
+ROWS = 1 << 17  # the number of filters in a file, and of hulls in a block
+# the number of tasks for parsing; MOST_TASKS if the number of cores is not known
+LEAST_TASKS, MOST_TASKS = 16, 64
 POLL = 0.02  # seconds between two checks for a file
 _INTEGERS = ("byte", "short", "integer", "long")
 
@@ -111,10 +112,10 @@ def build_snapshot(
     The text of a node is the filter text of its least id. `number` is the version.
 
     Rows without an id or with a bad filter are refused, and the error lists them with their ids.
-    With `errors="collect"` they are left out, and written as Parquet to the path plus `.skipped`,
-    with the columns id, filter and reason. A repeated id is refused. Filters that can never match
-    are kept; `Snapshot.never` lists them. `progress` is called with the name of each step as it
-    begins.
+    With `errors="collect"`, such rows are left out, and written as Parquet to the path plus
+    `.skipped`, with the columns id, filter and reason. A repeated id is refused. Filters that can
+    never match are kept; `Snapshot.never` lists them. `progress` is called with the name of each
+    step as it begins.
 
     Tasks write their results to a folder inside `work`, which the driver and all workers must be
     able to access; it is removed at the end. By default `work` is the folder of the snapshot. For a
@@ -187,8 +188,8 @@ class _Build:
         return int(total - refused)
 
     def sort(self, count: int) -> None:
-        """Write all rows to files, sorted by the least id of their filter and then by id. Only the
-        first row of each filter keeps the key and the text."""
+        """Write all rows to files, sorted by the least id of their filter and then by their own id.
+        Only the first row of each filter keeps the key and the text."""
         from pyspark.sql import Window, functions as f
 
         self.progress("sorting")
@@ -288,7 +289,7 @@ class _Build:
             running.result()
 
     def _run(self, tasks: int, task: Task) -> None:
-        """Run one task for each number from 0."""
+        """Run a task for each number, counting from 0."""
         if tasks:
             numbers = self.spark.range(0, tasks, 1, tasks)
             _map_arrow(numbers, task, "count long").agg({"count": "sum"}).collect()

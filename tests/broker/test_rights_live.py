@@ -35,7 +35,7 @@ def test_only_what_a_limit_covers(tmp_path: Path, routers: int) -> None:
             above, door = Address("127.0.0.1", root.port), Door(tokens=TOKENS)
             chain.append(RouterNode(name, above, door, times=FAST, token="edges"))
             await chain[0].start()
-        last = (root, *chain)[-1]
+        last = chain[-1] if chain else root
         async with (
             connect(at(last), name="berlin", token="eu", times=FAST) as berlin,
             connect(at(last), name="boss", token="all", times=FAST) as boss,

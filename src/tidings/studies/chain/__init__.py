@@ -1,0 +1,33 @@
+"""The whole chain on this machine, checked and measured: `tidings bench chain`.
+
+    rows ──> files or Kafka ──> Spark: driver, Java, workers ──> root ──> routers ──> agents
+                                       ^ the agents' interests ──┘
+
+    chain_bench.py    a run: its phases, and the report
+    chain_rows.py     the rows and the interests, drawn at random
+    feeding.py        the sources, and the thread that feeds rows to them
+    stream.py         the pipeline as a process       nodes.py   the root and the routers
+    listener.py       a process with some of the agents          listeners.py   all of them
+    killing.py        kills processes in turn, and starts them again
+    judging.py        the oracle, and the verdict on what agents were told
+    stages.py         rates and latencies             chain_tables.py   tables
+
+This folder is for cli, whose demo uses its processes, too. Start at chain_bench.py.
+"""
+
+from tidings.studies.chain.chain_bench import ChainReport, WrongDeliveries, bench_chain
+from tidings.studies.chain.chain_tables import chain_lines, chain_sections
+from tidings.studies.chain.feeding import SOURCES
+from tidings.studies.chain.nodes import ABOVE, ROOT, Nodes
+
+__all__ = [
+    "ABOVE",
+    "ROOT",
+    "SOURCES",
+    "ChainReport",
+    "Nodes",
+    "WrongDeliveries",
+    "bench_chain",
+    "chain_lines",
+    "chain_sections",
+]

@@ -12,21 +12,18 @@
     judging.py        the oracle, and the verdict on what agents were told
     stages.py         rates and latencies             chain_tables.py   tables
 
-This folder is for cli, whose demo uses its processes, too. Start at chain_bench.py.
+This folder is for cli, whose demo uses nodes.py, too. Start at chain_bench.py.
 """
 
-from tidings.studies.chain.chain_bench import ChainReport, WrongDeliveries, bench_chain
+from tidings.studies.chain.chain_bench import ChainReport, bench_chain
 from tidings.studies.chain.chain_tables import chain_lines, chain_sections
 from tidings.studies.chain.feeding import SOURCES
-from tidings.studies.chain.nodes import ABOVE, ROOT, Nodes
+from tidings.studies.chain.nodes import Nodes
 
 __all__ = [
-    "ABOVE",
-    "ROOT",
     "SOURCES",
     "ChainReport",
     "Nodes",
-    "WrongDeliveries",
     "bench_chain",
     "chain_lines",
     "chain_sections",

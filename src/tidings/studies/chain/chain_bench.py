@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.model import EnvironmentProblem, TidingsError
+from tidings.model import EnvironmentProblem
 from tidings.spark import kafka_jars
 from tidings.studies.chain.chain_rows import (
     COLUMNS,
@@ -48,10 +48,6 @@ AT_ONCE = 2_000  # rows of a file, of those that are there at once
 SILENCE = 60.0  # seconds after which nothing is expected any more
 AFTER = 1.0  # seconds to wait for notifications that should not come
 Note = Callable[[str], None]
-
-
-class WrongDeliveries(TidingsError):
-    """Agents were not told what they should be told."""
 
 
 class Added(msgspec.Struct, frozen=True):

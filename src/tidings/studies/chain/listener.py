@@ -71,9 +71,10 @@ class Listener:
         self._readers: list[asyncio.Task[None]] = []
 
     async def subscribe(self, wishes: list[Wish]) -> list[tuple[int, int]]:
-        return [one for wish in wishes for one in await self._subscribe(wish)]
+        """Subscribe all at the same time. An agent may be named once."""
+        return await asyncio.gather(*map(self._subscribe, wishes))
 
-    async def _subscribe(self, wish: Wish) -> list[tuple[int, int]]:
+    async def _subscribe(self, wish: Wish) -> tuple[int, int]:
         agent = self._agents.get(wish.agent)
         if agent is None:
             agent = self._agents[wish.agent] = await self._connect(wish.address)
@@ -81,7 +82,7 @@ class Listener:
         await told.__aenter__()
         since = time.time_ns() // 1000
         self._readers.append(asyncio.create_task(self._read(wish.interest.number, told)))
-        return [(wish.interest.number, since)]
+        return wish.interest.number, since
 
     async def _connect(self, address: str) -> Agent:
         limit = time.monotonic() + PATIENCE

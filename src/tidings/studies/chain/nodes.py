@@ -24,17 +24,19 @@ ABOVE = {"north": ROOT, "south": ROOT, "east": "north"}
 class Nodes:
     """The processes. A node keeps its port when it is killed and started again."""
 
-    def __init__(self, folder: Path, columns: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, columns: Mapping[str, str], above: Mapping[str, str] = ABOVE
+    ) -> None:
         self.folder = folder
-        self.names = [ROOT, *ABOVE]
+        self.names = [ROOT, *above]
         self.running: dict[str, Session] = {}
         ports = dict(zip(self.names, free_ports(len(self.names)), strict=True))
         self.addresses = {name: f"tidings://127.0.0.1:{port}" for name, port in ports.items()}
         declared = "\n".join(f'{name} = "{kind}"' for name, kind in columns.items())
         for name, port in ports.items():
             more = f'journal = "journal"\n[columns]\n{declared}\n'
-            if name in ABOVE:
-                more = f'upstream = "127.0.0.1:{ports[ABOVE[name]]}"\n'
+            if name in above:
+                more = f'upstream = "127.0.0.1:{ports[above[name]]}"\n'
             text = f'name = "{name}"\nlisten = "127.0.0.1:{port}"\n{more}'
             self._file(name).write_text(text)
 
@@ -56,10 +58,6 @@ class Nodes:
     def end(self) -> None:
         for name in [*self.running]:
             self.kill(name)
-
-    def path_to(self, name: str) -> list[str]:
-        """The nodes from the rendezvous point to a node."""
-        return [name] if name == ROOT else [*self.path_to(ABOVE[name]), name]
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name}.toml"

@@ -3,7 +3,7 @@
     rows ──> files or Kafka ──> Spark: driver, Java, workers ──> root ──> routers ──> agents
                                        ^ the agents' interests ──┘
 
-A run has three phases: a first batch, in which everything starts; rows at a steady rate, while
+A run has three phases: two batches in which everything starts; rows at a steady rate, while
 interests are added and, if that is wanted, processes are killed; then many rows at once. Latencies
 are those of the second phase, rates those of the third.
 """
@@ -42,7 +42,7 @@ from tidings.studies.chain.stages import (
 from tidings.studies.chain.stream import Stream
 from tidings.studies.host.machine_info import Machine, describe_machine
 
-FIRST = 200  # rows of the first batch
+FIRST = 200  # rows of each of the first two batches
 PATIENCE = 300.0  # seconds without any progress
 AT_ONCE = 2_000  # rows of a file, of those that are there at once
 SILENCE = 60.0  # seconds after which nothing is expected any more
@@ -161,10 +161,14 @@ class ChainRun:
         self._added_from = agents
 
     def feed_first(self) -> None:
-        """Start the pipeline, and wait until it has handed a batch over."""
+        """Start the pipeline, and wait until it has handed over a batch, and another after an
+        interest was added: workers load the kernels for both."""
         self._note("starting Spark")
         self.feeder.put(FIRST)
         self.stream.start()
+        self._await_rows()
+        self._add_interest()
+        self.feeder.put(FIRST)
         self._await_rows()
 
     def feed_steadily(self, rate: float, seconds: float, added: int, kills: int) -> None:

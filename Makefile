@@ -49,7 +49,7 @@ test-newest: $(MADE) ## run the Spark tests with the newest PySpark, in a second
 	$(NEWEST)/bin/python -m pytest -n $(WORKERS) -m "spark and not slow and not bench" $(PYTEST_ARGS)
 
 kafka: $(READY) ## run the tests of Kafka, also the slow ones; they fail if there is no broker
-	TIDINGS_KAFKA=required $(BIN)/python -m pytest -k kafka tests/spark $(PYTEST_ARGS)
+	TIDINGS_KAFKA=required $(BIN)/python -m pytest -k kafka tests/spark tests/cli/test_bench_chain.py $(PYTEST_ARGS)
 
 check: $(READY) ## check style, formatting, types and imports
 	$(BIN)/ruff check

@@ -104,7 +104,7 @@ def test_the_year_as_a_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
     assert "no gap and no repeat" in result.out
     assert "Zora" in result.out
     assert "301, 1 of them new" in result.out
-    assert re.search(r"└── JFK   1\d\d agents, told [\d,]+ times\n +└── LGA   ", result.out)
+    assert re.search(r"└── JFK   \d+ agents, told [\d,]+ times\n +└── LGA   ", result.out)
     assert re.search(r"^Lena, network control \(\d+\) +\w+ +\d+", result.out, re.MULTILINE)
     assert "0; told twice: 0" in result.out
     assert "A backtest: how often would" in result.out

@@ -49,7 +49,7 @@ def local_path(path: str | Path, what: str) -> Path:
 
 
 def address_of(path: str | Path) -> str:
-    """An address with both its slashes, one of which a Path drops."""
+    """Return an address with both slashes after its scheme; a Path drops one of them."""
     scheme, _, rest = str(path).partition(":")
     return f"{scheme}://{rest.lstrip('/')}" if scheme_of(path) else str(path)
 

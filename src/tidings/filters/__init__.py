@@ -11,9 +11,9 @@
     canonical/   the form of a filter, and which filter covers which
 
 `Filter.matches` evaluates the expression exactly as the semantics are defined. Forms, indexes,
-batches and Spark are all tested against it. misfits.py finds tests that don't fit columns of given
-types; oddities.py says in words why a filter can never match, or that it always does. This room
-does no I/O and needs only msgspec and RE2.
+batches and Spark are all tested against `Filter.matches`. misfits.py finds tests that don't fit
+columns of given types; oddities.py says in words why a filter can never match, or that it always
+matches. This room does no I/O and needs only msgspec and RE2.
 
 Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an explanation from
 `tidings`. The other names exported here and by the subfolders are for other rooms only. Start at

@@ -1,15 +1,15 @@
 """Tests that don't fit the type of a column: `city > 5` on strings, `length(qty)` on numbers.
 
-A comparison with a value of another family is unknown, and so is a function of a value of the wrong
-type. On a column of one type such a test never passes, and the filter silently never matches. If
-types are declared, the parser refuses the filter. These functions find it later, when a table with
-typed columns arrives.
+Comparing with a value of another family gives unknown, and so does a function whose argument has
+the wrong type. On a column of a single type such a test never passes, so the filter never matches,
+without any error. If types are declared, the parser refuses such a filter. Otherwise these
+functions find the filter later, when a table with typed columns arrives.
 
     a test misfits    when no value of the column's type passes it, but some other value would
     a term misfits    when one of its functions or comparisons does not take the column's type
 
-Each filter is checked on its own, over all its boxes: `x = 5 OR x = 'a'` fits numbers as well as
-strings.
+Each filter is checked on its own, over all its boxes: `x = 5 OR x = 'a'` fits a column of numbers
+as well as one of strings.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _PLURALS = {
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """What a filter expects of a column whose type it does not fit."""
+    """What a filter expects of a column that has another type."""
 
     path: Path
     expected: str  # "numbers", "a string"
-    function: str = ""  # the function that takes it; "" for a comparison
+    function: str = ""  # the function that takes the column; "" for a comparison
 
     def told(self, many: bool = True) -> str:
         """The expectation in words: "filters compare it with numbers", "length takes a string"."""
@@ -91,7 +91,7 @@ def domain_of(term: Expression, types: Types) -> ValueSet | None:
 
 
 def misfit_of_term(node: Expression, types: Types) -> Misfit | None:
-    """The first function or comparison in a term that does not take the type of a column."""
+    """The first function or comparison in a term that can't take the type of a column."""
     if isinstance(node, Call):
         function = FUNCTIONS[node.name]
         if function.any_type:
@@ -111,7 +111,7 @@ def misfit_of_term(node: Expression, types: Types) -> Misfit | None:
 
 
 def _compared(item: Expression, other: Expression, types: Types) -> Misfit | None:
-    """The misfit of comparing two values of different families; `item` reads the column."""
+    """The misfit of comparing values of two different families; `item` reads the column."""
     have, wanted = (family(static_type_of(one, types)) for one in (item, other))
     if have in (None, "null") or wanted in (None, "null", have) or not attributes_of(item):
         return None

@@ -4,7 +4,8 @@
                                 ├──> Decoded ─┤
     columns of text ─text_batch─┘             └──> bad rows, with a one-sentence reason for each
 
-Each row is either good or bad, no row raises, and no row depends on its neighbours.
+Each row is either good or bad: decoding a row never raises an error, and never depends on other
+rows.
 
     schema.py      the declaration: an Arrow schema of the types that filters know
     records.py     a schema compiled into classes that msgspec fills

@@ -26,7 +26,8 @@ ENCODING = 1
 
 
 class Form(msgspec.Struct, frozen=True):
-    """Either `boxes` (sorted, simplified) or `tree`; `terms` has the expression of each term."""
+    """A form has either `boxes` (sorted and simplified) or a `tree`; `terms` has the expression of
+    each term."""
 
     boxes: tuple[Box, ...] | None
     tree: Node | None

@@ -1,13 +1,14 @@
 """Regular expressions, run by RE2 in time linear in the text, whatever the pattern.
 
-A backtracking engine takes half a minute for `(a+)+$` and 28 letters. RE2 has no back-references
-and no lookaround. A pattern that uses them is refused, and the message says what to write instead.
-So is a pattern that means different things to RE2 and to Java: nested classes, octal escapes.
+On 28 letters, a backtracking engine takes half a minute for `(a+)+$`. RE2 has no back-references
+and no lookaround. A pattern that uses either is refused, and the message says what to write
+instead. A pattern that means different things to RE2 and to Java is also refused: nested classes,
+octal escapes.
 
 RE2 caches the states it visits, but in the worst case it follows every position of the pattern for
 every byte of the text. So there are two limits: MOST_POSITIONS for a pattern, and MOST_STEPS for
 positions times bytes. If the text is too long, the result is null. pyarrow also uses RE2, and
-batches obey the same two limits (matching/rank_space/arrow_functions.py).
+batches have the same two limits (matching/rank_space/arrow_functions.py).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]*))?[:)]")
 _COUNT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _CODE = re.compile(r"\\x\{[0-9A-Fa-f]{1,6}\}")
 _ESCAPED = re.compile(rf"\\Q.*?(?:\\E|\Z)|({_CODE.pattern})|\\.", re.DOTALL)
-_VERSIONED = re.compile(r"\\[pP]")  # Unicode classes: versions of RE2 may know different ones
+_VERSIONED = re.compile(r"\\[pP]")  # Unicode classes: versions of RE2 may support different ones
 
 
 class RegularError(ValueError):
@@ -148,7 +149,7 @@ def program_of(pattern: str) -> Regular:
 
 
 def columns_agree(pattern: str) -> bool:
-    """Whether the pattern means the same in every version of RE2, such as the one in pyarrow: the
+    """Whether the pattern means the same in every version of RE2, including the one in pyarrow: the
     Unicode tables grow from version to version."""
     return _VERSIONED.search(pattern) is None and ("(?" not in pattern or pattern.isascii())
 
@@ -162,18 +163,21 @@ def _make_options(re2: Any, memory: int) -> Any:
 
 
 def _count_positions(re2: Any, pattern: str, program: Any) -> int:
-    """The maximum number of positions that a search follows at once. This is the program size if
-    each character is one byte: a Unicode class is one position but many instructions."""
+    """The maximum number of positions that a search follows at once. This is the size of the
+    program in which each character is one byte: a Unicode class is one position but many
+    instructions."""
     options = _make_options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
-    # replaced escape by escape, so that \\x{41}, an escaped backslash, is not taken for a code
+    # the text is processed escape by escape, so that \\x{41}, an escaped backslash, is not taken
+    # for a code
     short = _ESCAPED.sub(lambda found: "a" if found[1] else found[0], pattern)
     bytewise = re2._re2.RE2(short.encode(), options)
     return max(1, int((bytewise if bytewise.ok() else program).ProgramSize()))
 
 
 def _explain_error(error: str) -> str:
-    """Turn an error of RE2 into a message; add what to write instead, if known."""
+    """Turn an error of RE2 into a message that also says what to write instead, if that is
+    known."""
     what, _, where = error.partition(": ")
     if what == "bad repetition operator":
         if where.endswith("+"):
@@ -205,7 +209,7 @@ def _refuse_other_meanings(pattern: str) -> None:
                 at = size if end < 0 else end + 2
                 continue
             _refuse_escape(pattern, at, after, in_class >= 0)
-            code = _CODE.match(pattern, at)  # skip it: its braces are not a repetition count
+            code = _CODE.match(pattern, at)  # skip the code: its braces are not a repetition count
             at = code.end() if code else at + 2
             continue
         if in_class >= 0:
@@ -213,7 +217,9 @@ def _refuse_other_meanings(pattern: str) -> None:
             if char == "]" and not first:
                 in_class = -1
             elif char == "[":
-                raise RegularError(r"has a [ in a class, which may be a nested class: write \[")
+                raise RegularError(
+                    r"has a [ in a character class, which may begin a nested class: write \["
+                )
             elif pattern.startswith("&&", at):
                 raise RegularError(
                     r"has && in a class, an intersection: list the characters, or write \&\&"
@@ -226,7 +232,8 @@ def _refuse_other_meanings(pattern: str) -> None:
             found = _COUNT.match(pattern, at)
             if found and found[2] and not found[1]:
                 raise RegularError(f"has {found[0]}: write {{0,{found[3]}}}")
-            if found and max(len(found[1]), len(found[3])) > 4:  # RE2 reads it as literal text
+            # RE2 reads such a count as literal text
+            if found and max(len(found[1]), len(found[3])) > 4:
                 shown = found[0][:40]
                 raise RegularError(f"has {shown}, expected at most 1,000 repetitions: use fewer")
         at += 1

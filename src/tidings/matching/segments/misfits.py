@@ -1,9 +1,10 @@
 """The filters of a segment that don't fit columns of given types; see filters/misfits.py.
 
-A term whose cuts all lie in the family of its column has no misfits, which two bisections show. For
+A term whose cuts all lie in the family of its column has no misfits, as two bisections show. For
 other terms, the tests are recovered from the arrays and checked all at once. So the usual answer,
-"none", costs one step per term and residual, however many filters test it: 0.1 ms for 200,000
-filters of four tests. With misfits, it takes 1.1 s for the same filters (two busy cores).
+"none", costs one step per term and residual, however many filters test them: 0.1 ms for 200,000
+filters of four tests. If there are misfits, the search takes 1.1 s for the same filters (two busy
+cores).
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def find_readers(segments: Iterable[Segment], path: Path) -> Array:
 
 
 def _find_indexed(segment: Segment, types: Types, found: Found) -> None:
-    wrong: dict[int, Misfit] = {}  # by column: all tests of the term are misfits
-    doubtful: dict[int, ValueSet] = {}  # by column: the tests that allow none of these are misfits
+    wrong: dict[int, Misfit] = {}  # by column: for these terms, all tests are misfits
+    # by column: for these terms, tests that allow none of these values are misfits
+    doubtful: dict[int, ValueSet] = {}
     for column, term in enumerate(segment.terms, 1):
         one = _misfit_of_list(term.node, types) if term.elements else None
         one = one or (None if type(term.node) is Attribute else misfit_of_term(term.node, types))
@@ -103,14 +105,14 @@ def _all_inside(cuts: list[Cut], domain: ValueSet) -> bool:
 def _excluded(
     tests: Tests, slot_of: Array, column: int, ranks: Ranks, domain: ValueSet
 ) -> Iterable[tuple[Array, ValueSet]]:
-    """The filters whose tests of a term allow nothing of a family, by the families that they do
-    allow: (slots, values)."""
+    """The filters whose tests of a term allow no value of a family, grouped by the families that
+    they do allow: (slots, values)."""
     rows = np.flatnonzero(tests.column == column)
     if not len(rows):
         return
     owner, low, high = _intervals(tests, rows)
     slots, place = np.unique(slot_of[tests.box[rows]], return_inverse=True)
-    allowed = np.zeros(len(slots), np.int64)  # bit f: a value of family f
+    allowed = np.zeros(len(slots), np.int64)  # bit f: a value of family f is allowed
     for family in range(sets.OTHER + 1):
         first = bisect_right(ranks.cuts, (family,))
         last = bisect_left(ranks.cuts, (family + 1,))
@@ -152,7 +154,8 @@ def _find_rest(segment: Segment, types: Types, found: Found) -> None:
         if (one := misfit_of_term(node, types)) is not None
     }
     slot_of = segment.arrays.box_slot
-    allowed: dict[tuple[int, str], ValueSet] = {}  # of terms for which no column was left
+    # for terms that have no column because none was left
+    allowed: dict[tuple[int, str], ValueSet] = {}
     for box, rest in segment.rest.items():
         ones = {wrong[text] for text, _ in rest.tests if text in wrong}
         if rest.form is not None:

@@ -1,6 +1,7 @@
-"""Parse the JSON of an event pattern. A FilterError says where, what was found, what was expected.
+"""Parse the JSON of an event pattern. A FilterError says where the problem is, what was found and
+what was expected.
 
-It names a place as in `$.detail.state[0]` and also gives its position in the text.
+A FilterError names a place as in `$.detail.state[0]` and also gives its position in the text.
 """
 
 from __future__ import annotations
@@ -365,7 +366,7 @@ _MATCHES: dict[str, Callable[[_Reader, Any, Place], Alternative]] = {
 
 def _is_choice(value: Any) -> bool:
     """Whether `$or` is a choice: its value is two or more objects of fields. Otherwise it is a
-    field named `$or`; such fields are older than the operator."""
+    field named `$or`; patterns could have such fields before the operator existed."""
     return (
         isinstance(value, list)
         and len(value) > 1

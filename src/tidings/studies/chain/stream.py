@@ -42,6 +42,7 @@ class Stream:
         self.outbox = Outbox(folder / "out")
         self.deaths = 0  # ends that nobody caused
         self.handed: dict[int, int] = {}  # batch -> when its owner had it
+        self._lock = threading.Lock()  # the feeder asks for rows, too
         self._read = 0  # batches whose rows are in `_rows`
         self._rows = 0
         self._session: Session | None = None
@@ -92,11 +93,12 @@ class Stream:
     def rows(self) -> int:
         """How many rows were read by batches that the rendezvous point has."""
         last = self.last()
-        while self._read <= last:
-            commit = self.outbox.read_commit(self._read)
-            self._rows += commit.rows if commit is not None else 0
-            self._read += 1
-        return self._rows
+        with self._lock:
+            while self._read <= last:
+                commit = self.outbox.read_commit(self._read)
+                self._rows += commit.rows if commit is not None else 0
+                self._read += 1
+            return self._rows
 
     def commits(self) -> list[Commit]:
         return [*self.outbox.log.each()]

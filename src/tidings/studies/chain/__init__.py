@@ -3,7 +3,7 @@
     rows ──> files or Kafka ──> Spark: driver, Java, workers ──> root ──> routers ──> agents
                                        ^ the agents' interests ──┘
 
-    chain_bench.py    a run: its phases, and the report
+    chain_bench.py    a run: its phases            chain_report.py   its result, as data
     chain_rows.py     the rows and the interests, drawn at random
     feeding.py        the sources, and the thread that feeds rows to them
     stream.py         the pipeline as a process       nodes.py   the root and the routers
@@ -15,7 +15,8 @@
 This folder is for cli, whose demo uses nodes.py, too. Start at chain_bench.py.
 """
 
-from tidings.studies.chain.chain_bench import ChainReport, bench_chain
+from tidings.studies.chain.chain_bench import bench_chain
+from tidings.studies.chain.chain_report import ChainReport
 from tidings.studies.chain.chain_tables import chain_lines, chain_sections
 from tidings.studies.chain.feeding import SOURCES
 from tidings.studies.chain.nodes import Nodes

@@ -20,6 +20,7 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 from tidings.spark import kafka_jars
+from tidings.studies.chain.chain_report import Added, ChainReport
 from tidings.studies.chain.chain_rows import (
     COLUMNS,
     DIALECTS,
@@ -33,8 +34,6 @@ from tidings.studies.chain.killing import Killer
 from tidings.studies.chain.listeners import Listeners
 from tidings.studies.chain.nodes import ABOVE, Nodes
 from tidings.studies.chain.stages import (
-    Latencies,
-    Rates,
     measure_latencies,
     measure_rates,
     place_rows,
@@ -48,49 +47,6 @@ AT_ONCE = 2_000  # rows of a file, of those that are there at once
 SILENCE = 60.0  # seconds after which nothing is expected any more
 AFTER = 1.0  # seconds to wait for notifications that should not come
 Note = Callable[[str], None]
-
-
-class Added(msgspec.Struct, frozen=True):
-    """Interests that agents added while rows came."""
-
-    interests: int
-    counted: int  # those that something matched in the first batch after they were in force
-    in_next_batch: int  # those of them that were told all of it
-
-
-class ChainReport(msgspec.Struct, frozen=True):
-    machine: Machine
-    source: str
-    seed: int
-    agents: int
-    processes: int  # that the agents are in
-    routers: int
-    interests: dict[str, int]  # by dialect
-    rows: int
-    batches: int
-    seconds: float
-    expected: int
-    delivered: int
-    lost: int
-    doubled: int
-    strays: int
-    altered: int
-    misnumbered: int
-    breaks: int  # `Break` and `Lost` that agents were told
-    optional: int
-    out_of_order: int
-    kills: int
-    killed: dict[str, int]
-    deaths: int  # drivers that ended by themselves, and were started again
-    added: Added
-    latencies: Latencies
-    rates: Rates
-    problems: list[str]
-
-    @property
-    def is_right(self) -> bool:
-        wrong = self.lost + self.doubled + self.strays + self.altered + self.misnumbered
-        return wrong + self.breaks == 0 and self.added.in_next_batch == self.added.counted
 
 
 def bench_chain(

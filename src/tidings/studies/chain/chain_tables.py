@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from tidings.studies.chain.chain_bench import ChainReport
+from tidings.studies.chain.chain_report import ChainReport
 from tidings.studies.chain.stages import Seconds
 from tidings.studies.tables import number, plain_table
 

@@ -16,8 +16,9 @@ from socket import create_server
 import pytest
 from tests.broker.processes import Process
 from tests.cli.conftest import Run
-from tests.ports import free_ports
 from tests.waiting import eventually
+
+from tidings.studies.host.ports import free_ports
 
 ROOT = """
 name = "root"

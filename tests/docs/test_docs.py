@@ -2,7 +2,8 @@
 
 On README.md, ARCHITECTURE.md, CONTRIBUTING.md, CHANGELOG.md and the pages below docs/:
 
-    ```python    run in order, one namespace per page; `>>>` examples must print what is shown
+    ```python    run in order, one namespace per page; `>>>` examples must print what is shown;
+                 test_spark_pages.py runs those that start a Spark session
     ```console   `$ tidings ...` and a few harmless commands are run in a copy of docs/examples and
                  must print what is shown, where `...` stands for anything; others are not run
     ```sql       each paragraph is a filter
@@ -238,8 +239,24 @@ def page_of(path: Path) -> Page:
     return Page(path, path.read_text())
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(TOP)))
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def uses_spark(page: Page) -> bool:
+    """Whether the Python of a page starts a Spark session."""
+    starts = re.compile(r"\blocal_session\(|\bSparkSession\.builder\b")
+    return any(starts.search(block.text) for block in page.blocks("python"))
+
+
+ON_SPARK = [path for path in PAGES if uses_spark(page_of(path))]
+
+
+@pytest.mark.parametrize(
+    ("check", "path"),
+    [
+        pytest.param(check, path, id=f"{check.__name__}-{path.relative_to(TOP)}")
+        for check in CHECKS
+        for path in PAGES
+        if check is not problems_of_python or path not in ON_SPARK
+    ],
+)
 def test_page(path: Path, check: Check) -> None:
     problems = check(page_of(path))
     assert not problems, "\n".join(problems)

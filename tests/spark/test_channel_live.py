@@ -155,6 +155,8 @@ TOKENS = """
 def test_the_right_to_preprocess_is_needed(chain: Make) -> None:
     one = chain(root=TOKENS, above={}, more='token_file = "token"\nname = "spark"')
     one.start()
+    port = one.address.rpartition(":")[2]
+    eventually(lambda: f":{port}" in one.tree.nodes[ROOT].errors())  # it says where it listens
     file, token = str(one.folder / "pipeline.toml"), one.folder / "token"
     token.touch(0o600)
     for text, name, sentence in (

@@ -1,4 +1,4 @@
-"""The Python of the pages that use Spark, in the session of the run: each start takes many seconds."""
+"""The Python of the pages that use Spark, in the session of the run: a start takes many seconds."""
 
 from __future__ import annotations
 

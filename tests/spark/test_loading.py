@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.filters.strategies import Writer, event, schema
 from tests.matching import tables
+from tests.repeats import runs
 
 from tidings import Attributes, AttributesError, ContentGraph, FilterError, TidingsError, parse
 from tidings.snapshots import Snapshot
@@ -59,7 +60,7 @@ def random_texts(rng: random.Random, count: int) -> tuple[list[str], Any]:
     return found, of
 
 
-@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("run", runs(1, 3))
 def test_a_snapshot_is_the_one_that_is_built_in_this_process(
     spark: SparkSession, seed: int, run: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,8 @@ def _run_here(words: list[str], folder: Path) -> tuple[str, int]:
         done = CliRunner(env=SETTINGS).invoke(app, words, prog_name="tidings")
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
-    return done.output, done.exit_code
+    # As through a pipe, where stdout waits for the end of the command.
+    return done.stderr + done.stdout, done.exit_code
 
 
 def _run_in_shell(commands: list[str], code: int, folder: Path) -> tuple[list[str], int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import io
 import itertools
 import os
 import re
@@ -17,8 +18,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-from typer.testing import CliRunner
+from typing import Any
+from unittest import mock
 
 from tidings.cli.app import app
 
@@ -86,13 +87,42 @@ def plain_words(command: str) -> list[str] | None:
     return words[1:]
 
 
+class _Pipe(io.RawIOBase):
+    """Where stdout and stderr meet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.data += data
+        return len(data)
+
+
 def _run_here(words: list[str], folder: Path) -> tuple[str, int]:
-    with contextlib.chdir(folder):
-        done = CliRunner(env=SETTINGS).invoke(app, words, prog_name="tidings")
-    if done.exception and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    # As through a pipe, where stdout waits for the end of the command.
-    return done.stderr + done.stdout, done.exit_code
+    """Run a command. Its output is in the order of a pipe: stdout is kept back until it is flushed,
+    stderr until the end of the line."""
+    pipe = _Pipe()
+    stdout = io.TextIOWrapper(io.BufferedWriter(pipe), "utf-8")
+    stderr = io.TextIOWrapper(io.BufferedWriter(pipe), "utf-8", line_buffering=True)
+    code: int | str | None = 0
+    with (
+        mock.patch.dict(os.environ, SETTINGS),
+        mock.patch.multiple(sys, stdin=io.StringIO(), stdout=stdout, stderr=stderr),
+        contextlib.chdir(folder),
+    ):
+        try:
+            app(words, prog_name="tidings")
+        except SystemExit as end:
+            code = end.code
+        finally:
+            stdout.flush()
+            stderr.flush()
+    assert code is None or isinstance(code, int), code
+    return pipe.data.decode(), code or 0
 
 
 def _run_in_shell(commands: list[str], code: int, folder: Path) -> tuple[list[str], int]:

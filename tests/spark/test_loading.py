@@ -27,6 +27,12 @@ Shape = tuple[dict[frozenset[Any], str], set[tuple[frozenset[Any], frozenset[Any
 WIDE = " AND ".join(f"(x{i} = 1 OR y{i} = 2)" for i in range(12))
 
 
+@pytest.fixture(autouse=True)
+def _few_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few hundred rows need no sixteen tasks."""
+    monkeypatch.setattr(loading, "LEAST_TASKS", 4)
+
+
 def table(spark: SparkSession, rows: Iterable[Any], of: str = "id string") -> DataFrame:
     return spark.createDataFrame(list(rows), f"{of}, filter string").repartition(3)
 

@@ -46,7 +46,7 @@ def comments_of(path: Path) -> Iterator[tuple[Path, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             paragraphs = re.split(r"\n\s*\n", _docstring(node))
-            plain = [one for one in paragraphs if not re.search(r"^ {4}", one, re.MULTILINE)]
+            plain = [one for one in paragraphs if not re.search(r"^ {4}| {3}->", one, re.MULTILINE)]
             yield from sentences_of(path, _split_items("\n\n".join(plain)))
     for comment in _comments(source):
         yield from sentences_of(path, comment)
@@ -99,11 +99,11 @@ def _text_of(node: ast.expr) -> str:
 
 
 def prose_of(page: str) -> str:
-    """A page without code, tables, headings, tags and targets of links; each item of a list is a
-    paragraph."""
+    """A page without code, tables, headings, tags and the addresses of links. Each item of a list
+    is a paragraph."""
     page = re.sub(r"```.*?```|<!--.*?-->|</?[a-z][^>]*>", "", page, flags=re.DOTALL)
-    lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:", line))
-    return _split_items("\n".join(lines))
+    lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:| {4}", line))
+    return _split_items(re.sub(r"\]\([^)\s]*\)", "]", "\n".join(lines)))
 
 
 def sentences_of(path: Path, text: str) -> Iterator[tuple[Path, str]]:

@@ -6,8 +6,8 @@ Files are written to a new folder that replaces the old one, which is then remov
     NAME             the old folder ─┐ first  └─> NAME
     .NAME.old.y/snapshot  <──────────┘            removed last
 
-Between the two renames the path does not exist. It is missing only for a moment or, if the process
-was killed just then, until the next replacement. Readers then use the old folder, which is
+Between the two renames the path does not exist. The path is missing only for a moment or, if the
+process was killed just then, until the next replacement. Readers then use the old folder, which is
 complete. Readers open the files one after another, so they compare `folder_identity` before and
 after.
 

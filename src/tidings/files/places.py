@@ -35,8 +35,8 @@ def local_path(path: str | Path, what: str) -> Path:
     scheme = scheme_of(path)
     if scheme:
         raise TidingsError(
-            f"found '{address_of(path)}' for {what}, expected a local path: it needs locks "
-            f"and renames, which {scheme}:// does not have"
+            f"found '{address_of(path)}' for {what}, expected a local path: {what} "
+            f"needs locks and renames, which {scheme}:// does not support"
         )
     text = str(path)
     if not re.match(r"file:/", text, re.IGNORECASE):

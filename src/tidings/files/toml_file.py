@@ -132,7 +132,7 @@ def find_problems(
     not the values, because some are secrets.
     """
     options = _options(kind)
-    if len(options) == 1:  # for `dict[str, str] | None`, this is the table
+    if len(options) == 1:  # the type is `dict[str, str] | None`, for example
         kind = options[0]
     structs = [one for one in options if _is_struct(one)]
     if structs and isinstance(data, dict):

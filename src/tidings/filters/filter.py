@@ -34,8 +34,8 @@ def parse(
     written in JSON also accepts the parsed object.
 
     `attributes` are those that the channel declares; names and types are checked against them.
-    `functions` are the application's own functions, by name. Such functions must always return the
-    same result for the same arguments.
+    `functions` are the application's own functions, by name. The application's functions must
+    always return the same result for the same arguments.
 
     `most_parts` limits the number of attributes, comparisons and calls; a filter with more raises
     LimitError. By default there is no limit.

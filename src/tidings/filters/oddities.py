@@ -51,7 +51,7 @@ ODDITIES = {
 MOST_LEVELS = 8  # levels of an expression that are searched for the reason
 MOST_SEARCHED = 100  # the most conditions on one term among which the smallest conflict is searched
 MOST_TRIED, MOST_WEIGHT = 8, 64  # the same for conditions on several terms, and their weight
-MOST_NAMED = 4  # conditions in a reason
+MOST_NAMED = 4  # the most conditions that a reason names
 LONGEST = 60  # characters of a condition in a reason
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 Item = TypeVar("Item")
@@ -86,7 +86,8 @@ def sentence_of(node: Expression, form: Form, attributes: Attributes | None) -> 
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Conditions that never hold together. None of them can be left out, unless there are many."""
+    """Conditions that never hold together. None of the conditions can be left out, unless there are
+    many."""
 
     conditions: tuple[Expression, ...]
     term: Expression | None = None
@@ -165,8 +166,9 @@ def _fewest(items: list[Item], conflict: Callable[[list[Item]], bool]) -> list[I
     """A few items that conflict, none of which can be left out; all items if more than MOST_NAMED
     are needed.
 
-    Going through the items in order, the one with which a conflict first occurs is needed. That
-    item is found by bisection; the next one is then searched among the items before it.
+    Going through the items in order, the one with which a conflict first occurs is needed. The
+    first needed item is found by bisection; the next one is then searched among the items before
+    it.
     """
     needed: list[int] = []
     last = len(items)

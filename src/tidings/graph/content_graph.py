@@ -97,9 +97,10 @@ class ContentGraph(Lattice[Node, Event]):
     def insert(self, filter_: Filter) -> Node:
         """The node of this filter, which is added if it is new.
 
-        A new filter can show that separate nodes cover each other. Such nodes are merged into the
-        one with the lowest number. The others leave the graph: `node in graph` is then False, and
-        methods raise GraphError for them. `node(filter)` returns the merged node.
+        A new filter can show that separate nodes cover each other. Nodes that cover each other are
+        merged into the one with the lowest number. The other nodes leave the graph: `node in graph`
+        is then False, and methods raise GraphError for them. `node(filter)` returns the merged
+        node.
         """
         need_filter(filter_)
         known = self._by_key.get(filter_.key)

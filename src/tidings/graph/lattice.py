@@ -24,7 +24,7 @@ from tidings.model import GraphError
 
 
 class Vertex:
-    """A node of any kind of content graph. Its number is never reused."""
+    """A node of any kind of content graph. The number of a node is never reused."""
 
     __slots__ = ("_children", "_parents", "id")
 
@@ -137,7 +137,7 @@ class Lattice(ABC, Generic[V, N]):
         return [node for node in self if not node._parents]
 
     def lowest(self, matched: Iterable[V]) -> list[V]:
-        """Those of the matched nodes that cover no other matched node."""
+        """The matched nodes that cover no other matched node."""
         nodes = {self._check(node) for node in matched}
         return sorted(node for node in nodes if node._children.isdisjoint(nodes))
 

@@ -36,8 +36,8 @@ class TopicGraph(InterestGraph[str, Topics]):
         self._changed()
 
     def _over(self, topics: Iterable[str]) -> set[str]:
-        """The topics that lie above these in the ontology. The graph itself can't be used for this,
-        because its edges are not complete yet."""
+        """The topics that lie above these in the ontology. The graph itself can't be used to find
+        them, because its edges are not complete yet."""
         seen: set[str] = set()
         stack = list(topics)
         while stack:

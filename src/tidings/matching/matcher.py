@@ -43,7 +43,7 @@ from tidings.model import (
 
 Array = npt.NDArray[Any]
 TRIES = 4  # attempts without the lock before a reader takes it
-WATCH_EVERY = 16  # one single event in this many is counted for statistics
+WATCH_EVERY = 16  # one of this many single events is counted for statistics
 CROWD = 64  # if more fresh filters than this match one event, they are sealed early
 YIELD_EVERY = 128  # background work gets a turn after this many single events
 
@@ -76,8 +76,7 @@ class Matcher(HeldFilters):
                 state = self._state
                 since = [item for fresh in state.fresh for item in fresh.items()]
                 columns = state.register.columns
-                # nothing has changed since it was compiled or opened, and there are no statistics
-                # of events
+                # Unchanged since it was compiled or opened, and without statistics of events.
                 ready = len(state.parts) == 1 and not since and not state.parts[0].statistics.seen
                 if columns is None or not ready:
                     slots = dict(state.register.slots)
@@ -199,7 +198,7 @@ class Matcher(HeldFilters):
         fresh: list[int] = []
         state = self._state
         if len(state.fresh) > 1 or state.fresh[-1]:
-            with self._lock:  # this ensures that no filter is missed while it moves into a part
+            with self._lock:  # the lock ensures that no filter is missed while it moves into a part
                 state = self._state
                 fresh = [slot for one in state.fresh for slot in one.match(event)]
             if len(fresh) > CROWD and not self._crowded:
@@ -289,8 +288,8 @@ class Matcher(HeldFilters):
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """Prepare the first `count` filters to be compared with new filters. These filters must all
-        be in one part, as compiled or opened, with their slots as ids."""
+        """Prepare the first `count` filters to be compared with new filters. The first `count`
+        filters must all be in one part, as compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def tested(self) -> Tested:

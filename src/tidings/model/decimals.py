@@ -97,7 +97,8 @@ def normalise_decimal(value: Decimal) -> int | float | LongDecimal:
 
 
 def _without_zeros(value: Decimal) -> LongDecimal:
-    """The same number without trailing zeros. `Decimal.normalize` would round it to 28 digits."""
+    """The same number without trailing zeros. `Decimal.normalize` would round the number to 28
+    digits."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     end = len(digits)

@@ -15,8 +15,8 @@ rows.
     texts.py       a column of texts read as a type
     json_texts.py  the way back: rows as payloads
 
-Texts are read by the rules of declared attributes, so this room lies above `filters`. It is for
-other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
+Texts are read by the rules of declared attributes, so this room lies above `filters`. This room is
+for other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
 """
 
 from tidings.notifications.decoded import Decoded

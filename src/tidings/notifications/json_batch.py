@@ -53,9 +53,9 @@ def decode_json(
     """Decode JSON objects, given as strings or bytes, into a batch of the declared types.
 
     Values are read as `Attributes.read` reads them; an absent field is null. If `extra` is
-    "refuse", an undeclared field makes its row bad. Otherwise the field is counted and left out of
-    the batch, but kept in `Decoded.extra` unless `extra` is "drop". No row raises an error: each
-    row is good or has a reason why it is bad.
+    "refuse", an undeclared field makes its row bad. With any other value of `extra`, the field is
+    counted and left out of the batch, but kept in `Decoded.extra` unless `extra` is "drop". No row
+    raises an error: each row is good or has a reason why it is bad.
 
     The batch has marks for the attributes in `nulls` (see model.NULL_MARK), which distinguish an
     explicit null from an absent field; `without_marks` removes them.

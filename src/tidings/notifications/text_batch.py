@@ -5,8 +5,8 @@
               "late"  2013-01-31   null               bad: column 'delay': found 'late', ...
               "3"     null         3,"x               bad: the row could not be split
 
-Spark splits a file into texts. This module reads them by the rules for JSON, so that a value means
-the same in either format. A cell that Spark read as null is null.
+Spark splits a file into texts. This module reads the texts by the rules for JSON, so that a value
+means the same in both formats. A cell that Spark read as null is null.
 """
 
 from __future__ import annotations

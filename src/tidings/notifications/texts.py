@@ -3,11 +3,11 @@
     texts ──shape──> plain shape      ──Arrow's cast──> values
                `───> any other shape  ──fit, once per distinct text──> values, or bad
 
-A plain shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). It excludes
-texts that only Arrow accepts (hexadecimal, time zones far from UTC) and texts that only we accept
-(blanks, short dates). A text of the right shape may still be invalid (`2013-02-30`). In that case
-the cast of the whole column fails. The column is halved again and again, and small parts that still
-fail are read text by text.
+A plain shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). A plain shape
+excludes texts that only Arrow accepts (hexadecimal, time zones far from UTC) and texts that only we
+accept (blanks, short dates). A text of the right shape may still be invalid (`2013-02-30`). In that
+case the cast of the whole column fails. The column is halved again and again, and small parts that
+still fail are read text by text.
 """
 
 from __future__ import annotations

@@ -256,7 +256,8 @@ class ChangeLog:
     def subscriptions(self, version: int | None = None) -> Subscriptions:
         """The text and node of every subscription, by id, at a version or at the latest one.
 
-        This reads the whole log. To follow a log, call `subscriptions` once and then `changes`.
+        `subscriptions` reads the whole log. To follow a log, call `subscriptions` once and then
+        `changes`.
         """
         return self.state(version).subscriptions
 

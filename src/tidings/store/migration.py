@@ -9,8 +9,8 @@
     00000000000000004822.log    named after the first version
     checkpoint.jsonl            lines of this kind: version and counts, subscriptions, identities
 
-The last segment may end with an unfinished write. This format has no end mark, so the rewrite can't
-notice that the end of the log was cut off.
+The last segment may end with an unfinished write. The previous format has no end mark, so the
+rewrite can't notice that the end of the log was cut off.
 
 *Identities of an older version:* `changes/identities` contains the version of the rules by which
 the identities in a log were computed. Since null and absent are distinguished, event patterns have
@@ -154,7 +154,8 @@ def read_what_is_good(folder: Path) -> list[Record]:
     for path in _segments(folder):
         with path.open("rb") as file:
             good += [one for one in map(_decode_line, file) if one is not None]
-    while good and good[-1].left:  # this is the beginning of a group that was never acknowledged
+    # the last changes are the beginning of a group that was never acknowledged
+    while good and good[-1].left:
         good.pop()
     return [one.record for one in good]
 

@@ -22,7 +22,7 @@ from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
 BATCH = 16384  # flights matched at a time
 MOST_TOLD = 5  # rows for the subscriptions with the most matches
-OTHERS = 8  # rows for a selection of the others
+OTHERS = 8  # rows for a selection of the other subscriptions
 # Finds a flight that narrowly misses the filter of the first subscription, Ana's.
 NEARLY = "origin = 'EWR' AND carrier = 'UA' AND dep_delay BETWEEN 55 AND 60"
 
@@ -139,7 +139,7 @@ def _show_told(counts: MatchCounts, count: int, every: bool) -> None:
 
 
 def _spread(tallies: list[SubscriptionCount], most: int) -> list[SubscriptionCount]:
-    """At most `most` of them, in even steps from the first on."""
+    """At most `most` of the tallies, in even steps from the first on."""
     return tallies[:: max(1, -(-len(tallies) // most))]
 
 

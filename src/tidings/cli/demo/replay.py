@@ -65,7 +65,7 @@ kind = "channel"
 
 
 class Replay:
-    """A year that passes in half a minute, and its results so far."""
+    """The replay of a year in half a minute, and its results so far."""
 
     def __init__(self, folder: Path, rows: int | None, addresses: Mapping[str, str]) -> None:
         self.folder = folder

@@ -8,9 +8,9 @@ terms:
       |  +--+--+  |                  price in [3, 9]  AND volume in [4, 12]
       +--------------- price
 
-A set in a box is never empty, because such a box would match nothing and is dropped. It is never
-"everything" either, because that would not be a test. Boxes are plain dicts that are never changed
-after they are built.
+A set in a box is never empty, because such a box would match nothing and is dropped. A set in a box
+is never "everything" either, because that would not be a test. Boxes are plain dicts that are never
+changed after they are built.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _BoxPool:
     """Boxes by their numbers, and by all of their tests except one.
 
     Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds such boxes
-    by the sum of the hashes of their other tests. This takes one entry per test, and a box is
+    by the sum of the hashes of their other tests. The index takes one entry per test, and a box is
     hashed only once, not once per term.
     """
 

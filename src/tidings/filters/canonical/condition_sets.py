@@ -122,8 +122,8 @@ def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
 def simple_test(node: Expression) -> tuple[Attribute, ValueSet] | None:
     """The attribute of a simple test, and the set on which the test is true.
 
-    This is a fast path for `attribute op constant`, BETWEEN, IN and IS NULL, which make up most
-    filters; it returns None for everything else. `sets_of` gives the same result for these
+    This function is a fast path for `attribute op constant`, BETWEEN, IN and IS NULL, which make up
+    most filters; it returns None for everything else. `sets_of` gives the same result for these
     conditions.
     """
     kind = type(node)

@@ -145,10 +145,10 @@ def values_at(place: Key) -> Iterator[Any]:
 def settle(box: Box, terms: Mapping[str, Expression]) -> Box | None:
     """Remove the computed tests that the points of the box decide; None if no point passes them.
 
-    A test that reads one attribute is removed, together with the points that fail it. It stays if a
-    point passes as one value and fails as another (1 and 1.0). A test that reads several attributes
-    is removed only if it always passes. Removing points can decide another test, so this repeats
-    until nothing changes; the order of the tests does not matter.
+    A test that reads one attribute is removed, together with the points that fail it. The test
+    stays if a point passes as one value and fails as another (1 and 1.0). A test that reads several
+    attributes is removed only if it always passes. Removing points can decide another test, so this
+    repeats until nothing changes; the order of the tests does not matter.
     """
     while True:
         out = dict(box)

@@ -5,7 +5,7 @@ valid under NOT. A condition that can't be simplified is returned as the same ob
     (x > 5) = false      shape_conditions      NOT (x > 5)
 
 An opaque condition must be returned unchanged, and `condition IS NULL` around an opaque condition
-too. Otherwise parsing the text of a canonical form would not give the same form.
+too. If it were changed, parsing the text of a canonical form would not give the same form.
 """
 
 from __future__ import annotations

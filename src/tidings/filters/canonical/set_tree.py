@@ -193,8 +193,8 @@ def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> Val
     """Bring a set into the canonical form for a type.
 
     Values of other types can't occur, so sets that differ only in such values become the same set.
-    That set is the part within the type, or "not null" if the part is the whole type. For an
-    integer type, the ends become integers.
+    The resulting set is the part within the type, or "not null" if the part is the whole type. For
+    an integer type, the ends become integers.
 
     delay > 9.5, an integer   ->   delay >= 10
     """

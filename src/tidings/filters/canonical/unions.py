@@ -12,9 +12,9 @@ contains the witness.
 
 So a union covers only filters with a witness in one of its boxes, and a filter is covered only by
 unions with a box around its witness. Two kinds of filters are always candidates. One kind is a
-union in which some box has no such test (`a IS NULL OR b = 1`). The other kind is a filter whose
-boxes all have a computed test, since such a box may be empty. Cost: two entries for each attribute
-of a witness or box.
+union with a box that has no test on an attribute that must be present (`a IS NULL OR b = 1`). The
+other kind is a filter whose boxes all have a computed test, since such a box may be empty. Cost:
+two entries for each attribute of a witness or box.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def parse_term(text: str, context: Context) -> Expression:
 
 def _write_json(value: Source) -> str:
     try:
-        # not msgspec, which would write NaN as null
+        # msgspec is not used, because it would write NaN as null
         return json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as problem:
         raise FilterError(f"the object can't be written as JSON: {problem}") from None

@@ -305,8 +305,8 @@ def split_extra(value: Any, kind: DataType | None, path: Path, found: list[Path]
 
 
 def _has_long_number(text: str | bytes) -> bool:
-    """Whether a text may contain a number with more digits than a double has. This check is far
-    cheaper than decoding all numbers as decimals."""
+    """Whether a text may contain a number with more digits than a double has. Looking for long
+    numbers is far cheaper than decoding all numbers as decimals."""
     found = _LONG_TEXT.search(text) if isinstance(text, str) else _LONG_BYTES.search(text)
     return found is not None
 

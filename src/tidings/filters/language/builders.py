@@ -311,7 +311,7 @@ class Builder:
                 compiled = regular.compile_pattern(pattern.value)
                 self.count(at, compiled.size // 64)
             except regular.RegularError as problem:
-                self.exceed(f"the regular expression {problem}", at)
+                self.exceed(str(problem), at)
 
     def function(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int

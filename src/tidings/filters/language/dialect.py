@@ -83,7 +83,8 @@ class OwnWords(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A language that filters can be written in. Its hooks raise FilterError for invalid text."""
+    """A language that filters can be written in. The hooks of a dialect raise FilterError for
+    invalid text."""
 
     name: str
     parse: Callable[[str, Context], Expression]

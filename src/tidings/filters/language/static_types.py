@@ -90,7 +90,7 @@ def is_unbounded(term: Expression) -> bool:
     """Whether computing a term may take unlimited time, as for an application's function or a
     regular expression.
 
-    Such terms are computed only when an event is matched.
+    Unbounded terms are computed only when an event is matched.
     """
     if isinstance(term, Call) and term.name in ("apply", "rlike"):
         return True

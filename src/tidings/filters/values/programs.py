@@ -41,7 +41,7 @@ class ProgramCache(Generic[Program]):
         return found
 
     def _keep(self, key: Hashable, program: Program) -> None:
-        if key in self._kept:  # another thread has added it
+        if key in self._kept:  # another thread has added the program
             return
         self._bytes += self._size(program)
         while self._bytes > self._most and self._keys:

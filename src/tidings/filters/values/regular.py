@@ -119,7 +119,9 @@ def cached_program(pattern: str) -> Regular:
 
 def _compile_checked(pattern: str) -> Regular:
     if len(pattern) > MAX_PATTERN:
-        raise RegularError(f"has more than {MAX_PATTERN:,} characters; use several filters")
+        raise RegularError(
+            f"the regular expression has more than {MAX_PATTERN:,} characters; use several filters"
+        )
     _refuse_other_meanings(pattern)
     return program_of(pattern)
 
@@ -131,7 +133,9 @@ def program_of(pattern: str) -> Regular:
     try:
         encoded = pattern.encode()
     except UnicodeEncodeError:
-        raise RegularError("has an unpaired surrogate, expected valid Unicode") from None
+        raise RegularError(
+            "the regular expression has an unpaired surrogate, expected valid Unicode"
+        ) from None
     memory = LITTLE_MEMORY
     program = re2._re2.RE2(encoded, _make_options(re2, memory))
     if not program.ok() or program.ProgramSize() > SMALL:
@@ -142,7 +146,8 @@ def program_of(pattern: str) -> Regular:
     positions = _count_positions(re2, pattern, program)
     if positions > MOST_POSITIONS:
         raise RegularError(
-            f"has {positions:,} positions when its repetitions are written out, expected at most "
+            "the regular expression has "
+            f"{positions:,} positions when its repetitions are written out, expected at most "
             f"{MOST_POSITIONS:,}; use fewer repetitions"
         )
     return Regular(program, re2._re2.RE2.Anchor.UNANCHORED, positions, memory)
@@ -163,7 +168,7 @@ def _make_options(re2: Any, memory: int) -> Any:
 
 
 def _count_positions(re2: Any, pattern: str, program: Any) -> int:
-    """The maximum number of positions that a search follows at once. This is the size of the
+    """The maximum number of positions that a search follows at once. The maximum is the size of the
     program in which each character is one byte: a Unicode class is one position but many
     instructions."""
     options = _make_options(re2, MOST_MEMORY)
@@ -184,17 +189,24 @@ def _explain_error(error: str) -> str:
             why = "a possessive quantifier: leave out the last +; there is no backtracking here"
         else:
             why = "a repeated repetition: put (?:...) around the first"
-        return f"has {where}, {why}"
+        return f"the regular expression has {where}, {why}"
     if what == "invalid repetition size":
-        return f"has {where}, expected at most 1,000 repetitions in total: use fewer"
+        return (
+            "the regular expression has "
+            f"{where}, expected at most 1,000 repetitions in total: use fewer"
+        )
     if what == "pattern too large - compile failed":
-        return "is too large when its repetitions are written out: use fewer repetitions"
+        return (
+            "the regular expression is too large when its repetitions are written out: "
+            "use fewer repetitions"
+        )
     if what == "invalid character class range" and where.startswith(("\\p", "\\P")):
         return (
-            f"has {where}, which is not a known Unicode class: write one such as \\p{{L}}, "
+            "the regular expression has "
+            f"{where}, which is not a known Unicode class: write one such as \\p{{L}}, "
             "\\p{Lu} or \\p{Greek}, or [A-Za-z]"
         )
-    return f"does not compile: {error}"
+    return f"the regular expression does not compile: {error}"
 
 
 def _refuse_other_meanings(pattern: str) -> None:
@@ -218,11 +230,13 @@ def _refuse_other_meanings(pattern: str) -> None:
                 in_class = -1
             elif char == "[":
                 raise RegularError(
-                    r"has a [ in a character class, which may begin a nested class: write \["
+                    "the regular expression has "
+                    r"a [ in a character class, which may begin a nested class: write \["
                 )
             elif pattern.startswith("&&", at):
                 raise RegularError(
-                    r"has && in a class, an intersection: list the characters, or write \&\&"
+                    "the regular expression has "
+                    r"&& in a class, an intersection: list the characters, or write \&\&"
                 )
         elif char == "[":
             in_class = at
@@ -231,11 +245,14 @@ def _refuse_other_meanings(pattern: str) -> None:
         elif char == "{":
             found = _COUNT.match(pattern, at)
             if found and found[2] and not found[1]:
-                raise RegularError(f"has {found[0]}: write {{0,{found[3]}}}")
+                raise RegularError(f"the regular expression has {found[0]}: write {{0,{found[3]}}}")
             # RE2 reads such a count as literal text
             if found and max(len(found[1]), len(found[3])) > 4:
                 shown = found[0][:40]
-                raise RegularError(f"has {shown}, expected at most 1,000 repetitions: use fewer")
+                raise RegularError(
+                    "the regular expression has "
+                    f"{shown}, expected at most 1,000 repetitions: use fewer"
+                )
         at += 1
 
 
@@ -243,19 +260,24 @@ def _refuse_escape(pattern: str, at: int, after: str, in_class: bool) -> None:
     if after.isdigit() and after.isascii():
         what = "an octal code" if after == "0" else "a reference to a group or an octal code"
         raise RegularError(
-            rf"has \{after}, {what}: write the group's expression again, or the character as \x41"
+            "the regular expression has "
+            rf"\{after}, {what}: write the group's expression again, or the character as \x41"
         )
     if after in _ESCAPES:
-        raise RegularError(f"has {_ESCAPES[after]}")
+        raise RegularError(f"the regular expression has {_ESCAPES[after]}")
     if after in "bB" and not in_class and pattern.startswith("{", at + 2):
-        raise RegularError(rf"has \{after}{{...}}, a boundary type: write \{after}")
+        raise RegularError(
+            "the regular expression has " rf"\{after}{{...}}, a boundary type: write \{after}"
+        )
 
 
 def _refuse_group(pattern: str, at: int) -> None:
     for start, said in _GROUPS.items():
         if pattern.startswith(start, at):
-            raise RegularError(f"has {said}")
+            raise RegularError(f"the regular expression has {said}")
     flags = _FLAGS.match(pattern, at)
     for flag in (flags[1] + (flags[2] or "")) if flags else "":
         if flag not in "ims":
-            raise RegularError(f"has the flag (?{flag}), expected (?i), (?m) or (?s)")
+            raise RegularError(
+                f"the regular expression has the flag (?{flag}), expected (?i), (?m) or (?s)"
+            )

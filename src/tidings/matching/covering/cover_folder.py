@@ -55,9 +55,9 @@ def write_finder(folder: Path, finder: Finder) -> None:
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     """Map a folder written by `write_finder` into memory.
 
-    Kernels use these files without comparing digests; all other files are compared. The folder
-    belongs to one user and to one compilation, which writes it, lets its tasks read it, and removes
-    it. Nothing is kept for the next compilation.
+    Kernels use the files of this folder without comparing digests; the digests of all other files
+    are compared. The folder belongs to one user and to one compilation, which writes it, lets its
+    tasks read it, and removes it. Nothing is kept for the next compilation.
     """
     join = CoverJoin(
         _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", Prepared)

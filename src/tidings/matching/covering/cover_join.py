@@ -35,8 +35,9 @@ class Found(msgspec.Struct, frozen=True):
 class CoverJoin:
     """Finds which hulls contain which. Safe to use from several threads.
 
-    A hull that tests only computed terms has no slice to search. Such a hull is compared with all
-    others, at about 10 nanoseconds each. A hull without tests contains all others, and is left out.
+    A hull that tests only computed terms has no slice to search. A hull without attribute tests is
+    compared with all others, at about 10 nanoseconds each. A hull without tests contains all
+    others, and is left out.
     """
 
     def __init__(self, hulls: Hulls, prepared: Prepared | None = None) -> None:

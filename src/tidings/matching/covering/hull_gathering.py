@@ -289,9 +289,9 @@ def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[
 
 
 def _asks_order(cuts: list[Cut], codes: Array, sizes: Array) -> bool:
-    """Whether `ranks.asks_order` is true of any of these sets. That is the case if a set has only
-    one of the two cuts around a string. The two cuts around a string are adjacent, both in the
-    column and in a set."""
+    """Whether `ranks.asks_order` is true of any of these sets. A set asks for the order of strings
+    if it has only one of the two cuts around a string. The two cuts around a string are adjacent,
+    both in the column and in a set."""
     inner = [cut[0] == STRING and len(cut) > 1 and cut[1] != "" for cut in cuts]
     if not any(inner):
         return False

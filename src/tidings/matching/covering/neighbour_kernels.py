@@ -116,9 +116,9 @@ def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-de
 def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore[no-untyped-def]
     """Whether the outer boxes [first, last) contain the inner box, one box alone or all together.
 
-    They do not contain it if each outer box that overlaps the inner one fails to span it on a
-    different column, because some corner of the inner box is then outside all outer boxes. left
-    int64 [MOST_NEAR]: scratch.
+    The outer boxes do not contain it if each outer box that overlaps the inner box fails to span it
+    on a different column, because some corner of the inner box is then outside all outer boxes.
+    left int64 [MOST_NEAR]: scratch.
     """
     near, apart, open_ = 0, True, False
     for box in range(first, last):

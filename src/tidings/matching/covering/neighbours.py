@@ -66,7 +66,7 @@ class Neighbours:
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
         self._reads = self._read_by(self._columns, self._nodes)
-        # boxes are sorted by slot; a slot may have several
+        # boxes are sorted by slot; a slot may have several boxes
         order = np.argsort(source.slots, kind="stable")
         self._slots = bounds(np.bincount(source.slots, minlength=count))
         number = np.empty(len(order), np.int64)

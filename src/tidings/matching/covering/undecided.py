@@ -1,9 +1,9 @@
 """Filters that hulls alone do not decide: filters with several boxes or computed terms, and trees.
 
 On attributes, the hull of a covering filter is at least as wide. So filters that cover each other
-have the same hull, and only filters with the same hull need a further order. That order is found
-here, before the join. Among such filters, one that equals its hull and tests only attributes is
-*certain*: it covers all others.
+have the same hull, and only filters with the same hull need a further order. The order of filters
+with the same hull is found here, before the join. Among such filters, one that equals its hull and
+tests only attributes is *certain*: it covers all others.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Resolver:
 class HullOrder(msgspec.Struct, frozen=True):
     """Which of n forms are equal, and the order of forms with the same hull."""
 
-    first: Array  # int64 [n]: the first form that equals it
+    first: Array  # int64 [n]: for each form, the first form that equals it
     hull: Array  # int64 [n]: one number per group with the same hull; -1 for forms in no group
     rank: Array  # int64 [n]: within a group; lower ranks cover higher ones, equal forms share one
     candidates: int

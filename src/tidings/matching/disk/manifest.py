@@ -9,8 +9,8 @@ every offset and rank in them. A process checks a file once, and again only if t
 changes. If the disk later corrupts pages that are no longer in memory, only the next process
 notices.
 
-The previous format had no digest of the manifest itself. That format is still read: the files are
-compared with their digests, and the counts with the contents.
+The previous format had no digest of the manifest itself. The previous format is still read: the
+files are compared with their digests, and the counts with the contents.
 
 Cost: hashing reads 1.3 GB/s per core where it was measured; several files are hashed at a time.
 """

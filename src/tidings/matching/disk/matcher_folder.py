@@ -206,7 +206,7 @@ def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
     flags = arrays.box_flags.copy()
     boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))
     flags[boxes] |= REST
-    # otherwise Numba compiles the kernels again
+    # with another flag, Numba would compile the kernels again
     flags.flags.writeable = arrays.box_flags.flags.writeable
     rest = {**segment.rest, **dict.fromkeys(boxes.tolist(), Rest(form=NEVER))}
     arrays = arrays._replace(box_flags=flags)

@@ -96,7 +96,7 @@ class ArrayPool:
     def _pop(self, size: int) -> Array | None:
         try:
             return self._kept[size].pop()
-        except LookupError:  # nothing is kept, or another thread took it
+        except LookupError:  # nothing is kept, or another thread took the memory
             return None
 
 

@@ -233,7 +233,7 @@ def explicit_nulls(batch: pa.RecordBatch, path: Path) -> Any:
     """A mask of the rows in which the value at a path is null and not absent; None if there are no
     such rows.
 
-    These are the rows with a mark, and those in which a map has the key with null as its value.
+    The mask selects rows with a mark, and rows in which a map has the key with null as its value.
     """
     *above, name = path
     at = batch.schema.get_field_index(above[0] if above else NULL_MARK + name)

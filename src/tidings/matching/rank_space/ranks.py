@@ -280,7 +280,7 @@ def asks_order(values: ValueSet) -> bool:
 def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
     """Merge rank spaces into one; return the merged one and, for each part, the places of its cuts.
 
-    This runs during matching, so it must be fast: the cuts of the largest part are copied in
+    Merging runs during matching, so it must be fast: the cuts of the largest part are copied in
     slices, and only cuts that it lacks are handled one by one.
     """
     base = max(parts, key=len)

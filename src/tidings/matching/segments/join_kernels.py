@@ -42,7 +42,7 @@ class Pairs(NamedTuple):
     out_event: Array  # the events of matches
     out_slot: Array  # the slots of their filters
     rest_event: Array  # the events of pairs whose rest must be evaluated
-    rest_box: Array  # the boxes of those pairs
+    rest_box: Array  # the boxes of the pairs whose rest must be evaluated
 
 
 @kernel

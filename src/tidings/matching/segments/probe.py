@@ -14,8 +14,9 @@ of cells:
               +-----+-----+-----+-----+
 
 For every pair of columns, an event costs a lookup, even if the cell is empty. So boxes whose pair
-is rare are not put in a grid. Such boxes are kept as *single* entries, grouped by similar width and
-sorted by their low ends. In each group, the entries that can contain a given code form a slice.
+is rare are not put in a grid. Boxes with a rare pair are kept as *single* entries, grouped by
+similar width and sorted by their low ends. In each group, the entries that can contain a given code
+form a slice.
 
 Cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 for `mixed` filters); 18 bytes
 per single entry, and up to 32 for the index of points; 4 bytes per cell. Looking up a pair takes as

@@ -18,8 +18,9 @@ The log does not interpret records.
 A reader calls `acknowledged()` and reads up to that position: `walk(after, upto)`.
 
 Bytes after the last complete group, without a valid group after them, were left by a writer that
-died. Such bytes were never acknowledged, and `take_end` cuts them off. All other damage is listed
-in `walk.damages`. A walk never raises an error for damage: the caller decides whether to continue.
+died. Bytes left by a dead writer were never acknowledged, and `take_end` cuts them off. All other
+damage is listed in `walk.damages`. A walk never raises an error for damage: the caller decides
+whether to continue.
 
 Cost: a group takes one write, one sync and 40 bytes. A record takes 8 bytes, and a checksum that
 costs about 0.3 us per kilobyte. A walk reads one segment at a time into memory.

@@ -9,8 +9,8 @@ several groups, numbered down to 1, so that a reader recognizes the last one. A 
 milliseconds to read or write; other threads can run between two parts.
 
 The end mark of the log says whether there is a checkpoint, so a missing checkpoint is noticed even
-before any segment was dropped. This matters for a journal converted from the previous format,
-because part of its state is only in the checkpoint.
+before any segment was dropped. Noticing a missing checkpoint matters for a journal converted from
+the previous format, because part of its state is only in the checkpoint.
 """
 
 from __future__ import annotations

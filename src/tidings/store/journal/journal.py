@@ -283,7 +283,7 @@ class FileJournal:
         with self._lock, self._careful("written"):
             # nobody would find the batch in the old folder
             if _identity(self.path) != self._identity:
-                raise OSError("its folder was removed or replaced")
+                raise OSError("the folder of the journal was removed or replaced")
             if batch.things:
                 self._need_room(self._size())
                 self._state, before = None, self._log.end
@@ -452,7 +452,8 @@ class FileJournal:
         size, most = size + _size(self.path / checkpoint.NAME), self.retention.disk_bytes
         if size > most:
             raise OSError(
-                f"it takes {size:,} bytes, expected at most {most:,}, which is the limit disk_bytes"
+                f"the journal takes {size:,} bytes, expected at most {most:,}, "
+                "which is the limit disk_bytes"
             )
 
     @contextlib.contextmanager

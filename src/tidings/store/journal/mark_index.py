@@ -46,7 +46,7 @@ class Span(NamedTuple):
     marks: int
 
 
-Spans = Sequence[Span] | Numbers  # as an array, one row for each record
+Spans = Sequence[Span] | Numbers  # as an array, spans have one row for each record
 
 
 class Recent(NamedTuple):

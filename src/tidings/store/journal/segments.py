@@ -6,8 +6,8 @@
 If the checkpoint is in the middle of a segment, the segment is in both `older` and `current`, and
 each entry covers its own part of the segment.
 
-Both are dictionaries that are replaced as a whole, so a lookup needs no lock while a thread
-writes.
+`older` and `current` are dictionaries that are replaced as a whole, so a lookup needs no lock while
+a thread writes.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ stamps, the progress of sources, lives.
 
     checkpoint ──> state ──things after the checkpoint──> state ──> the next checkpoint
 
-Notifications are counted many at a time. Their marks and matched nodes are gathered, and each node
-is updated once: before the next record that is not a notification, or at the end.
+Notifications are counted many at a time. The marks and matched nodes of notifications are gathered,
+and each node is updated once: before the next record that is not a notification, or at the end.
 
 Any record that mentions a node shows that its number was used, even if the record that added the
 node is lost. So `last_node` is the highest number that any record mentions.

@@ -54,8 +54,8 @@ class Dropped(msgspec.Struct, frozen=True, array_like=True, tag="dropped"):
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
-    """How far a source has handed over its notifications. This record is in the same group as the
-    notifications."""
+    """How far a source has handed over its notifications. The progress of a source is in the same
+    group as the notifications."""
 
     source: str
     progress: Progress

@@ -9,13 +9,12 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from pathlib import Path
-from socket import create_connection
 from uuid import uuid4
 
 from tidings.model import EnvironmentProblem
 from tidings.spark import java_home
 from tidings.spark.session import jars_folder
-from tidings.studies.host.ports import free_ports
+from tidings.studies.host.ports import free_ports, is_listening
 
 VERSION = "4.3.1"
 _PATIENCE = 60.0  # seconds
@@ -127,11 +126,7 @@ class Broker:
             time.sleep(0.02)
 
     def _answers(self) -> bool:
-        try:
-            with create_connection(("127.0.0.1", self.port), timeout=1):
-                return True
-        except OSError:
-            return False
+        return is_listening(self.port)
 
     def kill(self) -> None:
         """Like `kill -9`: what it had not written to disk yet, the system still has."""

@@ -101,7 +101,7 @@ def _lower(message: str) -> str:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.count = 0  # of fields with values
+        self.count = 0  # the number of fields with values
 
     def read(self, value: Any) -> Pattern:
         if not isinstance(value, dict):
@@ -365,8 +365,9 @@ _MATCHES: dict[str, Callable[[_Reader, Any, Place], Alternative]] = {
 
 
 def _is_choice(value: Any) -> bool:
-    """Whether `$or` is a choice: its value is two or more objects of fields. Otherwise it is a
-    field named `$or`; patterns could have such fields before the operator existed."""
+    """Whether `$or` is a choice: its value is two or more objects of fields. If `$or` is not a
+    choice, it is a field of that name; patterns could have such fields before the operator
+    existed."""
     return (
         isinstance(value, list)
         and len(value) > 1

@@ -5,9 +5,9 @@
 The fast parser parses a subset of the grammar of dialect.py in a fraction of the time, because its
 regular expression reads a whole test at once, not just a token. The fast parser never refuses a
 text. The fast parser returns None for anything outside the subset: an escape, a comment, OR,
-brackets, a name or type that does not fit the attributes. Then the full parser decides, with its
-messages and positions. If both parsers return an expression, it is the same one; a test checks
-that.
+brackets, a name or type that does not fit the attributes. In that case the full parser decides,
+with its messages and positions. If both parsers return an expression, it is the same one; a test
+checks that.
 """
 
 from __future__ import annotations
@@ -120,13 +120,13 @@ def _find_attribute(
 
 
 def _read_constant(text: str) -> tuple[Literal, str]:
-    """A constant and its family. It is cached, because filters repeat the same values."""
+    """A constant and its family. Constants are cached, because filters repeat the same values."""
     first = text[0]
     if first in "'\"":
         return _remember(_constants, text, (Literal(text[1:-1]), "string"))
     if first in "tTfF":
         return _remember(_constants, text, (Literal(first in "tT"), "boolean"))
-    if "." in text:  # not cached: fractions rarely repeat
+    if "." in text:  # fractions are not cached, because they rarely repeat
         if len(text) > 16:
             return _read_long(text)
         return Literal(float(text)), "number"

@@ -20,7 +20,6 @@ from tests.waiting import eventually
 from typer.testing import CliRunner
 
 from tidings.cli.app import app
-
 from tidings.studies.host.ports import free_ports
 
 ROOT = """

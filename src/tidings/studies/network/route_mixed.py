@@ -28,6 +28,7 @@ from tidings.model import EnvironmentProblem
 from tidings.network import connect
 from tidings.routing.protocol import frames, messages as m
 from tidings.store.journal import FileJournal
+from tidings.studies.host.ports import free_ports
 from tidings.studies.host.processes import running_seconds
 from tidings.studies.network.route_durable import PATIENCE, greet
 from tidings.studies.network.route_flow import Missing
@@ -36,7 +37,6 @@ from tidings.studies.network.route_peers import (
     NATS_CONNECT,
     connect_to,
     end_process,
-    free_port,
     nats_subscribe,
     start_program,
     wait_until,
@@ -192,7 +192,7 @@ async def _publish_many(
 def _publish_to_jetstream(folder: Path, payload: bytes, window: int, seconds: float) -> float:
     """The rate of acknowledged publications to a stream on files, until its consumer has all."""
     folder.mkdir()
-    port = free_port()
+    (port,) = free_ports(1)
     file = folder / "nats.conf"
     file.write_text(
         f'listen: "127.0.0.1:{port}"\nping_interval: "1h"\njetstream {{ store_dir: "{folder}" }}\n'

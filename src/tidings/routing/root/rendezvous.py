@@ -1,6 +1,6 @@
 """The root of a channel: it knows every node, numbers notifications, and forgets nothing.
 
-    Publish ──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
+    Publish, Run ──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
     HandOver ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──> node ──> journal ──(on the disk)──> answer
 
@@ -41,6 +41,7 @@ from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
 from tidings.routing.root.records import Block, Record
+from tidings.routing.root.runs import Run, RunIntake
 from tidings.routing.root.write_queue import WriteQueue
 
 RETIRED = 20, 500  # set-aside nodes that are removed with each publication, and with each tick
@@ -110,6 +111,10 @@ class Rendezvous(Downstream):
         self.take_over = TakeOver(
             context, self.history, self.sources, resolving, counts, queue, problems
         )
+        self.runs = RunIntake(
+            context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
+            resolving.table, caches, problems,
+        )  # fmt: skip
         self._recall_coverings(resolving)
         self._first: dict[int, Label] = caches.add({})
         self._beaten = float("-inf")
@@ -159,6 +164,12 @@ class Rendezvous(Downstream):
             if self.set_aside.aside:
                 self.set_aside.retire(RETIRED[0])
             self.intake.publish(sender, message)
+            return self.drain_outgoing()
+        if isinstance(message, Run):
+            self.hear(sender)
+            if self.set_aside.aside:
+                self.set_aside.retire(RETIRED[0])
+            self.runs.take(sender, message)
             return self.drain_outgoing()
         if isinstance(message, m.HandOver | Piece):
             self.hear(sender)
@@ -213,6 +224,9 @@ class Rendezvous(Downstream):
         for what in self.queue.fail(reason):
             if not isinstance(what, Block):
                 self.intake.take_back(what, reason)
+            elif what.progress is None:
+                for record in what.records():
+                    self.intake.take_back(record, reason)
         self.counts.take_back()
         return self.drain_outgoing()
 
@@ -261,6 +275,8 @@ class Rendezvous(Downstream):
     def _announce(self, record: Record | Block) -> None:
         """Acknowledge, count and send notifications that are on the disk."""
         if isinstance(record, Block):
+            if record.progress is None:
+                self.intake.acknowledge_block(record)
             self.counts.store_block(record)
             self.release_block(record)
             return

@@ -9,6 +9,7 @@ from rich.table import Table
 from tidings.studies.network.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
 from tidings.studies.network.route_durable import Durable
 from tidings.studies.network.route_lookup import FLAT_FROM, Lookup, flatness
+from tidings.studies.network.route_mixed import Mixed
 from tidings.studies.network.route_modes import ModeRow
 from tidings.studies.network.route_parts import Parts
 from tidings.studies.tables import number, plain_table
@@ -36,6 +37,15 @@ def route_sections(report: RouteReport) -> list[Section]:
                 f"Durable: acknowledged publications/s, at most {report.durable.window:,} in "
                 f"flight, medians of {report.rounds}; milliseconds of one alone, and of a sync",
                 durable_table(report.durable),
+            )
+        )
+    if report.mixed is not None:
+        sections.append(
+            (
+                f"Mixed: acknowledged publications/s with {report.mixed.filters:,} filters and "
+                f"{report.mixed.content:.0f} bytes of attributes, at most {report.mixed.window:,} "
+                f"in flight, medians of {report.rounds}; JetStream on files, without sync",
+                mixed_table(report.mixed),
             )
         )
     if report.parts is not None:
@@ -123,6 +133,17 @@ def durable_table(found: Durable) -> Table:
         f"{statistics.median(found.raw_rates):,.0f}", f"{found.root_per_core:,.0f}",
         number(found.alone_p50), number(found.alone_p99), number(found.sync_p50),
         number(found.sync_p99),
+    )  # fmt: skip
+    return table
+
+
+def mixed_table(found: Mixed) -> Table:
+    table = plain_table("raw per s#", "publish_many per s#", "root per core#", "JetStream per s#")
+    jets = found.jetstream_rates
+    table.add_row(
+        f"{statistics.median(found.raw_rates):,.0f}",
+        f"{statistics.median(found.many_rates):,.0f}", f"{found.root_per_core:,.0f}",
+        f"{statistics.median(jets):,.0f}" if jets else "not installed",
     )  # fmt: skip
     return table
 

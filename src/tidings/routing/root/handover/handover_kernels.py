@@ -117,6 +117,36 @@ def list_matched(
 
 
 @kernel
+def keep_lowest(
+    starts: Any, nodes: Any, codes: Any, above_starts: Any, above: Any, seen: Any, stamp: int,
+    kept_starts: Any, kept: Any,
+) -> Any:  # fmt: skip
+    """Keep the nodes of each notification that are above none of its others, in ascending order.
+    Returns how many were kept.
+
+    codes int64 [k]; above_starts int64 [c + 1], above int64: each code, and the codes of its
+    parents after it; seen int64 [c], below `stamp` everywhere. Sets kept_starts int64 [n + 1] and
+    kept int64 [k].
+    """
+    done = 0
+    for row in range(len(starts) - 1):
+        kept_starts[row] = first = done
+        for at in range(starts[row], starts[row + 1]):
+            for one in range(above_starts[codes[at]] + 1, above_starts[codes[at] + 1]):
+                seen[above[one]] = stamp + row
+        for at in range(starts[row], starts[row + 1]):
+            if seen[codes[at]] != stamp + row:
+                place = done
+                while place > first and kept[place - 1] > nodes[at]:
+                    kept[place] = kept[place - 1]
+                    place -= 1
+                kept[place] = nodes[at]
+                done += 1
+    kept_starts[len(starts) - 1] = done
+    return done
+
+
+@kernel
 def list_distinct(codes: Any, local: Any, which: Any, used: Any) -> Any:
     """The distinct codes, in the order in which they come; returns how many there are.
 

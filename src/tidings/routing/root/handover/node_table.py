@@ -1,4 +1,4 @@
-"""What is known about the nodes that parts name, in arrays, until the graph changes.
+"""What is known about the nodes of many notifications, in arrays, until the graph changes.
 
     node     16777230   16777231  ...        code     0     1  ...      in the order of first use
     plain    there, not set aside, and no other node is equal to it
@@ -83,6 +83,19 @@ class NodeTable:
         times[used] = 0
         return MatchColumns(matched_starts, matched[:done], self.numbers[used], often)
 
+    def lowest(self, starts: Numbers, nodes: Numbers) -> tuple[Numbers, Numbers]:
+        """The nodes of each notification that are above none of its others, ascending. For a table
+        of parents: a node between two that match must match too."""
+        codes = self.codes_of(nodes)
+        seen = self._room()[0]
+        kept_starts, kept = np.empty(len(starts), np.int64), np.empty(len(nodes), np.int64)
+        many = kernels.keep_lowest(
+            starts, nodes, codes, self.above_starts, self.above, seen, self._stamp, kept_starts,
+            kept,
+        )  # fmt: skip
+        self._stamp += len(starts)
+        return kept_starts, kept[:many]
+
     def numbered(
         self, starts: Numbers, nodes: Numbers, codes: Numbers, given: Mapping[int, int]
     ) -> MarkColumns:
@@ -155,4 +168,5 @@ def number_alone(starts: Numbers, nodes: Numbers) -> tuple[MarkColumns, MatchCol
     table = NodeTable(lambda _: (True, ()))
     codes = table.codes_of(nodes)
     table.odd(starts, nodes, codes, len(nodes))
+    table.lowest(starts, nodes)
     return table.numbered(starts, nodes, codes, {}), table.matched(starts, codes)

@@ -9,7 +9,9 @@ declared, these functions find the filter later, when a table with typed columns
     a term misfits    when one of its functions or comparisons does not take the column's type
 
 Each filter is checked on its own, over all its boxes: `x = 5 OR x = 'a'` fits a column of numbers
-as well as one of strings.
+as well as one of strings. Other dialects have tests that take values of any type:
+{"ip": [{"suffix": ".9"}]} is `endswith(ip, '.9')` for a string and a program for a list. Such a
+filter fits a column if one of its tests does.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from tidings.filters.language.expression import (
     In,
     children,
 )
+from tidings.filters.language.foreign import program_of
 from tidings.filters.language.sql_writer import text_of
 from tidings.filters.language.static_types import Types, static_type_of
 from tidings.filters.values import sets
@@ -66,14 +69,22 @@ def misfits_of(form: Form, types: Types) -> list[Misfit]:
     allowed: dict[str, ValueSet] = {}
     for term, values in _tests(form):
         allowed[term] = allowed[term] | values if term in allowed else values
-    found = set()
+    found: set[Misfit] = set()
+    elsewhere: set[Path] = set()  # columns that a program of another dialect reads
+    fitting: set[Path] = set()  # columns with a test that fits, or that passes without a value
     for term, values in allowed.items():
-        one = misfit_of_term(form.terms[term], types) or misfit_of_test(
-            form.terms[term], values, types
-        )
+        node = form.terms[term]
+        if program_of(node) is not None:
+            elsewhere |= attributes_of(node)
+            continue
+        wrong = misfit_of_term(node, types)
+        one = wrong or misfit_of_test(node, values, types)
         if one is not None:
             found.add(one)
-    return sorted(found, key=lambda one: (one.path, one.function, one.expected))
+        if one is None or (wrong is None and values & sets.NULL):
+            fitting |= attributes_of(node)
+    kept = [one for one in found if one.path not in elsewhere & fitting]
+    return sorted(kept, key=lambda one: (one.path, one.function, one.expected))
 
 
 def misfit_of_test(term: Expression, values: ValueSet, types: Types) -> Misfit | None:

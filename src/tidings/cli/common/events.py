@@ -26,6 +26,12 @@ def read_events(
             yield conform_event(event, declared, where)
 
 
+def are_texts(path: str, given: str | None) -> bool:
+    """Whether the events come from files of texts, whose types are declared or guessed."""
+    files = list_files(path, given)
+    return all(input_files.format_of(one, given, FORMATS, "--format") == "csv" for one in files)
+
+
 def list_files(path: str, given: str | None = None) -> list[str]:
     """The files that a path stands for, sorted by name: the file itself; the files with events in a
     folder and below it; or the files that match a pattern such as `in/*.json.gz`. Hidden files, and

@@ -17,13 +17,13 @@ at or above the mark; all other nodes in it are above the mark too.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
 from typing import TypeVar
 
 import msgspec
 
-from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.label_graph import Groups, Label, LabelGraph
 from tidings.routing.protocol import messages as m
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
@@ -79,24 +79,67 @@ def first_label(graph: LabelGraph[Neighbour], node: int, forwarding: Forwarding)
 def ways_of(
     graph: LabelGraph[Neighbour], labels: Labels, forwarding: Forwarding
 ) -> dict[Neighbour, Way]:
-    """How each neighbour gets a notification; neighbours that get nothing are left out."""
-    found: dict[Neighbour, tuple[list[int], list[Label]]] = {}
-    for at, label in enumerate(labels):
-        for neighbour, new in graph.forward(label).items():
-            kept, changed = found.setdefault(neighbour, ([], []))
-            kept.append(at)
-            changed.append(new)
+    """How each neighbour gets a notification; neighbours that get nothing are left out. Cost: a
+    look-up for each mark, and a step for each neighbour at each mark whose labels differ from
+    those of the other marks; most nodes have the same labels."""
+    compare = forwarding.mode is Mode.LISTS or (
+        forwarding.mode is Mode.ADAPTIVE and len(labels) <= MOST_LISTED
+    )
     ways: dict[Neighbour, Way] = {}
-    for neighbour, (kept, changed) in found.items():
-        way = Way(tuple(kept), tuple(changed))
-        if way.labels == labels:
-            way = Way(None, labels)
-        elif forwarding.mode is Mode.LISTS or (
-            forwarding.mode is Mode.ADAPTIVE and len(labels) <= MOST_LISTED
-        ):
-            way = _cheaper(graph, labels, neighbour, way, forwarding)
-        ways[neighbour] = way
+    for part, names in _parts(graph, labels):
+        way = _joined(part, labels)
+        if way.kept is None or not compare:
+            ways |= dict.fromkeys(names, way)
+        else:
+            for neighbour in names:
+                ways[neighbour] = _cheaper(graph, labels, neighbour, way, forwarding)
     return ways
+
+
+Part = tuple[tuple[Sequence[int], Label | None], ...]
+"""Positions of marks, with the label that a neighbour has there; None for the label of the mark."""
+
+
+def _parts(
+    graph: LabelGraph[Neighbour], labels: Labels
+) -> Iterable[tuple[Part, Iterable[Neighbour]]]:
+    """What neighbours get at which marks, and the neighbours that get exactly this."""
+    if len(labels) == 1:
+        return [((((0,), new),), names) for new, names in graph.groups(labels[0])]
+    marks: dict[int, tuple[list[int], Groups[Neighbour]]] = {}  # by the identity of the groups
+    for at, label in enumerate(labels):
+        groups = graph.groups(label)
+        known = marks.get(id(groups))
+        if known is None:
+            marks[id(groups)] = [at], groups
+        else:
+            known[0].append(at)
+    parts: dict[Neighbour, Part] = {}
+    for at, groups in marks.values():
+        for new, names in groups:
+            part: Part = ((at, new),)
+            for neighbour in names:
+                parts[neighbour] = parts[neighbour] + part if neighbour in parts else part
+    found: dict[tuple[tuple[int, Label | None], ...], tuple[Part, list[Neighbour]]] = {}
+    for neighbour, part in parts.items():
+        key = tuple([(at[0], new) for at, new in part])
+        found.setdefault(key, (part, []))[1].append(neighbour)
+    return found.values()
+
+
+def _joined(part: Part, labels: Labels) -> Way:
+    """The way of those who get these labels."""
+    if len(part) == 1:
+        ((kept, new),) = part
+        if new is None and len(kept) == len(labels):
+            return Way(None, labels)
+        some = [labels[at] for at in kept] if new is None else [new] * len(kept)
+    else:
+        each = {at: labels[at] if new is None else new for kept, new in part for at in kept}
+        kept = sorted(each)
+        some = [each[at] for at in kept]
+    joined = tuple(some)
+    return Way(None, labels) if joined == labels else Way(tuple(kept), joined)
 
 
 def _cheaper(

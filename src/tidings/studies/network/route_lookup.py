@@ -77,7 +77,7 @@ class _Filling:
         aside = 0.0  # the preprocessor's work, not measured
         start = clock()
         for topic, sender in zip(topics, senders, strict=True):
-            if topic not in graph.nodes:
+            if topic not in graph:
                 paused = clock()
                 parents, children = scenario.around(topic, np.flatnonzero(self.there))
                 self.there[topic] = True

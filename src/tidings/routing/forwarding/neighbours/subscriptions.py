@@ -94,7 +94,7 @@ class Subscriptions:
         """Subscribe the neighbours that waited for a node, which is now in the graph."""
         for name in sorted(self.wants.get(node, ()), key=str):
             self._neighbours[name].unknown.discard(node)
-            if name not in self._graph.nodes[node].subscribers:
+            if not self._graph.is_subscribed(node, name):
                 self._subscribe(node, name)
 
     def refuse_all(self, node: int) -> None:

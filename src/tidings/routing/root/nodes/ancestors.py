@@ -27,10 +27,7 @@ class Ancestors:
         """The nodes of a header and all nodes that cover them."""
         found = self._known.get(lowest)
         if found is None:
-            nodes = self._graph.nodes
-            above = set(lowest).union(
-                *(self._graph.ancestors(node) for node in lowest if nodes[node].parents)
-            )
+            above = set(lowest).union(*map(self._graph.ancestors, lowest))
             above -= self._aside.keys()
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()

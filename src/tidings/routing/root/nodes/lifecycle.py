@@ -93,7 +93,7 @@ class Nodes(NodePart):
 
     def find_unwanted(self, wanted: Iterable[int]) -> None:
         """After a start, mark nodes of earlier lives as unwanted until somebody wants them."""
-        there = self._graph.nodes.keys() - wanted - self.unwanted.keys()
+        there = {*self._graph}.difference(wanted, self.unwanted)
         self.unwanted |= dict.fromkeys(there, self._context.now)
 
     # -- removing nodes ------------------------------------------------------------------------

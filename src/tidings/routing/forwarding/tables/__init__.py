@@ -1,0 +1,38 @@
+"""The tables of a label graph: arrays, in which a node costs about 60 bytes and no object.
+
+    slots.py         the slot of each node, its index in all arrays, by number
+    slot_lists.py    a list of slots for each slot, all in one array
+    edges.py         the edges between slots, in both directions, made of such lists
+    labels.py        the labels of nodes, shared by all nodes that have the same ones
+
+They are `array.array`, not numpy: a router reads single values, which numpy does more slowly, and
+an agent imports neither. Used only by label_graph.py. Start at labels.py.
+"""
+
+from tidings.routing.forwarding.tables.edges import Edges
+from tidings.routing.forwarding.tables.labels import (
+    Groups,
+    Inherited,
+    Label,
+    LabelPool,
+    Labels,
+    pairs,
+    with_label,
+    without,
+)
+from tidings.routing.forwarding.tables.slots import BITS, LAST, Slots
+
+__all__ = [
+    "BITS",
+    "LAST",
+    "Edges",
+    "Groups",
+    "Inherited",
+    "Label",
+    "LabelPool",
+    "Labels",
+    "Slots",
+    "pairs",
+    "with_label",
+    "without",
+]

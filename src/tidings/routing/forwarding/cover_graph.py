@@ -42,7 +42,11 @@ class CoverGraph:
 
     def ancestors(self, number: int) -> set[int]:
         """All nodes that cover a node, except itself."""
-        return self._numbers(self._edges.reach_up([self._slot(number)]))
+        return self.numbers_above(self._slot(number))
+
+    def numbers_above(self, slot: int) -> set[int]:
+        """The same, given its slot."""
+        return self._numbers(self._edges.reach_up([slot]))
 
     def descendants(self, number: int) -> set[int]:
         """All nodes that a node covers, except itself."""
@@ -136,8 +140,7 @@ class CoverGraph:
 
     def _tie(self, upper: int, lower: int) -> set[int]:
         """Make a path from one node to another, and remove the edges that it makes redundant;
-        return the nodes whose parents changed. Searching upwards is cheap: most nodes have few
-        nodes above them, while some have very many below."""
+        return the nodes whose parents changed."""
         edges = self._edges
         if edges.covers(upper, lower):
             return set()

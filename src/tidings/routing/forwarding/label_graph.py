@@ -13,32 +13,37 @@ Invariants, after every call: the edges are those of CoverGraph; labels are as d
 
 Forwarding costs one look-up for each node of the header, and a step for each neighbour with a label
 there. A subscription costs a visit to each descendant whose label changes, and to its edges, and a
-search upwards from each distinct label. A node costs about 60 bytes, and its labels cost nothing
-more if another node has the same ones; see the folder tables.
+search upwards from each node of a different label there. A node costs about 60 bytes, and its
+labels cost nothing more if another node has the same ones; see the folder tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tidings.model import GraphError
 from tidings.routing.forwarding.cover_graph import CoverGraph
 from tidings.routing.forwarding.tables import (
     BITS,
     LAST,
+    OWN,
+    Below,
     Groups,
-    Inherited,
     Label,
     LabelPool,
     Labels,
-    pairs,
-    with_label,
-    without,
+    What,
+    Who,
+    mix,
 )
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
+Column = tuple[Label | None, ...]
+Change = Callable[[Label | None], Label | None]
+_KEEP: Label = (-1,)  # no label: says that one does not change
 MOST_PASSED = 256  # nodes for which it is remembered what they pass on to their children
 
 
@@ -55,14 +60,14 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
         self._pool = LabelPool[Neighbour]()
         self._labels = [self._pool.empty]  # by slot
         self._pages = self._slots.pages
-        self._passed: dict[int, tuple[Labels[Neighbour], Inherited]] = {}
+        self._passed: dict[int, tuple[Labels[Neighbour], What]] = {}
 
     # -- notifications -------------------------------------------------------------------------
 
     def groups(self, label: Label) -> Groups[Neighbour]:
-        """The neighbours that get a header, by the header that they get; None stands for the same
-        header. Unknown nodes are ignored. Nodes with the same labels return the same object. Read
-        it before the graph changes."""
+        """The neighbours that get a header, by the header that they get; an empty one stands for
+        the header itself. Unknown nodes are ignored. Nodes with the same labels return the same
+        object. Read it before the graph changes."""
         if len(label) != 1:
             found: dict[Label, list[Neighbour]] = {}
             for neighbour, new in self.forward(label).items():
@@ -78,11 +83,7 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
     def labels(self, number: int) -> dict[Neighbour, Label]:
         """The label of a node for each neighbour that has one; none if the node is unknown."""
         own = (number,)
-        return {
-            neighbour: own if label is None else label
-            for label, names in self.groups(own)
-            for neighbour in names
-        }
+        return {name: label or own for label, names in self.groups(own) for name in names}
 
     def forward(self, header: Sequence[int]) -> dict[Neighbour, Label]:
         """The header that each neighbour gets; neighbours that get none are left out. Unknown nodes
@@ -108,14 +109,20 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
     ) -> Label | None:
         """The content list of a neighbour: all nodes at or above those of a label that it
         subscribes to. None if the graph is deep, with more than `most` nodes above."""
-        return self._list(label, self._pool.bits.get(neighbour, 0), most)
+        found = self._reach_few(label, most)
+        if found is None:
+            return None
+        one, every = self._pool.index.get(neighbour, -1), self._labels
+        return self._sorted(slot for slot in found if every[slot].get(one) is OWN)
 
     def list_for_all(self, number: int, most: int) -> Label | None:
         """The same for one node, with all nodes that anybody subscribes to."""
-        return self._list((number,), -1, most)
+        found, every = self._reach_few((number,), most), self._labels
+        if found is None:
+            return None
+        return self._sorted(slot for slot in found if OWN in every[slot].what)
 
-    def _list(self, label: Iterable[int], mask: int, most: int) -> Label | None:
-        """All nodes at or above those of a label that one of these neighbours subscribes to."""
+    def _reach_few(self, label: Iterable[int], most: int) -> set[int] | None:
         found = {slot for slot in map(self._slots.find, label) if slot}
         todo = [*found]
         while todo:
@@ -124,7 +131,7 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
             todo += new
             if len(found) > most:
                 return None
-        return self._sorted(slot for slot in found if self._labels[slot].own & mask)
+        return found
 
     def sole_neighbour(self) -> Neighbour | None:
         """The neighbour that subscribes to every node, if no other subscribes to any."""
@@ -138,39 +145,40 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
 
     def subscribers(self, number: int) -> tuple[Neighbour, ...]:
         """The neighbours that subscribe to a node."""
-        return self._pool.names(self._labels[self._slot(number)].own)
+        return self._pool.names(self._labels[self._slot(number)])
 
     def is_subscribed(self, number: int, neighbour: Neighbour) -> bool:
-        bit = self._pool.bits.get(neighbour, 0)
-        return self._labels[self._slots.find(number)].own & bit != 0
+        one = self._pool.index.get(neighbour, -1)
+        return self._labels[self._slots.find(number)].get(one) is OWN
 
     def nodes_of(self, neighbour: Neighbour) -> list[int]:
         """The nodes that a neighbour subscribes to. Cost: it visits every node."""
-        bit, numbers = self._pool.bits.get(neighbour, 0), self._slots.numbers
-        return [numbers[slot] for slot, one in enumerate(self._labels) if one.own & bit]
+        one, numbers = self._pool.index.get(neighbour, -1), self._slots.numbers
+        return [numbers[at] for at, labels in enumerate(self._labels) if labels.get(one) is OWN]
 
     def subscribe(self, number: int, neighbour: Neighbour) -> bool:
         """Subscribe a neighbour to a node; False if it was subscribed before."""
         slot = self._slot(number)
-        labels, bit = self._labels[slot], self._pool.add(neighbour)
-        if labels.own & bit:
+        labels, one = self._labels[slot], self._pool.add(neighbour)
+        label = labels.get(one)
+        if label is OWN:
             return False
         self.subscriptions[neighbour] = self.subscriptions.get(neighbour, 0) + 1
-        label = labels.inherited_by(bit)
-        self._relabel(slot, labels.own | bit, without(labels.inherited, bit))
-        self._lower(slot, number, bit, label)
+        self._pool.replace(self._labels, slot, self._pool.change(labels, one, OWN))
+        if self._edges.down.counts[slot]:
+            self._lower(slot, number, one, label)
         return True
 
     def unsubscribe(self, number: int, neighbour: Neighbour) -> bool:
         """Unsubscribe a neighbour from a node; False if it was not subscribed."""
-        slot, bit = self._slots.find(number), self._pool.bits.get(neighbour, 0)
+        slot, one = self._slots.find(number), self._pool.index.get(neighbour, -1)
         labels = self._labels[slot]
-        if not labels.own & bit:
+        if labels.get(one) is not OWN:
             return False
-        label = self._label_above(slot, bit)
-        inherited = with_label(labels.inherited, bit, label) if label else labels.inherited
-        self._relabel(slot, labels.own ^ bit, inherited)
-        self._lift(slot, number, bit, label)
+        label = self._label_above(slot, one)
+        self._pool.replace(self._labels, slot, self._pool.change(labels, one, label))
+        if self._edges.down.counts[slot]:
+            self._lift(slot, number, one, label)
         self.subscriptions[neighbour] -= 1
         if not self.subscriptions[neighbour]:
             del self.subscriptions[neighbour]
@@ -190,194 +198,219 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
         if changed:
             # The graph learned that one existing node covers another. Each label below that
             # contains both loses the upper one.
+            reached = _Reached(self)
             for one in self._in_order(changed):
-                own = self._labels[one].own
-                self._relabel(one, own, self._inherit(one, own))
+                self._relabel(one, reached)
         elif not is_known:  # nothing changes for existing nodes
-            self._relabel(slot, 0, self._inherit(slot, 0))
+            self._relabel(slot, _Reached(self))
 
     def remove(self, number: int) -> None:
         """Remove a node. Its parents still cover its children."""
         slot = self._slot(number)
-        if self._labels[slot].own:
+        if OWN in self._labels[slot].what:
             raise GraphError(f"node {number} has subscribers, expected none before it is removed")
         self._take_out(number, slot)
-        self._relabel(slot, 0, ())
+        self._pool.replace(self._labels, slot, self._pool.empty)
         self._passed.pop(slot, None)
 
     def parents_for(self, number: int, neighbour: Neighbour) -> Label:
         """The parents of a node among the nodes that a neighbour subscribes to."""
-        return self._label_above(self._slot(number), self._pool.bits.get(neighbour, 0))
+        one = self._pool.index.get(neighbour, -1)
+        return self._label_above(self._slot(number), one) or ()
 
     def around(self, number: int, neighbour: Neighbour) -> tuple[Label, Label]:
         """The parents and children of a node among the nodes that a neighbour subscribes to, which
         it needs to put the node into its own graph. The neighbour must subscribe to the node.
-        Cost: a visit to each node whose label is this one, and to its edges."""
-        slot, bit = self._slot(number), self._pool.bits.get(neighbour, 0)
-        if not self._labels[slot].own & bit:
+        Cost: a visit to each node with this one in its label, and to its edges."""
+        slot, one = self._slot(number), self._pool.index.get(neighbour, -1)
+        if self._labels[slot].get(one) is not OWN:
             raise GraphError(f"{neighbour} does not subscribe to node {number}")
-        return self._label_above(slot, bit), self._sorted(self._highest_below(slot, number, bit))
+        above = self._label_above(slot, one) or ()
+        return above, self._sorted(self._highest_below(slot, number, one))
 
-    def _highest_below(self, slot: int, number: int, bit: int) -> list[int]:
+    def _highest_below(self, slot: int, number: int, neighbour: int) -> list[int]:
         """The highest nodes below one that a neighbour subscribes to. Every path to them leads
         through nodes that have the upper one in their label."""
         children, found = self._edges.children, list[int]()
-        is_lower = self._below(slot)
+        lower = Below(self._edges, self._slots, slot)
         todo, done = [*children(slot)], {slot}
         while todo:
             one = todo.pop()
             if one in done:
                 continue
             done.add(one)
-            if not self._labels[one].own & bit:
-                if number in self._labels[one].inherited_by(bit):
-                    todo += children(one)
-            elif not any(map(is_lower, self._labels_above(one, bit))):
-                found.append(one)
+            label = self._labels[one].get(neighbour)
+            if label is OWN:
+                if not lower.has_any(chain(*self._each_above(one, neighbour))):
+                    found.append(one)
+            elif label is not None and number in label:
+                todo += children(one)
         return found
 
     # -- labels --------------------------------------------------------------------------------
 
-    def _relabel(self, slot: int, own: int, inherited: Inherited) -> None:
-        new = self._pool.get(own, inherited)
-        if new is not self._labels[slot]:
-            self._pool.replace(self._labels, slot, new)
-
-    def _lower(self, slot: int, number: int, bit: int, label: Label) -> None:
+    def _lower(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour subscribed to a node, where it had this label. In every
-        label below that has no lower node, the node replaces those that cover it."""
-        own, is_lower = (number,), self._below(slot)
+        label below that has no lower node, the node replaces those that cover it: these are in the
+        label that it had."""
+        own, above = (number,), frozenset(label or ())
+        lower = Below(self._edges, self._slots, slot)
 
-        def lowered(old: Label) -> Label | None:
-            # What covers the node and is in a label below, is in the node's own old label too.
-            # If there is such a node, there is none between it and the lower label.
-            if old == label:
+        def lowered(old: Label | None) -> Label:
+            if old is None or old == label:
                 return own
-            if number in old:
-                return None
-            left = [one for one in old if one not in label]
-            if len(left) == len(old) and any(map(is_lower, left)):
-                return None
-            return tuple(sorted((number, *left)))
+            if number in old or lower.has_any(old):
+                return _KEEP
+            left = [one for one in old if one not in above]
+            return tuple(sorted((number, *left))) if left else own
 
-        self._change_below(slot, bit, lowered)
+        self._change_below(slot, neighbour, lowered)
 
-    def _lift(self, slot: int, number: int, bit: int, label: Label) -> None:
+    def _lift(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour unsubscribed from a node, where it now has this label. In
         every label below that has the node, those of the new label replace it that cover none of
         the others."""
 
-        def lifted(old: Label) -> Label | None:
-            if number not in old:
-                return None
+        def lifted(old: Label | None) -> Label | None:
+            if old is None or number not in old:
+                return _KEEP
             left = [one for one in old if one != number]
-            return self.lowest((*left, *label)) if left else label
+            return self.lowest((*left, *(label or ()))) if left else label
 
-        self._change_below(slot, bit, lifted)
+        self._change_below(slot, neighbour, lifted)
 
-    def _change_below(self, slot: int, bit: int, change: Callable[[Label], Label | None]) -> None:
-        """Change the labels of a neighbour below a node, down to where `change` returns None or the
-        neighbour subscribes. It returns None for the labels that it made. Cost: a visit to each
-        node that changes and to its children; `change` is called once for equal labels."""
-        every, pool, children = self._labels, self._pool, self._edges.children
-        known: dict[Labels[Neighbour], Labels[Neighbour] | None] = {}
+    def _change_below(self, slot: int, neighbour: int, change: Change) -> None:
+        """Change the labels of a neighbour below a node, down to where `change` keeps them, as it
+        does with those that it made, or the neighbour subscribes. Cost: a visit to each node that
+        changes and to its children; `change` is called once for equal labels."""
+        every, pool = self._labels, self._pool
+        counts, children = self._edges.down.counts, self._edges.down.values
+        known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # what is shared, and its successor
+        changed: dict[Label | None, tuple[Label | None, int]] = {OWN: (_KEEP, 0)}
         todo = [*children(slot)]
         while todo:
             one = todo.pop()
             labels = every[one]
-            if labels.own & bit:
-                continue
             if labels not in known:
-                old = labels.inherited_by(bit)
-                label = change(old)
-                if label is None:
-                    known[labels] = None
+                who, what = labels.who, labels.what
+                at = end = bisect_left(who, neighbour)
+                old = None
+                if at < len(who) and who[at] == neighbour:
+                    end += 1
+                    old = what[at]
+                found = changed.get(old)
+                if found is None:
+                    new = change(old)
+                    found = changed[old] = new, mix(neighbour, old, new)
+                label, mixed = found
+                if label is _KEEP:
                     continue
-                inherited = without(labels.inherited, bit) if old else labels.inherited
-                if label:
-                    inherited = with_label(inherited, bit, label)
-                known[labels] = pool.get(labels.own, inherited)
-            new = known[labels]
-            if new is not None:
-                pool.replace(every, one, new)
+                if label is None:
+                    who, what = who[:at] + who[end:], what[:at] + what[end:]
+                else:
+                    if at == end:
+                        who = (*who[:at], neighbour, *who[at:])
+                    what = (*what[:at], label, *what[end:])
+                other = pool.get_hashed(who, what, labels.hash ^ mixed)
+                if labels.uses > 1:
+                    known[labels] = other
+            else:
+                other = known[labels]
+            pool.replace(every, one, other)
+            if counts[one]:
                 todo += children(one)
 
-    def _below(self, slot: int) -> Callable[[int], bool]:
-        """Is a node below this one? Results are remembered, as long as no edge changes."""
-        known: dict[int, bool] = {}
-        find, covers = self._slots.find, self._edges.covers
+    def _relabel(self, slot: int, reached: _Reached) -> None:
+        """Compute the labels of a node from those of its parents."""
+        old = self._labels[slot]
+        who, what = self._inherit(self._edges.parents(slot), reached)
+        if OWN in old.what:
+            each = dict(zip(who, what, strict=True))
+            each |= {one: OWN for one, label in zip(old.who, old.what, strict=True) if not label}
+            who = tuple(sorted(each))
+            what = tuple(map(each.__getitem__, who))
+        new = self._pool.get(who, what)
+        if new is not old:
+            self._pool.replace(self._labels, slot, new)
 
-        def is_below(number: int) -> bool:
-            found = known.get(number)
-            if found is None:
-                found = known[number] = covers(slot, find(number))
-            return found
-
-        return is_below
-
-    def _inherit(self, slot: int, own: int) -> Inherited:
-        """The labels that a node gets from its parents, for all neighbours but some."""
-        parents = self._edges.parents(slot)
+    def _inherit(self, parents: Sequence[int], reached: _Reached) -> tuple[Who, What]:
+        """The labels that a node with these parents has, before anybody subscribes to it."""
         if not parents:
-            return ()
-        first, *others = map(self._pass_on, parents)
-        if all(one == first for one in others):
-            return without(first, own)
-        # What neighbours have at the parents: all their labels there, and who has exactly these
-        pieces: list[tuple[list[Label], int]] = []
-        for label, mask in chain(pairs(first), *map(pairs, others)):
-            left = mask & ~own
-            for at, (labels, there) in enumerate([*pieces]):
-                both = there & left
-                if both and label not in labels:
-                    pieces[at] = labels, there ^ both
-                    pieces.append(([*labels, label], both))
-                left &= ~there
-            if left:
-                pieces.append(([label], left))
-        found: Inherited = ()
-        for labels, mask in pieces:
-            if mask:
-                found = with_label(found, mask, self._merge(labels, parents))
-        return found
+            return (), ()
+        each = [self._labels[parent].who for parent in parents]
+        passed = [self._pass_on(parent) for parent in parents]
+        who = each[0]
+        if all(one == who for one in each):
+            if all(one == passed[0] for one in passed):
+                return who, passed[0]
+            columns: Iterable[Column] = zip(*passed, strict=True)
+        else:
+            rows = [dict(zip(*row, strict=True)) for row in zip(each, passed, strict=True)]
+            who = tuple(sorted({*chain(*each)}))
+            columns = [tuple([row.get(one) for row in rows]) for one in who]
+        merged: dict[Column, Label | None] = {}
+        what = []
+        for column in columns:
+            if column not in merged:
+                merged[column] = self._merge(parents, column, reached)
+            what.append(merged[column])
+        return who, tuple(what)
 
-    def _pass_on(self, slot: int) -> Inherited:
+    def _pass_on(self, slot: int) -> What:
         """The labels that a node passes on to its children."""
         labels = self._labels[slot]
-        if not labels.own:
-            return labels.inherited
+        if OWN not in labels.what:
+            return labels.what
         known = self._passed.get(slot)
         if known is None or known[0] is not labels:
             own = (self._slots.numbers[slot],)
             if len(self._passed) >= MOST_PASSED:
                 self._passed.clear()
-            known = self._passed[slot] = labels, with_label(labels.inherited, labels.own, own)
+            known = self._passed[slot] = labels, tuple([one or own for one in labels.what])
         return known[1]
 
-    def _labels_above(self, slot: int, bit: int) -> Iterable[int]:
-        """The nodes in the labels of a neighbour at the parents of a node."""
-        return chain.from_iterable(self._each_above(slot, bit))
+    def _each_above(self, slot: int, neighbour: int) -> list[Label]:
+        """The different labels of a neighbour at the parents of a node."""
+        return [label for label in {*self._column(self._edges.parents(slot), neighbour)} if label]
 
-    def _each_above(self, slot: int, bit: int) -> set[Label]:
-        found: set[Label] = set()
-        for parent in self._edges.parents(slot):
-            labels = self._labels[parent]
-            if labels.own & bit:
-                found.add((self._slots.numbers[parent],))
-            else:
-                found.add(labels.inherited_by(bit))
-        return found
+    def _column(self, parents: Sequence[int], neighbour: int) -> Column:
+        """The labels of a neighbour at some nodes."""
+        every, numbers = self._labels, self._slots.numbers
+        found = [every[parent].get(neighbour) for parent in parents]
+        return tuple([(numbers[parent],) if label is OWN else label
+                      for parent, label in zip(parents, found, strict=True)])  # fmt: skip
 
-    def _label_above(self, slot: int, bit: int) -> Label:
+    def _label_above(self, slot: int, neighbour: int) -> Label | None:
         """The label that a neighbour has at a node if it does not subscribe to it."""
-        found = [label for label in self._each_above(slot, bit) if label]
-        return self._merge(found, self._edges.parents(slot)) if found else ()
+        parents = self._edges.parents(slot)
+        return self._merge(parents, self._column(parents, neighbour), _Reached(self))
 
-    def _merge(self, labels: Collection[Label], parents: Sequence[int]) -> Label:
-        """The lowest nodes of the different labels that the parents of a node have."""
-        if len(labels) == 1:
-            return next(iter(labels))
-        found = {*chain.from_iterable(labels)}
+    def _merge(self, parents: Sequence[int], column: Column, reached: _Reached) -> Label | None:
+        """The label of a node, given those of its parents."""
+        distinct = {label for label in column if label}
+        if len(distinct) < 2:
+            return distinct.pop() if distinct else None
+        found = {*chain.from_iterable(distinct)}
         if found <= self._numbers(parents):  # no parent covers another one
             return tuple(sorted(found))
-        return self.lowest(found)
+        # A node that covers a parent and is not in its label covers a node of that label.
+        for parent, label in zip(parents, column, strict=True):
+            if label:
+                found -= {one for one in found & reached[parent] if one not in label}
+        return tuple(sorted(found))
+
+
+class _Reached(dict[int, set[int]]):
+    """The numbers of the nodes above slots, cached while the edges do not change."""
+
+    MOST = 256  # slots that are remembered
+
+    def __init__(self, graph: LabelGraph[Any]) -> None:
+        super().__init__()
+        self._graph = graph
+
+    def __missing__(self, slot: int) -> set[int]:
+        if len(self) >= self.MOST:
+            self.clear()
+        found = self[slot] = self._graph.numbers_above(slot)
+        return found

@@ -96,8 +96,8 @@ def ways_of(
     return ways
 
 
-Part = tuple[tuple[Sequence[int], Label | None], ...]
-"""Positions of marks, with the label that a neighbour has there; None for the label of the mark."""
+Part = tuple[tuple[Sequence[int], Label], ...]
+"""Positions of marks, with the label that a neighbour gets there; empty for that of the mark."""
 
 
 def _parts(
@@ -120,7 +120,7 @@ def _parts(
             part: Part = ((at, new),)
             for neighbour in names:
                 parts[neighbour] = parts[neighbour] + part if neighbour in parts else part
-    found: dict[tuple[tuple[int, Label | None], ...], tuple[Part, list[Neighbour]]] = {}
+    found: dict[tuple[tuple[int, Label], ...], tuple[Part, list[Neighbour]]] = {}
     for neighbour, part in parts.items():
         key = tuple([(at[0], new) for at, new in part])
         found.setdefault(key, (part, []))[1].append(neighbour)
@@ -131,11 +131,11 @@ def _joined(part: Part, labels: Labels) -> Way:
     """The way of those who get these labels."""
     if len(part) == 1:
         ((kept, new),) = part
-        if new is None and len(kept) == len(labels):
+        if not new and len(kept) == len(labels):
             return Way(None, labels)
-        some = [labels[at] for at in kept] if new is None else [new] * len(kept)
+        some = [new or labels[at] for at in kept]
     else:
-        each = {at: labels[at] if new is None else new for kept, new in part for at in kept}
+        each = {at: new or labels[at] for kept, new in part for at in kept}
         kept = sorted(each)
         some = [each[at] for at in kept]
     joined = tuple(some)

@@ -3,36 +3,39 @@
     slots.py         the slot of each node, its index in all arrays, by number
     slot_lists.py    a list of slots for each slot, all in one array
     edges.py         the edges between slots, in both directions, made of such lists
+    below.py         which nodes are below one
     labels.py        the labels of nodes, shared by all nodes that have the same ones
 
 They are `array.array`, not numpy: a router reads single values, which numpy does more slowly, and
 an agent imports neither. Used only by label_graph.py. Start at labels.py.
 """
 
+from tidings.routing.forwarding.tables.below import Below
 from tidings.routing.forwarding.tables.edges import Edges
 from tidings.routing.forwarding.tables.labels import (
+    OWN,
     Groups,
-    Inherited,
     Label,
     LabelPool,
     Labels,
-    pairs,
-    with_label,
-    without,
+    What,
+    Who,
+    mix,
 )
 from tidings.routing.forwarding.tables.slots import BITS, LAST, Slots
 
 __all__ = [
     "BITS",
     "LAST",
+    "OWN",
+    "Below",
     "Edges",
     "Groups",
-    "Inherited",
     "Label",
     "LabelPool",
     "Labels",
     "Slots",
-    "pairs",
-    "with_label",
-    "without",
+    "What",
+    "Who",
+    "mix",
 ]

@@ -11,9 +11,12 @@ grows with the number of parents of two nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tidings.routing.forwarding.tables.slot_lists import SlotLists
+
+
+ALL = 1 << 32
 
 
 class Edges:
@@ -50,22 +53,25 @@ class Edges:
         if moved:
             self.up.put_second(moved, self.up.find(moved, upper), place)
 
-    def reach_up(self, slots: Sequence[int]) -> set[int]:
+    def reach_up(self, slots: Iterable[int]) -> set[int]:
         """All nodes above the given ones."""
-        return _reach(self.up, slots)
+        return _reach(self.up, slots, ALL)
 
-    def reach_down(self, slots: Sequence[int]) -> set[int]:
-        """All nodes below the given ones."""
-        return _reach(self.down, slots)
+    def reach_down(self, slots: Iterable[int], most: int = ALL) -> set[int]:
+        """All nodes below the given ones; only some of them if there are more than `most`."""
+        return _reach(self.down, slots, most)
 
 
     def covers(self, upper: int, lower: int) -> bool:
-        """Is one node above another? Cost: a search upwards, until it is found."""
-        parents = self.up.values
+        """Is one node above another? Cost: a search upwards, until it is found. Searching upwards
+        is cheap: most nodes have few nodes above them, while some have very many below."""
+        counts, firsts, pool = self.up.counts, self.up.firsts, self.up.pool
         found = {lower}
         todo = [lower]
         while todo:
-            for one in parents(todo.pop()):
+            slot = todo.pop()
+            count, first = counts[slot], firsts[slot]
+            for one in pool[first : first + count] if count > 1 else (first,) * count:
                 if one == upper:
                     return True
                 if one not in found:
@@ -74,7 +80,7 @@ class Edges:
         return False
 
 
-def _reach(lists: SlotLists, slots: Sequence[int]) -> set[int]:
+def _reach(lists: SlotLists, slots: Iterable[int], most: int) -> set[int]:
     counts, firsts, pool = lists.counts, lists.firsts, lists.pool
     found: set[int] = set()
     todo = [*slots]
@@ -86,10 +92,22 @@ def _reach(lists: SlotLists, slots: Sequence[int]) -> set[int]:
             if other not in found:
                 found.add(other)
                 todo.append(other)
+        elif count == 2:  # faster than a slice
+            first = firsts[one]
+            other = pool[first]
+            if other not in found:
+                found.add(other)
+                todo.append(other)
+            other = pool[first + 1]
+            if other not in found:
+                found.add(other)
+                todo.append(other)
         elif count:
             first = firsts[one]
             for other in pool[first : first + count]:
                 if other not in found:
                     found.add(other)
                     todo.append(other)
+            if len(found) > most:
+                break
     return found

@@ -19,8 +19,7 @@ labels cost nothing more if another node has the same ones; see the folder table
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -28,22 +27,22 @@ from tidings.model import GraphError
 from tidings.routing.forwarding.cover_graph import CoverGraph
 from tidings.routing.forwarding.tables import (
     BITS,
+    FEW,
+    KEEP,
     LAST,
     OWN,
     Below,
+    Changes,
     Groups,
     Label,
     LabelPool,
     Labels,
     What,
     Who,
-    mix,
 )
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Column = tuple[Label | None, ...]
-Change = Callable[[Label | None], Label | None]
-_KEEP: Label = (-1,)  # no label: says that one does not change
 MOST_PASSED = 256  # nodes for which it is remembered what they pass on to their children
 
 
@@ -60,7 +59,7 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
         self._pool = LabelPool[Neighbour]()
         self._labels = [self._pool.empty]  # by slot
         self._pages = self._slots.pages
-        self._passed: dict[int, tuple[Labels[Neighbour], What]] = {}
+        self._passed: dict[int, tuple[What, What]] = {}
 
     # -- notifications -------------------------------------------------------------------------
 
@@ -112,15 +111,16 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
         found = self._reach_few(label, most)
         if found is None:
             return None
-        one, every = self._pool.index.get(neighbour, -1), self._labels
-        return self._sorted(slot for slot in found if every[slot].get(one) is OWN)
+        one, every = self._pool.index.get(neighbour), self._labels
+        bit = 0 if one is None else 1 << one
+        return self._sorted(slot for slot in found if every[slot].own & bit)
 
     def list_for_all(self, number: int, most: int) -> Label | None:
         """The same for one node, with all nodes that anybody subscribes to."""
         found, every = self._reach_few((number,), most), self._labels
         if found is None:
             return None
-        return self._sorted(slot for slot in found if OWN in every[slot].what)
+        return self._sorted(slot for slot in found if every[slot].own)
 
     def _reach_few(self, label: Iterable[int], most: int) -> set[int] | None:
         found = {slot for slot in map(self._slots.find, label) if slot}
@@ -148,35 +148,38 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
         return self._pool.names(self._labels[self._slot(number)])
 
     def is_subscribed(self, number: int, neighbour: Neighbour) -> bool:
-        one = self._pool.index.get(neighbour, -1)
-        return self._labels[self._slots.find(number)].get(one) is OWN
+        one = self._pool.index.get(neighbour)
+        return one is not None and bool(self._labels[self._slots.find(number)].own >> one & 1)
 
     def nodes_of(self, neighbour: Neighbour) -> list[int]:
         """The nodes that a neighbour subscribes to. Cost: it visits every node."""
-        one, numbers = self._pool.index.get(neighbour, -1), self._slots.numbers
-        return [numbers[at] for at, labels in enumerate(self._labels) if labels.get(one) is OWN]
+        one, numbers = self._pool.index.get(neighbour), self._slots.numbers
+        if one is None:
+            return []
+        return [numbers[at] for at, labels in enumerate(self._labels) if labels.own >> one & 1]
 
     def subscribe(self, number: int, neighbour: Neighbour) -> bool:
         """Subscribe a neighbour to a node; False if it was subscribed before."""
-        slot = self._slot(number)
-        labels, one = self._labels[slot], self._pool.add(neighbour)
-        label = labels.get(one)
-        if label is OWN:
+        slot = self._slots.find(number) or self._slot(number)
+        labels, one = self._labels[slot], self._pool.index.get(neighbour)
+        if one is None:
+            one = self._pool.add(neighbour)
+        elif labels.own >> one & 1:
             return False
         self.subscriptions[neighbour] = self.subscriptions.get(neighbour, 0) + 1
-        self._pool.replace(self._labels, slot, self._pool.change(labels, one, OWN))
+        label = labels.get(one)
+        self._pool.change(self._labels, slot, one, {label: OWN})
         if self._edges.down.counts[slot]:
             self._lower(slot, number, one, label)
         return True
 
     def unsubscribe(self, number: int, neighbour: Neighbour) -> bool:
         """Unsubscribe a neighbour from a node; False if it was not subscribed."""
-        slot, one = self._slots.find(number), self._pool.index.get(neighbour, -1)
-        labels = self._labels[slot]
-        if labels.get(one) is not OWN:
+        if not self.is_subscribed(number, neighbour):
             return False
+        slot, one = self._slots.find(number), self._pool.index[neighbour]
         label = self._label_above(slot, one)
-        self._pool.replace(self._labels, slot, self._pool.change(labels, one, label))
+        self._pool.change(self._labels, slot, one, {OWN: label})
         if self._edges.down.counts[slot]:
             self._lift(slot, number, one, label)
         self.subscriptions[neighbour] -= 1
@@ -207,10 +210,10 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
     def remove(self, number: int) -> None:
         """Remove a node. Its parents still cover its children."""
         slot = self._slot(number)
-        if OWN in self._labels[slot].what:
+        if self._labels[slot].own:
             raise GraphError(f"node {number} has subscribers, expected none before it is removed")
         self._take_out(number, slot)
-        self._pool.replace(self._labels, slot, self._pool.empty)
+        self._pool.put(self._labels, slot, self._pool.empty)
         self._passed.pop(slot, None)
 
     def parents_for(self, number: int, neighbour: Neighbour) -> Label:
@@ -222,29 +225,34 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
         """The parents and children of a node among the nodes that a neighbour subscribes to, which
         it needs to put the node into its own graph. The neighbour must subscribe to the node.
         Cost: a visit to each node with this one in its label, and to its edges."""
-        slot, one = self._slot(number), self._pool.index.get(neighbour, -1)
-        if self._labels[slot].get(one) is not OWN:
+        slot = self._slot(number)
+        if not self.is_subscribed(number, neighbour):
             raise GraphError(f"{neighbour} does not subscribe to node {number}")
+        one = self._pool.index[neighbour]
         above = self._label_above(slot, one) or ()
         return above, self._sorted(self._highest_below(slot, number, one))
 
-    def _highest_below(self, slot: int, number: int, neighbour: int) -> list[int]:
-        """The highest nodes below one that a neighbour subscribes to. Every path to them leads
-        through nodes that have the upper one in their label."""
-        children, found = self._edges.children, list[int]()
-        lower = Below(self._edges, self._slots, slot)
-        todo, done = [*children(slot)], {slot}
+    def _highest_below(self, slot: int, number: int, neighbour: int) -> Iterable[int]:
+        """The highest nodes below one that a neighbour subscribes to."""
+        every, edges, bit = self._labels, self._edges, 1 << neighbour
+        below = edges.reach_down([slot], FEW)
+        if len(below) <= FEW:
+            wanted = {one for one in below if every[one].own & bit}
+            return wanted - edges.reach_down(wanted)
+        # Every path to them leads through nodes that have the upper one in their label.
+        found, lower = list[int](), Below(edges, self._slots, slot)
+        todo, done = [*edges.children(slot)], {slot}
         while todo:
             one = todo.pop()
             if one in done:
                 continue
             done.add(one)
-            label = self._labels[one].get(neighbour)
-            if label is OWN:
-                if not lower.has_any(chain(*self._each_above(one, neighbour))):
+            if every[one].own & bit:
+                above = {*self._column(edges.parents(one), neighbour)} - {None}
+                if not lower.has_any(chain(*above)):
                     found.append(one)
-            elif label is not None and number in label:
-                todo += children(one)
+            elif number in (every[one].get(neighbour) or ()):
+                todo += edges.children(one)
         return found
 
     # -- labels --------------------------------------------------------------------------------
@@ -260,11 +268,11 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
             if old is None or old == label:
                 return own
             if number in old or lower.has_any(old):
-                return _KEEP
+                return KEEP
             left = [one for one in old if one not in above]
             return tuple(sorted((number, *left))) if left else own
 
-        self._change_below(slot, neighbour, lowered)
+        self._change_below(slot, neighbour, Changes(lowered))
 
     def _lift(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour unsubscribed from a node, where it now has this label. In
@@ -273,50 +281,37 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
 
         def lifted(old: Label | None) -> Label | None:
             if old is None or number not in old:
-                return _KEEP
+                return KEEP
             left = [one for one in old if one != number]
             return self.lowest((*left, *(label or ()))) if left else label
 
-        self._change_below(slot, neighbour, lifted)
+        self._change_below(slot, neighbour, Changes(lifted))
 
-    def _change_below(self, slot: int, neighbour: int, change: Change) -> None:
-        """Change the labels of a neighbour below a node, down to where `change` keeps them, as it
-        does with those that it made, or the neighbour subscribes. Cost: a visit to each node that
-        changes and to its children; `change` is called once for equal labels."""
-        every, pool = self._labels, self._pool
+    def _change_below(self, slot: int, neighbour: int, changes: Changes) -> None:
+        """Change the labels of a neighbour below a node, down to where it keeps them or subscribes.
+        It keeps those that were made here, so no node changes twice. Cost: a visit to each node
+        that changes and to its children."""
+        every, pool, bit = self._labels, self._pool, 1 << neighbour
         counts, children = self._edges.down.counts, self._edges.down.values
         known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # what is shared, and its successor
-        changed: dict[Label | None, tuple[Label | None, int]] = {OWN: (_KEEP, 0)}
         todo = [*children(slot)]
         while todo:
             one = todo.pop()
             labels = every[one]
-            if labels not in known:
-                who, what = labels.who, labels.what
-                at = end = bisect_left(who, neighbour)
-                old = None
-                if at < len(who) and who[at] == neighbour:
-                    end += 1
-                    old = what[at]
-                found = changed.get(old)
-                if found is None:
-                    new = change(old)
-                    found = changed[old] = new, mix(neighbour, old, new)
-                label, mixed = found
-                if label is _KEEP:
+            if labels.own & bit:
+                continue
+            if labels.uses == 1:
+                if pool.change(every, one, neighbour, changes) is None:
                     continue
-                if label is None:
-                    who, what = who[:at] + who[end:], what[:at] + what[end:]
-                else:
-                    if at == end:
-                        who = (*who[:at], neighbour, *who[at:])
-                    what = (*what[:at], label, *what[end:])
-                other = pool.get_hashed(who, what, labels.hash ^ mixed)
-                if labels.uses > 1:
-                    known[labels] = other
             else:
-                other = known[labels]
-            pool.replace(every, one, other)
+                other = known.get(labels)
+                if other is not None:
+                    pool.put(every, one, other)
+                else:
+                    other = pool.change(every, one, neighbour, changes)
+                    if other is None:
+                        continue
+                    known[labels] = other
             if counts[one]:
                 todo += children(one)
 
@@ -324,14 +319,14 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
         """Compute the labels of a node from those of its parents."""
         old = self._labels[slot]
         who, what = self._inherit(self._edges.parents(slot), reached)
-        if OWN in old.what:
+        if old.own:
             each = dict(zip(who, what, strict=True))
             each |= {one: OWN for one, label in zip(old.who, old.what, strict=True) if not label}
             who = tuple(sorted(each))
             what = tuple(map(each.__getitem__, who))
         new = self._pool.get(who, what)
         if new is not old:
-            self._pool.replace(self._labels, slot, new)
+            self._pool.put(self._labels, slot, new)
 
     def _inherit(self, parents: Sequence[int], reached: _Reached) -> tuple[Who, What]:
         """The labels that a node with these parents has, before anybody subscribes to it."""
@@ -359,19 +354,15 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
     def _pass_on(self, slot: int) -> What:
         """The labels that a node passes on to its children."""
         labels = self._labels[slot]
-        if OWN not in labels.what:
+        if not labels.own:
             return labels.what
         known = self._passed.get(slot)
-        if known is None or known[0] is not labels:
+        if known is None or known[0] is not labels.what:
             own = (self._slots.numbers[slot],)
             if len(self._passed) >= MOST_PASSED:
                 self._passed.clear()
-            known = self._passed[slot] = labels, tuple([one or own for one in labels.what])
+            known = self._passed[slot] = labels.what, tuple([one or own for one in labels.what])
         return known[1]
-
-    def _each_above(self, slot: int, neighbour: int) -> list[Label]:
-        """The different labels of a neighbour at the parents of a node."""
-        return [label for label in {*self._column(self._edges.parents(slot), neighbour)} if label]
 
     def _column(self, parents: Sequence[int], neighbour: int) -> Column:
         """The labels of a neighbour at some nodes."""
@@ -383,16 +374,20 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
     def _label_above(self, slot: int, neighbour: int) -> Label | None:
         """The label that a neighbour has at a node if it does not subscribe to it."""
         parents = self._edges.parents(slot)
-        return self._merge(parents, self._column(parents, neighbour), _Reached(self))
+        return self._merge(parents, self._column(parents, neighbour))
 
-    def _merge(self, parents: Sequence[int], column: Column, reached: _Reached) -> Label | None:
-        """The label of a node, given those of its parents."""
+    def _merge(
+        self, parents: Sequence[int], column: Column, reached: _Reached | None = None
+    ) -> Label | None:
+        """The label of a node, given those of its parents. `reached` pays if it is used again."""
         distinct = {label for label in column if label}
         if len(distinct) < 2:
             return distinct.pop() if distinct else None
         found = {*chain.from_iterable(distinct)}
         if found <= self._numbers(parents):  # no parent covers another one
             return tuple(sorted(found))
+        if reached is None:
+            return self.lowest(found)
         # A node that covers a parent and is not in its label covers a node of that label.
         for parent, label in zip(parents, column, strict=True):
             if label:

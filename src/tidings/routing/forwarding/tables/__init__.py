@@ -10,25 +10,29 @@ They are `array.array`, not numpy: a router reads single values, which numpy doe
 an agent imports neither. Used only by label_graph.py. Start at labels.py.
 """
 
-from tidings.routing.forwarding.tables.below import Below
+from tidings.routing.forwarding.tables.below import FEW, Below
 from tidings.routing.forwarding.tables.edges import Edges
 from tidings.routing.forwarding.tables.labels import (
+    KEEP,
     OWN,
+    Changes,
     Groups,
     Label,
     LabelPool,
     Labels,
     What,
     Who,
-    mix,
 )
 from tidings.routing.forwarding.tables.slots import BITS, LAST, Slots
 
 __all__ = [
     "BITS",
+    "FEW",
+    "KEEP",
     "LAST",
     "OWN",
     "Below",
+    "Changes",
     "Edges",
     "Groups",
     "Label",
@@ -37,5 +41,4 @@ __all__ = [
     "Slots",
     "What",
     "Who",
-    "mix",
 ]

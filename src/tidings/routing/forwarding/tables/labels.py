@@ -10,36 +10,43 @@ A neighbour that subscribes to a node has the node itself as its label there. Th
 the number of the node: most nodes share their labels with many others, and cost one reference each.
 Neighbours are small numbers here, in the order in which they came.
 
-Invariant: two nodes with equal labels have the same object, unless two labels have the same hash;
-an object that no node has any more is forgotten.
+Nodes share labels from the start, as children of the same parents, and from when somebody subscribes
+to one. To find out whether another node has the same labels takes longer than to change them. So it
+is not done for labels of many neighbours that change because of a node above.
+
+Invariant: no two objects that others can find are equal, and one that no node has is forgotten.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Label = tuple[int, ...]  # nodes, rising
 OWN: Label = ()
 """Stands for the node itself."""
+KEEP: Label = (-1,)
+"""Stands for a label that does not change."""
 Who = tuple[int, ...]  # neighbours, rising
 What = tuple[Label, ...]  # their labels
 Groups = tuple[tuple[Label, tuple[Neighbour, ...]], ...]
 """The neighbours that have each label."""
+FEW = 2  # labels of so few neighbours are always shared
 
 
 class Labels(Generic[Neighbour]):
     """The labels of a node for the neighbours that have one there."""
 
-    __slots__ = ("groups", "hash", "uses", "what", "who")
+    __slots__ = ("groups", "is_known", "own", "uses", "what", "who")
 
-    def __init__(self, who: Who, what: What, hashed: int) -> None:
+    def __init__(self, who: Who, what: What, own: int, *, is_known: bool) -> None:
         self.who = who
         self.what = what
-        self.hash = hashed
+        self.own = own  # the neighbours that subscribe to the node, as bits
         self.uses = 0  # nodes
+        self.is_known = is_known  # others can find it, to share it
         self.groups: Groups[Neighbour] | None = None  # with names, once they were asked for
 
     def get(self, one: int) -> Label | None:
@@ -57,54 +64,59 @@ class LabelPool(Generic[Neighbour]):
         """The number of each neighbour that subscribes to something."""
         self._names: list[Any] = []  # by number
         self._free: list[int] = []
-        self._known: dict[int, Labels[Neighbour]] = {}  # by hash
+        self._known: dict[tuple[Who, What], Labels[Neighbour]] = {}
         self.empty = self.get((), ())
         self.empty.uses = 1  # it stays, for free slots too
 
     def get(self, who: Who, what: What) -> Labels[Neighbour]:
         """The one object for these labels."""
-        hashed = 0
-        for pair in zip(who, what, strict=True):
-            hashed ^= hash(pair)
-        return self.get_hashed(who, what, hashed)
-
-    def get_hashed(self, who: Who, what: What, hashed: int) -> Labels[Neighbour]:
-        """The same, given the exclusive or of the hashes of all pairs of neighbour and label."""
-        found = self._known.get(hashed)
+        key = who, what
+        found = self._known.get(key)
         if found is None:
-            found = self._known[hashed] = Labels(who, what, hashed)
-        elif found.what != what or found.who != who:
-            found = Labels(who, what, hashed)
+            own = sum(1 << one for one, label in zip(who, what, strict=True) if label is OWN)
+            found = self._known[key] = Labels(who, what, own, is_known=True)
         return found
 
-    def change(self, labels: Labels[Neighbour], one: int, label: Label | None) -> Labels[Neighbour]:
-        """These labels after one neighbour got another label, or none."""
-        return self.change_hashed(labels, one, label, mix(one, labels.get(one), label))
+    def put(self, every: list[Labels[Neighbour]], slot: int, new: Labels[Neighbour]) -> None:
+        """Give a node other labels."""
+        old = every[slot]
+        every[slot] = new
+        new.uses += 1
+        old.uses -= 1
+        if not old.uses and old.is_known:
+            del self._known[old.who, old.what]
 
-    def change_hashed(
-        self, labels: Labels[Neighbour], one: int, label: Label | None, mixed: int
-    ) -> Labels[Neighbour]:
-        """The same, given what this changes in the hash."""
+    def change(
+        self, every: list[Labels[Neighbour]], slot: int, one: int, to: Mapping[Any, Label | None]
+    ) -> Labels[Neighbour] | None:
+        """Change the label of one neighbour of a node; return the labels of the node, or None if
+        they stay. `to` has the new label for each old one, None for no label, or KEEP. If no other
+        node has the old labels, nor probably the new ones, the object stays and changes."""
+        labels = every[slot]
         who, what = labels.who, labels.what
         at = end = bisect_left(who, one)
+        old = None
         if at < len(who) and who[at] == one:
             end += 1
+            old = what[at]
+        label = to[old]
+        if label is KEEP:
+            return None
         if label is None:
             who, what = who[:at] + who[end:], what[:at] + what[end:]
         else:
             if at == end:
                 who = (*who[:at], one, *who[at:])
             what = (*what[:at], label, *what[end:])
-        return self.get_hashed(who, what, labels.hash ^ mixed)
-
-    def replace(self, every: list[Labels[Neighbour]], slot: int, new: Labels[Neighbour]) -> None:
-        """Give a node other labels."""
-        old = every[slot]
-        every[slot] = new
-        new.uses += 1
-        old.uses -= 1
-        if not old.uses and self._known.get(old.hash) is old:
-            del self._known[old.hash]
+        if labels.uses > 1 or len(who) <= FEW or label is OWN or old is OWN:
+            labels = self.get(who, what)
+            self.put(every, slot, labels)
+        else:
+            if labels.is_known:
+                del self._known[labels.who, labels.what]
+                labels.is_known = False
+            labels.who, labels.what, labels.groups = who, what, None
+        return labels
 
     def groups(self, labels: Labels[Neighbour]) -> Groups[Neighbour]:
         """The neighbours that have a label, with their names."""
@@ -141,7 +153,13 @@ class LabelPool(Generic[Neighbour]):
         self._free.append(one)
 
 
-def mix(one: int, old: Label | None, new: Label | None) -> int:
-    """What changes in the hash of labels if a neighbour gets another one."""
-    before = 0 if old is None else hash((one, old))
-    return before if new is None else before ^ hash((one, new))
+class Changes(dict[Any, Label | None]):
+    """The new label for each old one, computed when it is first asked for."""
+
+    def __init__(self, change: Callable[[Label | None], Label | None]) -> None:
+        super().__init__()
+        self._change = change
+
+    def __missing__(self, old: Label | None) -> Label | None:
+        new = self[old] = self._change(old)
+        return new

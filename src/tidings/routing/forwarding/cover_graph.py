@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from tidings.model import GraphError
-from tidings.routing.forwarding.tables import Edges, Label, Slots
+from tidings.routing.forwarding.tables import BITS, LAST, Edges, Label, Slots
 
 
 class CoverGraph:
@@ -28,7 +28,8 @@ class CoverGraph:
         return len(self._slots)
 
     def __contains__(self, node: int) -> bool:
-        return self._slots.find(node) != 0
+        page = self._slots.pages.get(node >> BITS)
+        return page is not None and page[node & LAST] != 0
 
     def __iter__(self) -> Iterator[int]:
         """The numbers of all nodes, in no particular order."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from tidings.model import GraphError
 from tidings.routing.forwarding.cover_graph import CoverGraph
@@ -324,7 +324,7 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
             each |= {one: OWN for one, label in zip(old.who, old.what, strict=True) if not label}
             who = tuple(sorted(each))
             what = tuple(map(each.__getitem__, who))
-        new = self._pool.get(who, what)
+        new = self._pool.get(who, what, old.own)
         if new is not old:
             self._pool.put(self._labels, slot, new)
 
@@ -343,12 +343,13 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
             rows = [dict(zip(*row, strict=True)) for row in zip(each, passed, strict=True)]
             who = tuple(sorted({*chain(*each)}))
             columns = [tuple([row.get(one) for row in rows]) for one in who]
-        merged: dict[Column, Label | None] = {}
+        merged: dict[Column, Label] = {}
         what = []
         for column in columns:
-            if column not in merged:
-                merged[column] = self._merge(parents, column, reached)
-            what.append(merged[column])
+            label = merged.get(column)
+            if label is None:
+                label = merged[column] = self._merge(parents, column, reached) or ()
+            what.append(label)
         return who, tuple(what)
 
     def _pass_on(self, slot: int) -> What:
@@ -380,18 +381,19 @@ class LabelGraph(CoverGraph, Generic[Neighbour]):
         self, parents: Sequence[int], column: Column, reached: _Reached | None = None
     ) -> Label | None:
         """The label of a node, given those of its parents. `reached` pays if it is used again."""
-        distinct = {label for label in column if label}
+        distinct = {*column}
+        distinct.discard(None)
         if len(distinct) < 2:
             return distinct.pop() if distinct else None
-        found = {*chain.from_iterable(distinct)}
-        if found <= self._numbers(parents):  # no parent covers another one
-            return tuple(sorted(found))
+        found = {*chain.from_iterable(cast("set[Label]", distinct))}
+        if found.issubset(map(self._slots.numbers.__getitem__, parents)):
+            return tuple(sorted(found))  # no parent covers another one
         if reached is None:
             return self.lowest(found)
         # A node that covers a parent and is not in its label covers a node of that label.
         for parent, label in zip(parents, column, strict=True):
-            if label:
-                found -= {one for one in found & reached[parent] if one not in label}
+            if label is not None:
+                found -= (found & reached[parent]).difference(label)
         return tuple(sorted(found))
 
 

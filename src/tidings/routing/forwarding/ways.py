@@ -17,7 +17,7 @@ at or above the mark; all other nodes in it are above the mark too.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -80,66 +80,51 @@ def ways_of(
     graph: LabelGraph[Neighbour], labels: Labels, forwarding: Forwarding
 ) -> dict[Neighbour, Way]:
     """How each neighbour gets a notification; neighbours that get nothing are left out. Cost: a
-    look-up for each mark, and a step for each neighbour at each mark whose labels differ from
-    those of the other marks; most nodes have the same labels."""
-    compare = forwarding.mode is Mode.LISTS or (
+    look-up for each mark, and a step for each neighbour; unless all marks have the same labels, as
+    those of most nodes are, a step for each neighbour at each mark."""
+    each = [graph.groups(label) for label in labels]
+    if each and all(groups is each[0] for groups in each):
+        ways = _join_equal(each[0], labels)
+    else:
+        ways = _join(each, labels)
+    if forwarding.mode is Mode.LISTS or (
         forwarding.mode is Mode.ADAPTIVE and len(labels) <= MOST_LISTED
-    )
-    ways: dict[Neighbour, Way] = {}
-    for part, names in _parts(graph, labels):
-        way = _joined(part, labels)
-        if way.kept is None or not compare:
-            ways |= dict.fromkeys(names, way)
-        else:
-            for neighbour in names:
+    ):
+        for neighbour, way in ways.items():
+            if way.kept is not None:
                 ways[neighbour] = _cheaper(graph, labels, neighbour, way, forwarding)
     return ways
 
 
-Part = tuple[tuple[Sequence[int], Label], ...]
-"""Positions of marks, with the label that a neighbour gets there; empty for that of the mark."""
+def _join_equal(groups: Groups[Neighbour], labels: Labels) -> dict[Neighbour, Way]:
+    """The ways for marks with the same labels: neighbours with the same label have the same way."""
+    ways: dict[Neighbour, Way] = {}
+    for new, names in groups:
+        changed = (new,) * len(labels) if new else labels
+        way = Way(None if changed == labels else (*range(len(labels)),), changed)
+        for neighbour in names:
+            ways[neighbour] = way
+    return ways
 
 
-def _parts(
-    graph: LabelGraph[Neighbour], labels: Labels
-) -> Iterable[tuple[Part, Iterable[Neighbour]]]:
-    """What neighbours get at which marks, and the neighbours that get exactly this."""
-    if len(labels) == 1:
-        return [((((0,), new),), names) for new, names in graph.groups(labels[0])]
-    marks: dict[int, tuple[list[int], Groups[Neighbour]]] = {}  # by the identity of the groups
-    for at, label in enumerate(labels):
-        groups = graph.groups(label)
-        known = marks.get(id(groups))
-        if known is None:
-            marks[id(groups)] = [at], groups
-        else:
-            known[0].append(at)
-    parts: dict[Neighbour, Part] = {}
-    for at, groups in marks.values():
+def _join(each: Sequence[Groups[Neighbour]], labels: Labels) -> dict[Neighbour, Way]:
+    """The ways for marks with different labels."""
+    found: dict[Neighbour, tuple[list[int], list[Label]]] = {}
+    for at, groups in enumerate(each):
         for new, names in groups:
-            part: Part = ((at, new),)
+            label = new or labels[at]
             for neighbour in names:
-                parts[neighbour] = parts[neighbour] + part if neighbour in parts else part
-    found: dict[tuple[tuple[int, Label], ...], tuple[Part, list[Neighbour]]] = {}
-    for neighbour, part in parts.items():
-        key = tuple([(at[0], new) for at, new in part])
-        found.setdefault(key, (part, []))[1].append(neighbour)
-    return found.values()
-
-
-def _joined(part: Part, labels: Labels) -> Way:
-    """The way of those who get these labels."""
-    if len(part) == 1:
-        ((kept, new),) = part
-        if not new and len(kept) == len(labels):
-            return Way(None, labels)
-        some = [new or labels[at] for at in kept]
-    else:
-        each = {at: new or labels[at] for kept, new in part for at in kept}
-        kept = sorted(each)
-        some = [each[at] for at in kept]
-    joined = tuple(some)
-    return Way(None, labels) if joined == labels else Way(tuple(kept), joined)
+                there = found.get(neighbour)
+                if there is None:
+                    found[neighbour] = [at], [label]
+                else:
+                    there[0].append(at)
+                    there[1].append(label)
+    ways: dict[Neighbour, Way] = {}
+    for neighbour, (kept, changed) in found.items():
+        way = Way(tuple(kept), tuple(changed))
+        ways[neighbour] = Way(None, labels) if way.labels == labels else way
+    return ways
 
 
 def _cheaper(

@@ -33,7 +33,7 @@ Who = tuple[int, ...]  # neighbours, rising
 What = tuple[Label, ...]  # their labels
 Groups = tuple[tuple[Label, tuple[Neighbour, ...]], ...]
 """The neighbours that have each label."""
-FEW = 2  # labels of so few neighbours are always shared
+FEW = 1  # labels of so few neighbours are always shared
 
 
 class Labels(Generic[Neighbour]):
@@ -65,15 +65,14 @@ class LabelPool(Generic[Neighbour]):
         self._names: list[Any] = []  # by number
         self._free: list[int] = []
         self._known: dict[tuple[Who, What], Labels[Neighbour]] = {}
-        self.empty = self.get((), ())
+        self.empty = self.get((), (), 0)
         self.empty.uses = 1  # it stays, for free slots too
 
-    def get(self, who: Who, what: What) -> Labels[Neighbour]:
-        """The one object for these labels."""
+    def get(self, who: Who, what: What, own: int) -> Labels[Neighbour]:
+        """The one object for these labels. `own` has a bit for each neighbour with the label OWN."""
         key = who, what
         found = self._known.get(key)
         if found is None:
-            own = sum(1 << one for one, label in zip(who, what, strict=True) if label is OWN)
             found = self._known[key] = Labels(who, what, own, is_known=True)
         return found
 
@@ -108,8 +107,11 @@ class LabelPool(Generic[Neighbour]):
             if at == end:
                 who = (*who[:at], one, *who[at:])
             what = (*what[:at], label, *what[end:])
-        if labels.uses > 1 or len(who) <= FEW or label is OWN or old is OWN:
-            labels = self.get(who, what)
+        if label is OWN or old is OWN:
+            labels = self.get(who, what, labels.own ^ 1 << one)
+            self.put(every, slot, labels)
+        elif labels.uses > 1 or len(who) <= FEW:
+            labels = self.get(who, what, labels.own)
             self.put(every, slot, labels)
         else:
             if labels.is_known:

@@ -1,8 +1,5 @@
-"""A label graph of Python objects, which shares no code with the one of arrays. Slow and large, it
-does the same: sets of numbers for edges, and a dictionary of labels for each node.
-
-It was the one that routers used. Tests compare the two after every step, and `tests/routing/
-test_label_tables.py` says how.
+"""A label graph of Python objects, as an oracle: it shares no code with the one of arrays, keeps
+sets of numbers as edges, and a dictionary of labels for each node.
 """
 
 from __future__ import annotations

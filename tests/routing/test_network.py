@@ -47,9 +47,7 @@ def check_graphs(world: World) -> None:
         wanted = {below: known.nodes for below, known in one.neighbours.items() if known.nodes}
         pairs = {(a, b) for a in graph for b in graph if points[a] > points[b]}
         reduced = {
-            (a, b)
-            for a, b in pairs
-            if not any((a, c) in pairs and (c, b) in pairs for c in graph)
+            (a, b) for a, b in pairs if not any((a, c) in pairs and (c, b) in pairs for c in graph)
         }
         there = {(a, b) for a in graph for b in graph.children(a)}
         assert there == reduced, name

@@ -17,7 +17,7 @@ from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem
 from tidings.network import FrameCache, draw_life
-from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label
+from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Lineage, Times, frames
 from tidings.routing.root import Interests, Journal, Memory, Record, Rendezvous
 from tidings.store.journal import FileJournal, Retention
@@ -46,11 +46,11 @@ class FramedRendezvous(Rendezvous):
         super().__init__(name, interests, journal, memory, times, cache, limits)
         self.released: list[bytes] = []
         # encoded labels by node: the first labels of marks,
-        self._labels: dict[int, bytes] = self.caches.add({})
+        self._labels: NodeCache[bytes] = self.caches.add(NodeCache())
         self._alone: dict[int, bytes] = {}  # and just the node, for notifications with many marks
 
     def release(self, record: Record, nodes: Label) -> None:
-        known = self._labels if len(nodes) <= MOST_LISTED else self._alone
+        known: dict[int, bytes] = self._labels if len(nodes) <= MOST_LISTED else self._alone
         try:
             labels = b"".join(map(known.__getitem__, nodes))
         except KeyError:

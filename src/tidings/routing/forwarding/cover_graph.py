@@ -53,6 +53,12 @@ class CoverGraph:
         """All nodes that a node covers, except itself."""
         return self._numbers(self._edges.reach_down([self._slot(number)]))
 
+    def at_and_below(self, number: int, most: int) -> set[int] | None:
+        """A node and all nodes below it; None if more than `most` are below. A node that is not in
+        the graph has none below it."""
+        found = self._edges.reach_down([self._slots.find(number)], most)
+        return None if len(found) > most else {number, *self._numbers(found)}
+
     def lowest(self, numbers: Iterable[int]) -> Label:
         """The given nodes without those that cover another of them."""
         given = set(numbers)
@@ -119,9 +125,7 @@ class CoverGraph:
         for child in below & (uppers | edges.reach_up([slot])):
             raise GraphError(f"node {name[child]} covers node {number}, so it can't be below it")
 
-    def _find_highest(
-        self, below: set[int], above: set[int], uppers: set[int]
-    ) -> list[int] | None:
+    def _find_highest(self, below: set[int], above: set[int], uppers: set[int]) -> list[int] | None:
         """The highest of the nodes below a new one; None if one of them is not known to be below
         all nodes above the new one."""
         kept: list[int] = []

@@ -295,14 +295,14 @@ class Router(Downstream):
     def _join(self, node: int) -> None:
         told = self._told
         self.graph.insert(node, told.parents, told.children)
-        self.note_graph_change()
+        self.caches.change(node)
         self.subscriptions.serve_waiting(node)
 
     def _forget(self, node: int) -> None:
         self.sums.lagging.pop(node, None)
         if node in self.graph:
+            self.caches.change(node)
             self.graph.remove(node)
-            self.note_graph_change()
 
     def _refuse(self, node: int) -> None:
         self.subscriptions.refuse_all(node)

@@ -21,6 +21,7 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding import ways
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
+from tidings.routing.forwarding.graph_caches import NodeCache
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
 from tidings.routing.protocol import messages as m
@@ -89,7 +90,7 @@ class Rendezvous(Downstream):
         self.intake = Intake(
             context, self.stamps, tagger, counts, queue, self.return_paths, problems
         )
-        self._first: dict[int, Label] = caches.add({})
+        self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")
         self._checked = float("-inf")
 

@@ -69,7 +69,7 @@ class Subscriptions:
         known.unknown.discard(node)
         known.tally.remove(node, self.sums.total_counted(node))
         if self._graph.unsubscribe(node, name):
-            self._caches.clear()
+            self._caches.change(node)
         wants = self.wants[node]
         wants.remove(name)
         if not wants:
@@ -77,7 +77,7 @@ class Subscriptions:
 
     def _subscribe(self, node: int, name: Name) -> None:
         self._graph.subscribe(node, name)
-        self._caches.clear()
+        self._caches.change(node)
         self._tell(node, name)
 
     def _tell(self, node: int, name: Name) -> None:

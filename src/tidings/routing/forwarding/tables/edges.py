@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 
 from tidings.routing.forwarding.tables.slot_lists import SlotLists
 
-
 ALL = 1 << 32
 
 
@@ -60,7 +59,6 @@ class Edges:
     def reach_down(self, slots: Iterable[int], most: int = ALL) -> set[int]:
         """All nodes below the given ones; only some of them if there are more than `most`."""
         return _reach(self.down, slots, most)
-
 
     def covers(self, upper: int, lower: int) -> bool:
         """Is one node above another? Cost: a search upwards, until it is found. Searching upwards

@@ -10,9 +10,9 @@ A neighbour that subscribes to a node has the node itself as its label there. Th
 the number of the node: most nodes share their labels with many others, and cost one reference each.
 Neighbours are small numbers here, in the order in which they came.
 
-Nodes share labels from the start, as children of the same parents, and from when somebody subscribes
-to one. To find out whether another node has the same labels takes longer than to change them. So it
-is not done for labels of many neighbours that change because of a node above.
+Nodes share labels from the start, as children of the same parents, and whenever somebody subscribes
+to them. Looking for a node with the same labels takes longer than to change them. So it is not done
+for labels of many neighbours that change because of a node above.
 
 Invariant: no two objects that others can find are equal, and one that no node has is forgotten.
 """
@@ -69,7 +69,7 @@ class LabelPool(Generic[Neighbour]):
         self.empty.uses = 1  # it stays, for free slots too
 
     def get(self, who: Who, what: What, own: int) -> Labels[Neighbour]:
-        """The one object for these labels. `own` has a bit for each neighbour with the label OWN."""
+        """The one object for these labels; `own` has the bits of those whose label is OWN."""
         key = who, what
         found = self._known.get(key)
         if found is None:

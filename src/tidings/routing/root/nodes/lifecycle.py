@@ -124,8 +124,8 @@ class Nodes(NodePart):
         self._interests.remove(node)
         self._claims.remove(node)
         above = {*self._graph.ancestors(node)}
+        self._caches.change(node)
         self._graph.remove(node)
-        self._caches.clear()
         counts = self._counts
         count, latest = counts.counts.get(node, 0), counts.latest.get(node, 0)
         self.retired[node] = Retired(above, count, latest, self._context.now)

@@ -30,9 +30,7 @@ def random_header(chance: random.Random, most: int) -> Labels:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("most", [2, 1000])
-def test_random_changes(
-    seed: int, mode: Mode, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_changes(seed: int, mode: Mode, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_caches, "MOST_BELOW", most)
     before = scanning.loader.kernels
     scanning.loader.load()
@@ -83,7 +81,7 @@ def check_forwarders(
 ) -> None:
     """Forwarders that have cached plans, with kernels and without, do what a new one does."""
     fresh = Forwarder(router)
-    router.caches._caches.pop()  # the changes are not for this one
+    router.caches._dropping.pop()  # the changes are not for this one
     fresh._table = None
     fresh.router = Router("r", "up")
     fresh.router.graph, fresh.router.forwarding = router.graph, router.forwarding

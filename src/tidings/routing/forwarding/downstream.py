@@ -101,6 +101,11 @@ class Downstream(ABC):
         return self.sums.serial
 
     @property
+    def version(self) -> int:
+        """How often the graph has changed."""
+        return self.caches.version
+
+    @property
     def unsynced_bytes(self) -> int:
         """Bytes of publications that wait for the disk here."""
         return 0

@@ -13,7 +13,7 @@ below it, all caches are cleared instead.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from tidings.routing.forwarding.cover_graph import CoverGraph
 
@@ -24,44 +24,59 @@ MOST_WAITING = 10_000  # nodes in a note of changes
 NODES_PER_HEADER = 8  # the index has room for so many, for each header that a cache has room for
 
 
-class GraphCache(Protocol):
-    """Results that depend on nodes."""
+class Clearable(Protocol):
+    """Any results; they are cleared after every change."""
 
     def clear(self) -> Any: ...
+
+
+@runtime_checkable
+class Droppable(Clearable, Protocol):
+    """Results that depend on nodes."""
 
     def drop(self, nodes: Collection[int]) -> Any:
         """Drop all results that depend on one of these nodes."""
 
 
-AnyCache = TypeVar("AnyCache", bound=GraphCache)
+Cache = TypeVar("Cache", bound=Clearable)
 
 
 class GraphCaches:
     """The caches of one graph."""
 
     def __init__(self, graph: CoverGraph) -> None:
+        self.version = 0
+        """How often the graph has changed."""
         self._graph = graph
-        self._caches: list[GraphCache] = []
+        self._caches: list[Clearable] = []
+        self._dropping: list[Droppable] = []
 
-    def add(self, cache: AnyCache) -> AnyCache:
+    def add(self, cache: Cache) -> Cache:
         """Add a cache, which is told about changes from now on."""
-        self._caches.append(cache)
+        if isinstance(cache, Droppable):
+            self._dropping.append(cache)
+        else:
+            self._caches.append(cache)
         return cache
 
     def clear(self) -> None:
         """Clear all caches, because anything may have changed."""
-        for cache in self._caches:
+        self.version += 1
+        for cache in (*self._caches, *self._dropping):
             cache.clear()
 
     def change(self, node: int) -> None:
         """Drop what depends on a node, after it was inserted or its subscribers changed, or before
         it is removed. Cost: a visit to each node below, up to a thousand."""
         nodes = self._graph.at_and_below(node, MOST_BELOW)
+        if nodes is None:
+            self.clear()
+            return
+        self.version += 1
         for cache in self._caches:
-            if nodes is None:
-                cache.clear()
-            else:
-                cache.drop(nodes)
+            cache.clear()
+        for one in self._dropping:
+            one.drop(nodes)
 
 
 class NodeCache(dict[int, Value]):

@@ -73,3 +73,20 @@ def test_what_is_refused() -> None:
         with pytest.raises(TidingsError):
             interests.place(interest)
     assert interests.place(b"n  >  3").node == 1
+
+
+def test_a_note_on_filters_that_can_never_match() -> None:
+    interests = GraphInterests(Attributes({"n": "integer"}, extra="open"))
+    texts = [b"n > 3 AND n < 4", b"FALSE", b"x IS NULL OR x IS NOT NULL", b"TRUE", b"n > 3"]
+    placed = [interests.place(text) for text in (*texts, *texts)]
+    never = "the filter can never match: "
+    assert [(one.note, one.never) for one in placed[:5]] == [
+        (f"{never}no value of n, an integer, is both > 3 and < 4", True),
+        (f"{never}it is FALSE", True),
+        ("the filter matches every event, whatever the value of x is", False),
+        ("", False),
+        ("", False),
+    ]
+    assert [(one.note, one.never) for one in placed[5:]] == [
+        (one.note, one.never) for one in placed[:5]
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from tests.routing.definition import labels_by_definition
@@ -45,7 +46,7 @@ def lowest(sets: Sets, nodes: set[int]) -> set[int]:
     return {a for a in nodes if not any(covers(sets, a, b) for b in nodes)}
 
 
-def put(graph: LabelGraph[str], sets: Sets, number: int) -> None:
+def put(graph: LabelGraph[Any], sets: Sets, number: int) -> None:
     there = set(graph)
     above = {one for one in there if covers(sets, one, number)}
     below = {one for one in there if covers(sets, number, one)}

@@ -38,6 +38,13 @@ class Aside(msgspec.Struct, frozen=True):
     reason: str
 
 
+class ExtraFields(msgspec.Struct):
+    """How many fields of notifications are not declared, and how many notifications have some."""
+
+    notifications: int = 0
+    fields: int = 0
+
+
 class GraphInterests:
     """The filters of a channel, by the numbers of their nodes."""
 
@@ -47,13 +54,16 @@ class GraphInterests:
         interests: Iterable[tuple[int, bytes]] = (),
         last: int = 0,
         limits: Limits = DEFAULTS,
+        extra: ExtraFields | None = None,
     ) -> None:
         """`interests` are the stored filters with their numbers; `last` is the highest number ever
-        assigned."""
+        assigned. `extra` counts what the attributes do not declare."""
         self.attributes = attributes
+        self.extra = ExtraFields() if extra is None else extra
         self._most_parts = limits.filter_parts
         self._most_content = limits.content_bytes
         self._most_long = limits.long_filter_bytes
+        self._texts: dict[int, bytes] = {}  # the filters as they were given, by number
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0
         self._last_parsed: tuple[bytes, Filter] | None = None
@@ -81,7 +91,7 @@ class GraphInterests:
         filter_ = self._parsed(interest)
         known = self._graph.node(filter_)
         if known is not None:
-            return self.placed(self._same[known.id][0])
+            return _annotate(self.placed(self._same[known.id][0]), filter_)
         size = len(interest)
         if size > LONG and self._long_bytes + size > self._most_long:
             raise LimitError(
@@ -92,10 +102,11 @@ class GraphInterests:
             )
         self._last += 1
         self._insert(self._last, filter_)
+        self._texts[self._last] = interest
         self._count_long(self._last, size)
         others = (number for number in self._same[self._node(self._last).id])
         also = tuple(self.placed(number) for number in others if number != self._last)
-        return msgspec.structs.replace(self.placed(self._last), also=also)
+        return _annotate(msgspec.structs.replace(self.placed(self._last), also=also), filter_)
 
     def all_placed(self) -> list[Placed]:
         """Every node with its parents, in an order in which parents come first."""
@@ -131,6 +142,18 @@ class GraphInterests:
     def identity(self, number: int) -> bytes:
         return self._filters[number].key
 
+    def text(self, number: int) -> str:
+        return self._texts[number].decode()
+
+    def equal(self, number: int) -> list[int]:
+        same = self._same[self._node(number).id]
+        return [one for one in same if one != number] if len(same) > 1 else []
+
+    def take_number(self) -> int:
+        """The next number, for a change that is not a new node."""
+        self._last += 1
+        return self._last
+
     def set_aside(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             if number in self._computing:  # its computation may be what takes too long
@@ -144,11 +167,14 @@ class GraphInterests:
 
     def tag(self, content: bytes) -> list[int]:
         event = self._read(content)
-        return self._lowest(self._plain(event) + self._computing.match(event, len(content)))
+        found = self._plain(event) + self._computing.match(event, len(content))
+        self._count_extra(event)
+        return self._lowest(found)
 
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
         event = self._read(content)
         found = self._computing.match_each(event, len(content), owners)
+        self._count_extra(event)
         return Fair(self._lowest(self._plain(event) + found.matched), found.over)
 
     def _read(self, content: bytes) -> Event:
@@ -158,10 +184,19 @@ class GraphInterests:
                 f"{self._most_content:,}; move attributes that no filter reads to the payload"
             )
         try:
-            event = _decode(content)
+            decode = _decode if self.attributes is None else self.attributes.decode
+            event = decode(content)
+            if not isinstance(event, dict):
+                raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return event if self.attributes is None else self.attributes.read(event)
+
+    def _count_extra(self, event: Event) -> None:
+        count = 0 if self.attributes is None else len(self.attributes.extra_fields(event))
+        if count:
+            self.extra.notifications += 1
+            self.extra.fields += count
 
     def _plain(self, event: Event) -> list[int]:
         found: list[int] = self._matcher.match(event)  # type: ignore[assignment]
@@ -210,7 +245,7 @@ class GraphInterests:
                 self._below.pop(number, None)
                 self._leaves.discard(number)
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int) -> int:
         node = self._node(number)
         # do this first: if it fails, nothing else has changed
         if number in self._computing:
@@ -221,12 +256,14 @@ class GraphInterests:
         self._same[node.id].remove(number)
         self._long_bytes -= self._long.pop(number, 0)
         del self._filters[number]
+        self._texts.pop(number, None)
         self._below.pop(number, None)
         self._leaves.discard(number)
         self._forget_children(self._graph.parents(node))
         if not self._same[node.id]:
             del self._same[node.id]
             self._graph.remove(node)
+        return self.take_number()
 
     def _count_long(self, number: int, size: int) -> None:
         if size > LONG:
@@ -255,6 +292,7 @@ class GraphInterests:
         for number, interest in interests:
             try:
                 found[number] = self._parsed(interest)
+                self._texts[number] = interest
                 self._count_long(number, len(interest))
             except TidingsError as problem:
                 self.refused[number] = Aside(interest.decode(errors="replace"), str(problem))
@@ -297,3 +335,10 @@ class GraphInterests:
         node = self._graph.node(filter_)
         assert node is not None
         return node
+
+
+def _annotate(placed: Placed, filter_: Filter) -> Placed:
+    """The place with the note on its filter, if there is one."""
+    if not filter_.note:
+        return placed
+    return msgspec.structs.replace(placed, note=filter_.note, never=filter_.never)

@@ -11,7 +11,7 @@ subscriptions change, so forwarding looks at the nodes of a header and never wal
 
 Invariants, after every call: the edges are those of CoverGraph; labels are as defined above.
 
-Forwarding costs one look-up for each node of the header, and a step for each neighbour with a label
+Forwarding costs one lookup for each node of the header, and a step for each neighbour with a label
 there. A subscription costs a visit to each descendant whose label changes, and to its edges; and to
 all descendants if they are few, or else a search upwards from each node of other labels there. A
 node costs about 60 bytes, and its labels nothing more if another node has the same ones; see the

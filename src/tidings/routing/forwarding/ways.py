@@ -80,7 +80,7 @@ def ways_of(
     graph: LabelGraph[Neighbour], labels: Labels, forwarding: Forwarding
 ) -> dict[Neighbour, Way]:
     """How each neighbour gets a notification; neighbours that get nothing are left out. Cost: a
-    look-up for each mark, and a step for each neighbour; unless all marks have the same labels, as
+    lookup for each mark, and a step for each neighbour; unless all marks have the same labels, as
     those of most nodes are, a step for each neighbour at each mark."""
     each = [graph.groups(label) for label in labels]
     if each and all(groups is each[0] for groups in each):

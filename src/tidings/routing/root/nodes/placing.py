@@ -44,10 +44,14 @@ class Placing(NodePart):
         given = self._counts.given_counts
         counts = {one: given[one] for one in self._nodes.under(node) if one in given}
         self._charges.charge(sender, len(counts), owner)
-        pending = sum(node in record.matched for record in self._queue.records)
+        pending = sum(record.matches(node) for record in self._queue.records)
         total = self._counts.totals.get(node, 0) + pending
         epoch, serial = self._context.epoch, self._counts.given
-        self._queue.hold((sender, m.Answer(epoch, message.request, node, serial, total, counts)))
+        answer = m.Answer(
+            epoch, message.request, node, serial, total, counts, note=placed.note,
+            never=placed.never,
+        )  # fmt: skip
+        self._queue.hold((sender, answer))
 
     def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
         """Place a filter and record its owner; return a refusal, or the place."""
@@ -94,5 +98,6 @@ class Placing(NodePart):
                 self._graph.remove(node)
             self._caches.clear()
             raise
+        self._registry.add(node)
         self._nodes.add_maker(node, self._charges.payers(sender, message.owner))
         self._charges.charge(sender, NEW_NODE, message.owner)

@@ -1,0 +1,20 @@
+"""A channel as a pipeline sees it: its filters by version, and the way to hand tagged batches over.
+
+    pipeline ──describe, changes──> owner (the rendezvous point)      the filters, at a version
+             ──hand_over(parts)──>        numbers, writes, forwards    each part once
+
+    changes.py    what a channel tells: its description, and the changes of its nodes
+    part.py       a part of a tagged batch, as columns
+    link.py       the link to the owner, for code without `async`
+    work.py       a question or a hand-over, which lasts over several connections
+    connection.py one connection
+
+For spark, and for users who tag by other means (docs/network.md). Start at link.py.
+"""
+
+from tidings.channel.changes import Changes, Description, NodeChange
+from tidings.channel.link import ChannelLink
+from tidings.channel.part import MOST_BYTES, Part
+from tidings.channel.work import Outdated
+
+__all__ = ["MOST_BYTES", "Changes", "ChannelLink", "Description", "NodeChange", "Outdated", "Part"]

@@ -1,0 +1,65 @@
+"""A part of a batch that somebody tagged: many notifications as columns.
+
+node_starts     0  2  3  3            n + 1 numbers: the nodes of notification i are
+nodes           5  9  5                   nodes[node_starts[i] : node_starts[i + 1]]
+payload_starts  0  11 20 31           and its payload is
+payloads        ...                       payloads[payload_starts[i] : payload_starts[i + 1]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.routing.protocol import messages as m
+
+MOST_BYTES = 4 << 20
+"""The most bytes that all columns of a part may take."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Part(msgspec.Struct, frozen=True, eq=False):
+    """Notifications in the order in which they are numbered.
+
+    The owner takes each (source, batch, part) once, and in order. A source may begin with any
+    batch. Parts count from 0 in each batch, and `last` closes it; then the next batch follows, so
+    a batch without notifications is one empty part."""
+
+    source: str
+    batch: int
+    part: int
+    last: bool
+    life: int
+    version: int
+    """The version at which the nodes were found."""
+    node_starts: Numbers
+    nodes: Numbers
+    payload_starts: Numbers
+    payloads: bytes
+
+    def __len__(self) -> int:
+        return len(self.node_starts) - 1
+
+    def message(self) -> m.HandOver:
+        """The part as it travels."""
+        return m.HandOver(
+            self.source, self.batch, self.part, self.last, self.life, self.version,
+            _packed(self.node_starts), _packed(self.nodes), _packed(self.payload_starts),
+            self.payloads,
+        )  # fmt: skip
+
+    def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, Part):
+            return NotImplemented
+        mine, others = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
+        return all(np.array_equal(one, two) for one, two in zip(mine, others, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _packed(numbers: Numbers) -> bytes:
+    return np.asarray(numbers, "<i8").tobytes()

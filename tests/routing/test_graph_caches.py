@@ -4,7 +4,9 @@ have changed are computed again."""
 from __future__ import annotations
 
 import random
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.routing.test_label_graph import put, random_sets
 
@@ -15,6 +17,8 @@ from tidings.routing.forwarding.graph_caches import Changes, HeaderCache, NodeCa
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode, first_label, ways_of
 from tidings.routing.protocol import frames, messages as m
+from tidings.routing.root.handover import node_table
+from tidings.routing.root.handover.node_table import NodeTable
 from tidings.routing.root.nodes.ancestors import Ancestors
 
 Labels = tuple[tuple[int, ...], ...]
@@ -123,6 +127,58 @@ def test_a_new_node_concerns_headers_below_it() -> None:
     router.graph.insert(8, (1,), (3,))
     router.caches.change(8)
     assert again() == {((6,),), ((3,),), ((4,),), ((4,), (5,))}
+
+
+@pytest.mark.parametrize("most", [3, 10_000])
+def test_table_of_nodes(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a table says about nodes is what one says that has just been made; nodes that did not
+    change and are below none that did are not looked at again."""
+    monkeypatch.setattr(node_table, "MOST_FORGOTTEN", most)
+    chance = random.Random(seed)
+    for _ in range(5):
+        sets = random_sets(chance, 40)
+        router = Router("r", "up")
+        graph, aside, looked = router.graph, set[int](), list[int]()
+
+        def look(node: int, graph: Any = graph, aside: Any = aside, looked: Any = looked) -> Any:
+            looked.append(node)
+            return node not in aside, graph.ancestors(node) - aside if node in graph else ()
+
+        table = router.caches.add(NodeTable(look))
+        for _ in range(60):
+            number = chance.choice(list(sets))
+            before, known = set(graph), {*table._known}
+            if number not in graph:
+                put(graph, sets, number)
+            elif chance.random() < 0.5:
+                aside ^= {number}
+            else:
+                router.caches.change(number)
+                graph.remove(number)
+            router.caches.change(number)
+            there = sorted(before & set(graph))
+            if not there:
+                continue
+            starts = np.array([0, len(there)])
+            nodes = np.array(there, np.int64)
+            looked.clear()
+            codes = table.codes_of(nodes)
+            if most > 1000:
+                unchanged = {one for one in known if not sets[one] <= sets[number]}
+                assert unchanged.isdisjoint(looked)
+            fresh = NodeTable(look)
+            expected = fresh.codes_of(nodes)
+            assert table.numbers[codes].tolist() == there
+            assert table.plain[codes].tolist() == fresh.plain[expected].tolist()
+            mine, other = table.matched(starts, codes), fresh.matched(starts, expected)
+            assert sorted(mine.nodes.tolist()) == sorted(other.nodes.tolist())
+            for code, one in zip(codes.tolist(), expected.tolist(), strict=True):
+                assert above(table, code) == above(fresh, one)
+
+
+def above(table: NodeTable, code: int) -> set[int]:
+    codes = table.above[table.above_starts[code] : table.above_starts[code + 1]]
+    return {*table.numbers[codes].tolist()}
 
 
 def test_index_of_headers() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import accumulate, chain
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from tests.routing.plain_label_graph import PlainLabelGraph
 from tests.routing.test_label_graph import Sets, random_sets
@@ -19,6 +22,7 @@ from tidings.routing.forwarding.tables.slot_lists import SlotLists
 from tidings.routing.forwarding.tables.slots import Slots
 from tidings.studies.network.route_lookup import deep_size
 
+Column = npt.NDArray[np.int64]
 NAMES = "FGHIJKL"
 
 
@@ -113,6 +117,61 @@ def test_random_steps(
             graph.remove(number)
             check_sharing(graph)
         assert len(graph) == 0
+
+
+def test_loading(seed: int) -> None:
+    """A loaded graph is the one that takes nodes one by one, also in later steps."""
+    chance = random.Random(seed)
+    for _ in range(20):
+        sets = random_sets(chance, chance.randrange(60))
+        order = sorted(sets, key=lambda one: -len(sets[one]))
+        graph, plain = LabelGraph[str](), PlainLabelGraph[str]()
+        for number in order:
+            plain.insert(number, [one for one in plain.nodes if sets[one] > sets[number]], ())
+        parents = [[*plain.nodes[one].parents] for one in order]
+        graph.load(*columns(order, parents))
+        check(graph, plain)
+        for number in chance.sample(order, len(order)):
+            if chance.random() < 0.3:
+                graph.remove(number)
+                plain.remove(number)
+            else:
+                name = chance.choice(NAMES)
+                assert graph.subscribe(number, name)
+                assert plain.subscribe(number, name)
+        check(graph, plain)
+        check_sharing(graph)
+        for number in sets.keys() - plain.nodes.keys():
+            above = [one for one in plain.nodes if sets[one] > sets[number]]
+            under = [one for one in plain.nodes if sets[one] < sets[number]]
+            graph.insert(number, above, under)
+            plain.insert(number, above, under)
+        check(graph, plain)
+
+
+def columns(numbers: list[int], parents: list[list[int]]) -> tuple[Column, Column, Column]:
+    starts = [0, *accumulate(map(len, parents))]
+    each = numbers, starts, [*chain.from_iterable(parents)]
+    return tuple(np.array(one, np.int64) for one in each)  # type: ignore[return-value]
+
+
+def test_loading_what_does_not_fit() -> None:
+    graph = LabelGraph[str]()
+    for numbers, parents, words in (
+        ([5, 6, 5], [[], [5], []], "found node 5 twice, expected each node once"),
+        ([5, 6], [[], [7]], "found parent 7 of node 6, expected a node before it"),
+        ([5, 6], [[6], []], "found parent 6 of node 5, expected a node before it"),
+        ([5], [[5]], "found parent 5 of node 5, expected a node before it"),
+    ):
+        with pytest.raises(GraphError, match=words):
+            graph.load(*columns(numbers, parents))
+        assert len(graph) == 0
+        graph.insert(1, (), ())
+        graph.remove(1)
+    graph.load(*columns([2**62, 3, 4], [[], [2**62], [2**62]]))
+    assert graph.children(2**62) == (3, 4)
+    with pytest.raises(GraphError, match="found a graph of 3 nodes, expected an empty one"):
+        graph.load(*columns([5], [[]]))
 
 
 def test_a_place_that_is_refused_changes_nothing() -> None:

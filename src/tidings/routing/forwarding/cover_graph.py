@@ -12,6 +12,7 @@ nodes, the nodes below them are visited too.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from tidings.model import GraphError
 from tidings.routing.forwarding.tables import BITS, LAST, Edges, Label, Slots
@@ -43,11 +44,7 @@ class CoverGraph:
 
     def ancestors(self, number: int) -> set[int]:
         """All nodes that cover a node, except itself."""
-        return self.numbers_above(self._slot(number))
-
-    def numbers_above(self, slot: int) -> set[int]:
-        """The same, given its slot."""
-        return self._numbers(self._edges.reach_up([slot]))
+        return self._numbers(self._edges.reach_up([self._slot(number)]))
 
     def descendants(self, number: int) -> set[int]:
         """All nodes that a node covers, except itself."""
@@ -114,6 +111,25 @@ class CoverGraph:
         if not there:
             changed.add(slot)
         return slot, changed
+
+    def _load(self, numbers: Any, starts: Any, parents: Any) -> None:
+        """Put many nodes into an empty graph. GraphError, with nothing changed, if a parent is not
+        among them, or not before its child."""
+        import numpy as np
+
+        order = np.argsort(numbers)
+        ranked = numbers[order]
+        if len(twice := np.flatnonzero(ranked[1:] == ranked[:-1])):
+            raise GraphError(f"found node {ranked[twice[0]]} twice, expected each node once")
+        lowers = np.repeat(np.arange(len(numbers)), np.diff(starts))
+        at = np.searchsorted(ranked, parents).clip(max=max(len(numbers) - 1, 0))
+        uppers = order[at] if len(numbers) else at
+        is_wrong = (uppers >= lowers) | (numbers[uppers] != parents)
+        if len(wrong := np.flatnonzero(is_wrong)):
+            parent, node = parents[wrong[0]], numbers[lowers[wrong[0]]]
+            raise GraphError(f"found parent {parent} of node {node}, expected a node before it")
+        self._slots.fill(numbers)
+        self._edges.fill(uppers + 1, lowers + 1, len(numbers))
 
     def _refuse_circles(
         self, number: int, slot: int, above: set[int], uppers: set[int], below: set[int]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tidings.model import GraphError
 from tidings.routing.forwarding.labelling import Labelling
@@ -56,10 +56,11 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
             for neighbour, new in self.forward(label).items():
                 found.setdefault(new, []).append(neighbour)
             return tuple((new, tuple(names)) for new, names in found.items())
-        page = self._pages.get(label[0] >> BITS)
-        if page is None:
+        number = label[0]
+        try:
+            labels = self._labels[self._pages[number >> BITS][number & LAST]]
+        except KeyError:
             return ()
-        labels = self._labels[page[label[0] & LAST]]
         groups = labels.groups
         return self._pool.groups(labels) if groups is None else groups
 
@@ -188,6 +189,17 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
             self._relabel_all(self._in_order(changed))
         elif not is_known:  # nothing changes for existing nodes
             self._relabel_all([slot])
+
+    def load(self, numbers: Any, starts: Any, parents: Any) -> None:
+        """Put many nodes into an empty graph, in a second per million. Columns of numpy (int64):
+        the number of each node, where its parents begin, with one more start at the end, and all
+        parents. A node comes after its parents, and none of them covers another one."""
+        if len(self):
+            raise GraphError(f"found a graph of {len(self)} nodes, expected an empty one to load")
+        self.clear()
+        self._load(numbers, starts, parents)
+        self._labels *= len(numbers) + 1
+        self._pool.empty.uses += len(numbers)
 
     def remove(self, number: int) -> None:
         """Remove a node. Its parents still cover its children."""

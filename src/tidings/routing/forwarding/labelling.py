@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from tidings.routing.forwarding.cover_graph import CoverGraph
 from tidings.routing.forwarding.tables import (
@@ -23,6 +23,7 @@ from tidings.routing.forwarding.tables import (
     OWN,
     Below,
     Changes,
+    Edges,
     Label,
     LabelPool,
     Labels,
@@ -107,7 +108,7 @@ class Labelling(CoverGraph, Generic[Neighbour]):
 
     def _relabel_all(self, slots: Iterable[int]) -> None:
         """Compute the labels of nodes, each given after its parents."""
-        reached = Reached(self)
+        reached = Reached(self._edges)
         for slot in slots:
             self._relabel(slot, reached)
 
@@ -187,23 +188,25 @@ class Labelling(CoverGraph, Generic[Neighbour]):
         if reached is None:
             return self.lowest(found)
         # A node that covers a parent and is not in its label covers a node of that label.
+        slots = {self._slots.find(one): one for one in found}
         for parent, label in zip(parents, column, strict=True):
             if label is not None:
-                found -= (found & reached[parent]).difference(label)
+                above = map(slots.__getitem__, slots.keys() & reached[parent])
+                found.difference_update([one for one in above if one not in label])
         return tuple(sorted(found))
 
 
 class Reached(dict[int, set[int]]):
-    """The numbers of the nodes above slots, cached while the edges do not change."""
+    """The slots above slots, cached while the edges do not change."""
 
     MOST = 256  # slots that are remembered
 
-    def __init__(self, graph: Labelling[Any]) -> None:
+    def __init__(self, edges: Edges) -> None:
         super().__init__()
-        self._graph = graph
+        self._edges = edges
 
     def __missing__(self, slot: int) -> set[int]:
         if len(self) >= self.MOST:
             self.clear()
-        found = self[slot] = self._graph.numbers_above(slot)
+        found = self[slot] = self._edges.reach_up([slot])
         return found

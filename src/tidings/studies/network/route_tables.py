@@ -50,7 +50,7 @@ def route_sections(report: RouteReport) -> list[Section]:
     if report.lookup:
         sections.append(
             (
-                "Look-up: processor µs for a subscription, the labels of a new header, how each of "
+                "Lookup: processor µs for a subscription, the labels of a new header, how each of "
                 "10 neighbours gets it, a known header, and a frame to 10 neighbours",
                 lookup_table(report.lookup),
             )

@@ -6,8 +6,8 @@
     below.py         which nodes are below one
     labels.py        the labels of nodes, shared by all nodes that have the same ones
 
-They are `array.array`, not numpy: a router reads single values, which numpy does more slowly, and
-an agent imports neither. Used only by label_graph.py. Start at labels.py.
+They are `array.array`, not numpy: a router reads single values, which numpy does more slowly. Only
+loading many nodes at once imports numpy. Used only by the label graph. Start at labels.py.
 """
 
 from tidings.routing.forwarding.tables.below import FEW, Below

@@ -12,6 +12,7 @@ grows with the number of parents of two nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tidings.routing.forwarding.tables.slot_lists import SlotLists
 
@@ -51,6 +52,18 @@ class Edges:
         moved = self.down.remove_at(upper, place)
         if moved:
             self.up.put_second(moved, self.up.find(moved, upper), place)
+
+    def fill(self, uppers: Any, lowers: Any, count: int) -> None:
+        """Make edges between slots from 1 to `count`, all at once, in place of what was here.
+        Arrays of numpy: the upper and the lower slot of each edge; the lower ones rise."""
+        import numpy as np
+
+        order = np.argsort(uppers, kind="stable")
+        owners = uppers[order]
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order)) - np.searchsorted(owners, owners)
+        self.down.fill(owners, lowers[order], None, count)
+        self.up.fill(lowers, uppers, places, count)
 
     def reach_up(self, slots: Iterable[int]) -> set[int]:
         """All nodes above the given ones."""

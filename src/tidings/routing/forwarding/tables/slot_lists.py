@@ -14,8 +14,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 _ZERO = array("I", [0])
+
+
+def as_array(code: str, values: Any) -> array[int]:
+    """A column of numpy as an array of this type."""
+    found = array(code)
+    found.frombytes(values.astype(code, copy=False).tobytes())
+    return found
 
 
 class SlotLists:
@@ -28,6 +36,7 @@ class SlotLists:
         self._seconds = array("I") if paired else None  # the same for second values
         self._rooms = array("B")  # the block has room for two to the power of this
         self._free = array("I")  # by the same power: the first free block, which names the next one
+        self._spare = 0  # free blocks
 
     def add_owner(self) -> None:
         """Add an empty list, for the next slot."""
@@ -78,21 +87,24 @@ class SlotLists:
 
     def append(self, owner: int, value: int, second: int = 0) -> int:
         """Add a value at the end of a list; return its place."""
-        count = self.counts[owner]
+        count, seconds = self.counts[owner], self._seconds
+        self.counts[owner] = count + 1
         if not count:
             self.firsts[owner] = value
-            if self._seconds is not None:
-                self._seconds[owner] = second
-        else:
-            if count == 1:
-                self._begin_block(owner)
-            elif count == 1 << self._rooms[owner]:
-                self._move(owner, self._rooms[owner] + 1)
-            first = self.firsts[owner]
-            self.pool[first + count] = value
-            if self._seconds is not None:
-                self.pool[first + (1 << self._rooms[owner]) + count] = second
-        self.counts[owner] = count + 1
+            if seconds is not None:
+                seconds[owner] = second
+            return 0
+        room = self._rooms[owner]
+        if count == 1:
+            self._begin_block(owner)
+            room = 1
+        elif count == 1 << room:
+            room += 1
+            self._move(owner, room, count)
+        first = self.firsts[owner]
+        self.pool[first + count] = value
+        if seconds is not None:
+            self.pool[first + (1 << room) + count] = second
         return count
 
     def remove_at(self, owner: int, at: int) -> int:
@@ -109,8 +121,35 @@ class SlotLists:
         self.counts[owner] = last
         room = self._rooms[owner]
         if last > 1 and last << 2 <= 1 << room:
-            self._move(owner, room - 1)
+            self._move(owner, room - 1, last)
         return moved
+
+    def fill(self, owners: Any, values: Any, seconds: Any, count: int) -> None:
+        """Give slots from 1 to `count` their lists, all at once, in place of what was here. Arrays
+        of numpy: a value and its second one for each owner; owners rise."""
+        import numpy as np
+
+        counts = np.bincount(owners, minlength=count + 1)
+        starts = np.cumsum(counts) - counts
+        rooms = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.uint8)
+        room = np.int64(1) << rooms
+        sizes = np.where(counts > 1, room if self._seconds is None else 2 * room, 0)
+        blocks = 1 + np.cumsum(sizes) - sizes
+        is_alone = counts[owners] == 1
+        firsts = np.where(counts > 1, blocks, 0)
+        firsts[owners[is_alone]] = values[is_alone]
+        pool = np.zeros(1 + int(sizes.sum()), np.uint32)
+        many = owners[~is_alone]
+        places = blocks[many] + np.flatnonzero(~is_alone) - starts[many]
+        pool[places] = values[~is_alone]
+        if self._seconds is not None:
+            pool[places + room[many]] = seconds[~is_alone]
+            alone = np.zeros(count + 1, np.uint32)
+            alone[owners[is_alone]] = seconds[is_alone]
+            self._seconds = as_array("I", alone)
+        self.counts, self.firsts = as_array("I", counts), as_array("I", firsts)
+        self.pool, self._rooms = as_array("I", pool), as_array("B", rooms)
+        self._free, self._spare = array("I"), 0
 
     # -- blocks --------------------------------------------------------------------------------
 
@@ -132,9 +171,9 @@ class SlotLists:
         self._rooms[owner] = 0
         self._give(block, room)
 
-    def _move(self, owner: int, room: int) -> None:
-        """Move a list to a block with another room."""
-        old, before, count = self.firsts[owner], self._rooms[owner], self.counts[owner]
+    def _move(self, owner: int, room: int, count: int) -> None:
+        """Move a list of `count` values to a block with another room."""
+        old, before = self.firsts[owner], self._rooms[owner]
         new, pool = self._take(room), self.pool
         pool[new : new + count] = pool[old : old + count]
         if self._seconds is not None:
@@ -147,13 +186,12 @@ class SlotLists:
     def _take(self, room: int) -> int:
         """A block: a free one, a part of a larger free one, or a new one."""
         pool, free = self.pool, self._free
-        while len(free) <= room:
-            free.append(0)
         size = 1 << room if self._seconds is None else 2 << room
-        for larger in range(room, len(free)):
+        for larger in range(room, len(free)) if self._spare else ():
             block = free[larger]
             if block:
                 free[larger] = pool[block]
+                self._spare -= 1
                 for half in range(larger - 1, room - 1, -1):
                     self._give(block + (size << (half - room)), half)
                 return block
@@ -162,5 +200,9 @@ class SlotLists:
         return block
 
     def _give(self, block: int, room: int) -> None:
-        self.pool[block] = self._free[room]
-        self._free[room] = block
+        free = self._free
+        while len(free) <= room:
+            free.append(0)
+        self.pool[block] = free[room]
+        free[room] = block
+        self._spare += 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from typing import Any
 
 BITS = 5  # a page has 2**BITS places
 LAST = (1 << BITS) - 1
@@ -50,6 +51,20 @@ class Slots:
             page = self.pages[number >> BITS] = array("I", _EMPTY_PAGE)
         page[number & LAST] = slot
         return slot
+
+    def fill(self, numbers: Any) -> None:
+        """Give different numbers the slots from 1 on, all at once, in place of what was here."""
+        import numpy as np
+
+        keys, which = np.unique(numbers >> BITS, return_inverse=True)
+        pages = np.zeros((len(keys), 1 << BITS), np.uint32)
+        pages[which, numbers & LAST] = np.arange(1, len(numbers) + 1)
+        each = zip(keys.tolist(), pages, strict=True)
+        self.pages.clear()
+        self.pages.update((key, array("I", page.tobytes())) for key, page in each)
+        self.numbers = array("Q", [_NOBODY])
+        self.numbers.frombytes(numbers.astype(np.uint64).tobytes())
+        self._free = array("I")
 
     def remove(self, number: int) -> None:
         """Free the slot of a node."""

@@ -52,7 +52,8 @@ class NodeTable:
 
     def drop(self, nodes: Collection[int]) -> None:
         """Forget nodes; those below them must be among them."""
-        dropped = [node for node in nodes if self._known.pop(node, None) is not None]
+        known = self._known
+        dropped = [node for node in nodes if known.pop(node, None) is not None] if known else []
         if self._used > 2 * len(self._known) + MOST_FORGOTTEN:
             self.clear()
         elif dropped:

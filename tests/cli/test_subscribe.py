@@ -16,8 +16,11 @@ from socket import create_server
 import pytest
 from tests.broker.processes import Process
 from tests.cli.conftest import Run
-from tests.ports import free_ports
 from tests.waiting import eventually
+from typer.testing import CliRunner
+
+from tidings.cli.app import app
+from tidings.studies.host.ports import free_ports
 
 ROOT = """
 name = "root"
@@ -60,8 +63,8 @@ class Scene:
 
     def publish(self, *numbers: int, padding: int = 0) -> None:
         lines = "".join(f"{json.dumps({'n': n, 'x': 'x' * padding})}\n" for n in numbers)
-        words = [sys.executable, "-m", "tidings", "publish", "-", *self.there]
-        subprocess.run(words, input=lines, text=True, check=True, timeout=60, capture_output=True)
+        sent = CliRunner().invoke(app, ["publish", "-", *self.there], input=lines)
+        assert sent.exit_code == 0, sent.output
 
     def out(self) -> str:
         return (self.folder / "out").read_text()
@@ -207,7 +210,7 @@ def test_a_publisher_whose_router_has_no_way_up(run: Run, tmp_path: Path) -> Non
         there = ("--timeout", "0.5", "--router", f"tidings://127.0.0.1:{edge.port}")
         ended = run("publish", '{"n": 1}', *there)
         assert (ended.code, ended.out) == (2, "")
-        assert "found no answer for 0.5 seconds; of 1 notification, 0 are acknowledged" in ended.err
+        assert "found no answer for 0.5 seconds: 0 of 1 notification are acknowledged" in ended.err
         ended = run("subscribe", "n > 0", *there)
         assert ended.code == 2
         assert "the subscription is not in force after 0.5 seconds" in ended.err

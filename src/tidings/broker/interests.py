@@ -12,16 +12,16 @@ own (computing.py), because only they can take long.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from tidings.broker.computing import Computing, Owners, computes
-from tidings.filters import Attributes, Filter, parse
+from tidings.filters import Attributes, Filter, parse, refuse_outside
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
-from tidings.routing.protocol import LONG, Limits
+from tidings.routing.protocol import LONG, Limits, unpack_interest
 from tidings.routing.root import Fair, Placed
 
 MANY = 1000  # filters from which the graph is built in bulk
@@ -98,7 +98,7 @@ class GraphInterests:
                 f"there is no room for a filter of {size:,} bytes: filters of more than {LONG:,} "
                 f"bytes use {self._long_bytes:,} bytes in all, expected at most "
                 f"{self._most_long:,}; use a shorter filter",
-                interest.decode(),
+                unpack_interest(interest)[0].decode(),
             )
         self._last += 1
         self._insert(self._last, filter_)
@@ -143,7 +143,15 @@ class GraphInterests:
         return self._filters[number].key
 
     def text(self, number: int) -> str:
-        return self._texts[number].decode()
+        """The filter in SQL, which pipelines read; as it was given, if it was given in SQL."""
+        text, dialect = unpack_interest(self._texts[number])
+        return text.decode() if dialect == "sql" else self._filters[number].sql()
+
+    def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
+        return refuse_outside(self._parsed(interest), within, self.attributes)
+
+    def lies_within(self, number: int, within: Sequence[str]) -> bool:
+        return not refuse_outside(self._filters[number], within, self.attributes)
 
     def equal(self, number: int) -> list[int]:
         same = self._same[self._node(number).id]
@@ -276,10 +284,11 @@ class GraphInterests:
         if self._last_parsed is not None and self._last_parsed[0] == interest:
             return self._last_parsed[1]
         try:
-            text = interest.decode()
+            text, dialect = unpack_interest(interest)
+            given = text.decode()
         except UnicodeDecodeError:
             raise NotificationError("the filter is not valid UTF-8") from None
-        found = parse(text, attributes=self.attributes, most_parts=self._most_parts)
+        found = parse(given, dialect, attributes=self.attributes, most_parts=self._most_parts)
         if len(interest) > LONG:
             found.slim()
         self._last_parsed = interest, found
@@ -295,7 +304,9 @@ class GraphInterests:
                 self._texts[number] = interest
                 self._count_long(number, len(interest))
             except TidingsError as problem:
-                self.refused[number] = Aside(interest.decode(errors="replace"), str(problem))
+                self.refused[number] = Aside(
+                    unpack_interest(interest)[0].decode(errors="replace"), str(problem)
+                )
         for number, one in list(self.refused.items())[:MOST_TOLD]:
             _log.warning(
                 "the filter of node %d is now refused and was set aside: %.200r: %.300s",

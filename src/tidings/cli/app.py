@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidings.cli.bench.bench_chain import bench_chain
 from tidings.cli.bench.bench_command import bench
 from tidings.cli.bench.bench_route import bench_route
 from tidings.cli.bench.bench_spark import bench_spark, bench_stream
@@ -80,6 +81,7 @@ app.command("top")(guard(show_network))
 app.command("publish")(guard(publish_notification))
 app.command("subscribe")(guard(subscribe_to))
 app.command("demo")(guard(show_demo))
+bench.command("chain")(guard(bench_chain))
 bench.command("route")(guard(bench_route))
 bench.command("spark")(guard(bench_spark))
 bench.command("stream")(guard(bench_stream))
@@ -95,8 +97,8 @@ def main() -> None:
     """Run the command line."""
     end_in_time()
     for stream in (sys.stdout, sys.stderr):
-        # Escape characters that the terminal can't show, instead of failing. A stream that was
-        # closed before the start is None.
+        # Characters that the terminal can't show are escaped, so that printing does not fail. A
+        # stream that was closed before the start is None.
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

@@ -49,7 +49,7 @@ def subscribe_to(
     """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
 
     Notes on stderr report lost notifications, and say when the router is gone and when it is back.
-    --types checks the filter before it is sent. A filter of another dialect is sent as SQL. A
+    --types checks the filter before it is sent. The rendezvous point reads it in its dialect. A
     filter that can never match is refused without --force.
 
     With --json, one object per line: serial, payload.
@@ -70,7 +70,8 @@ def subscribe_to(
     except FilterError as problem:
         if dialect != "sql" or declared.attributes is not None:
             raise filter_refusal(problem, "filter") from None
-        # else the rendezvous point decides: it may know functions that are not known here
+        # otherwise the rendezvous point decides, because it may have functions that are not known
+        # here
 
     async def work() -> int:
         count = 0
@@ -81,7 +82,7 @@ def subscribe_to(
             ) as agent,
             agent.subscribe(interest, dialect, timeout=timeout) as told,
         ):  # fmt: skip
-            if told.note != noted:  # because of the attributes that the channel declares
+            if told.note != noted:  # the note depends on the attributes that the channel declares
                 if told.never and not force:
                     raise BadInput(f"{told.note}; --force accepts it")
                 remark(told.note)

@@ -32,6 +32,8 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from tidings.routing.protocol.stored_interest import pack_interest
+
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The number of a node, a notification or a request. Numbers outside the range are refused."""
 MOST_NODES = 2_000_000  # in one message
@@ -42,6 +44,12 @@ Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. It is limited because others remember it."""
+LONGEST_WITHIN = 4096  # characters
+Within = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
+]
+"""Filters that must all cover what a subscriber asks for. The nodes on the way to the root set
+them, from the rights of the neighbours that ask."""
 
 
 class Mark(NamedTuple):
@@ -223,12 +231,19 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node belongs to an interest? Routers on the way do not read the interest. The node that
-    the asker is linked to sets the owner, and routers pass it on."""
+    """Which node belongs to an interest? It is a text of a dialect, which routers on the way do not
+    read. The node that the asker is linked to sets the owner, and routers pass it on."""
 
     request: Number
     interest: bytes
     owner: PartyName = ""
+    within: Within = ()
+    dialect: PartyName = "sql"
+
+    @property
+    def stored(self) -> bytes:
+        """Dialect and text, as a rendezvous point places and stores them."""
+        return pack_interest(self.interest, self.dialect)
 
 
 class Count(Up, frozen=True, tag="count"):
@@ -242,6 +257,7 @@ class Count(Up, frozen=True, tag="count"):
 class Recover(Up, frozen=True, tag="recover"):
     request: Number
     ranges: Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_RANGES)]
+    within: Within = ()
 
 
 class Whose(Up, frozen=True, tag="whose"):

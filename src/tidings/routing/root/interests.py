@@ -36,7 +36,8 @@ class Fair(msgspec.Struct, frozen=True):
 
 
 class Interests(Protocol):
-    """The preprocessor of a channel: it maps interests and notifications to nodes."""
+    """The preprocessor of a channel: it maps interests and notifications to nodes. An interest is
+    stored with its dialect, see `unpack_interest`."""
 
     def place(self, interest: bytes) -> Placed:
         """The node of an interest, created if there is none; TidingsError if it is refused."""
@@ -68,6 +69,13 @@ class Interests(Protocol):
 
     def text(self, node: int) -> str:
         """The interest of a node, as others can read it."""
+
+    def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
+        """Why an interest is refused to somebody who may only have what all filters of `within`
+        cover; empty if they do. TidingsError if the interest is refused to everybody."""
+
+    def lies_within(self, node: int, within: Sequence[str]) -> bool:
+        """Is it proven that all filters of `within` cover a node?"""
 
     def equal(self, node: int) -> Sequence[int]:
         """The other nodes that are known to cover a node and to be covered by it."""

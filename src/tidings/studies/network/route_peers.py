@@ -1,6 +1,7 @@
 """Starts mosquitto and nats-server, as installed on this machine and without durability.
 
-Their clients are raw sockets that speak just enough of MQTT 3.1.1 and of the NATS protocol.
+The clients of mosquitto and nats-server are raw sockets that speak just enough of MQTT 3.1.1 and of
+the NATS protocol.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tidings.model import EnvironmentProblem
+from tidings.studies.host.ports import free_ports
 from tidings.studies.network.route_flow import Receiver, System
 
 PROGRAMS = {"mosquitto": "mosquitto", "nats": "nats-server"}
@@ -68,8 +70,8 @@ def mqtt_publish(topic: str, payload: bytes) -> bytes:
 def start_mosquitto(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
-    """Start mosquitto with receivers of all topics. `topics` has the topic of each payload."""
-    port = free_port()
+    """Start mosquitto with receivers of all topics. `topics` contains the topic of each payload."""
+    (port,) = free_ports(1)
     file = folder / "mosquitto.conf"
     file.write_text(
         f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_type error\n"
@@ -123,8 +125,9 @@ def nats_message(topic: str, number: int, payload: bytes) -> bytes:
 def start_nats(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
-    """Start nats-server with receivers of all topics. `topics` has the topic of each payload."""
-    port = free_port()
+    """Start nats-server with receivers of all topics. `topics` contains the topic of each
+    payload."""
+    (port,) = free_ports(1)
     file = folder / "nats.conf"
     file.write_text(f'listen: "127.0.0.1:{port}"\nping_interval: "1h"\nmax_pending: 256MB\n')
     process = _start("nats", "-c", str(file))
@@ -140,7 +143,7 @@ def start_nats(
 
     def receiving() -> socket.socket:
         link = joined()
-        # all numbers have the same length, and so have all messages
+        # all numbers have the same length, so all messages have the same length too
         link.sendall(b"".join(nats_subscribe(topic(one), TOPICS + one) for one in distinct))
         link.sendall(b"PING\r\n")
         _until(link, b"PONG\r\n", "nats")
@@ -167,12 +170,6 @@ STARTERS = {"mosquitto": start_mosquitto, "nats": start_nats}
 
 
 # -- processes and sockets -------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def connect_to(port: int, patience: float = 10.0) -> socket.socket:

@@ -22,7 +22,7 @@ from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem, write_path
 from tidings.network import FrameCache, Link, draw_life
-from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label
+from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
     Block,
@@ -62,11 +62,11 @@ class FramedRendezvous(Rendezvous):
         super().__init__(name, interests, journal, memory, times, cache, limits, definition)
         self.released: list[bytes | FrameRun] = []
         # encoded labels by node: the first labels of marks,
-        self._labels: dict[int, bytes] = self.caches.add({})
+        self._labels: NodeCache[bytes] = self.caches.add(NodeCache())
         self._alone: dict[int, bytes] = {}  # and just the node, for notifications with many marks
 
     def release(self, record: Record, nodes: Label) -> None:
-        known = self._labels if len(nodes) <= MOST_LISTED else self._alone
+        known: dict[int, bytes] = self._labels if len(nodes) <= MOST_LISTED else self._alone
         labels = b"".join(self._labels_of(nodes, known))
         if len(labels) > MOST_LABELS:
             labels = frames.encode_labels([(node,) for node in nodes])

@@ -18,11 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from tidings.model import GraphError, TidingsError
 from tidings.routing.forwarding import ways
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
+from tidings.routing.forwarding.graph_caches import NodeCache
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
 from tidings.routing.protocol import messages as m
@@ -34,7 +37,7 @@ from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover import Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
-from tidings.routing.root.interests import Interests
+from tidings.routing.root.interests import Interests, Placed
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
 from tidings.routing.root.ownership import Claims
@@ -44,6 +47,7 @@ from tidings.routing.root.records import Block, Record
 from tidings.routing.root.runs import Run, RunIntake
 from tidings.routing.root.write_queue import WriteQueue
 
+Numbers = npt.NDArray[np.int64]
 RETIRED = 20, 500  # set-aside nodes that are removed with each publication, and with each tick
 
 
@@ -74,8 +78,7 @@ class Rendezvous(Downstream):
         self.standing.life, self.standing.lineage = life, Lineage(memory.lineage)
         self.sums.serial = memory.serial
         self.claims = Claims()
-        for one in memory.placed:
-            self.graph.insert(one.node, one.parents, one.children)
+        self.graph.load(*_columns_of(memory.placed))
         for one in memory.placed:
             self.claims.measure(one.node, memory.sizes.get(one.node, 0))
             self.claims.replace(one.node, memory.owners.get(one.node, ()))
@@ -116,7 +119,7 @@ class Rendezvous(Downstream):
             resolving.table, caches, problems,
         )  # fmt: skip
         self._recall_coverings(resolving)
-        self._first: dict[int, Label] = caches.add({})
+        self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")
         self._checked = float("-inf")
 
@@ -384,3 +387,12 @@ class Rendezvous(Downstream):
 
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
         self.set_aside.take_owner(router, owner, nodes)
+
+
+def _columns_of(placed: Sequence[Placed]) -> tuple[Numbers, Numbers, Numbers]:
+    """Places as LabelGraph.load takes them."""
+    numbers = np.fromiter((one.node for one in placed), np.int64, len(placed))
+    starts = np.zeros(len(placed) + 1, np.int64)
+    np.cumsum([len(one.parents) for one in placed], out=starts[1:])
+    above = (parent for one in placed for parent in one.parents)
+    return numbers, starts, np.fromiter(above, np.int64, starts[-1])

@@ -60,8 +60,8 @@ def route_sections(report: RouteReport) -> list[Section]:
     if report.lookup:
         sections.append(
             (
-                "Look-up: processor µs for a subscription, a new header, a known header, and a "
-                "frame to 10 neighbours",
+                "Lookup: processor µs for a subscription, the labels of a new header, how each of "
+                "10 neighbours gets it, a known header, and a frame to 10 neighbours",
                 lookup_table(report.lookup),
             )
         )
@@ -160,14 +160,14 @@ def parts_table(found: Parts) -> Table:
 
 def lookup_table(found: list[Lookup]) -> Table:
     table = plain_table(
-        "scenario", "subscribers#", "topics#", "ids#", "subscription#", "new#", "known#", "frame#",
-        "table kB#",
+        "scenario", "subscribers#", "topics#", "ids#", "subscription#", "new#", "ways#", "known#",
+        "frame#", "table kB#",
     )  # fmt: skip
     for one in found:
         table.add_row(
             one.scenario, f"{one.subscribers:,}", f"{one.topics:,}", number(one.ids),
-            number(one.subscription), number(one.fresh), number(one.known), number(one.frame),
-            f"{one.table_bytes / 1000:,.0f}",
+            number(one.subscription), number(one.fresh), number(one.ways), number(one.known),
+            number(one.frame), f"{one.table_bytes / 1000:,.0f}",
         )  # fmt: skip
     return table
 

@@ -1,7 +1,7 @@
 """Kernels that look at every node of a piece: known ones get codes, marks get numbers.
 
 Known nodes are in a hash table with open addressing: `keys` holds node numbers (0 for a free
-place), `codes` what each is known as.
+place), `codes` what each is known as, -1 for a node that was forgotten.
 
 Shapes (Q places, a power of two; n notifications; k nodes of them; c codes): keys, codes int64 [Q];
 starts int64 [n + 1]; nodes int64 [k]; found int64 [k]. Codes count from 0.
@@ -30,12 +30,12 @@ def find_place(node: int, keys: Any) -> Any:
 
 
 @kernel
-def put_all(nodes: Any, first: int, keys: Any, codes: Any) -> None:
-    """Add nodes that are not in the table, with codes from `first` on."""
+def put_all(nodes: Any, new: Any, keys: Any, codes: Any) -> None:
+    """Set the codes of nodes: new int64 [k]. Places of forgotten nodes stay theirs."""
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)
         keys[place] = nodes[at]
-        codes[place] = first + at
+        codes[place] = new[at]
 
 
 @kernel
@@ -44,11 +44,8 @@ def look_up(nodes: Any, keys: Any, codes: Any, found: Any) -> Any:
     unknown = 0
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)
-        if keys[place] == 0:
-            found[at] = -1
-            unknown += 1
-        else:
-            found[at] = codes[place]
+        found[at] = codes[place] if keys[place] != 0 else -1
+        unknown += found[at] < 0
     return unknown
 
 

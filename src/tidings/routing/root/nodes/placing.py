@@ -93,6 +93,7 @@ class Placing(NodePart):
         try:
             for one in (placed, *placed.also):
                 self._graph.insert(one.node, one.parents, one.children)
+                self._caches.change(one.node)
             self._queue.add_node(node, message.stored, message.owner)
         except Exception:
             with contextlib.suppress(Exception):
@@ -101,7 +102,6 @@ class Placing(NodePart):
                 self._graph.remove(node)
             self._caches.clear()
             raise
-        self._caches.clear()
         self._registry.add(node)
         self._nodes.add_maker(node, self._charges.payers(sender, message.owner))
         self._charges.charge(sender, NEW_NODE, message.owner)

@@ -151,7 +151,7 @@ def _rows_of(reader: OutboxReader, commit: Commit, extra: str | None) -> Iterato
 
 def _payloads_of(batch: pa.RecordBatch, extra: str | None) -> pa.Array:
     """The payloads that the workers wrote. Batches that were committed while the pipeline had no
-    such sink have no payloads; their payloads are encoded here."""
+    channel sink have no payloads; their payloads are encoded here."""
     if PAYLOAD in batch.schema.names:
         return batch.column(PAYLOAD)
     names = [name for name in batch.schema.names if name not in ADDED]

@@ -122,7 +122,7 @@ class _RedirectPolicy:
         raise problem
 
     def check_proxied(self, host: str) -> None:
-        """Check a host, by name alone, to which a proxy will connect."""
+        """Check a host to which a proxy will connect; only the name of the host is known."""
         try:
             public = is_public(host)
         except ValueError:

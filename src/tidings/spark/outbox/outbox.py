@@ -70,7 +70,7 @@ class Pin(msgspec.Struct, frozen=True):
     micros: int  # the start of the batch, in microseconds since 1970
     offsets: str = ""  # a digest of Spark's record of its rows; see spark_checkpoint.py
     snapshot: str = ""  # identity of the snapshot, if the subscriptions are fixed
-    # the life of the channel, if the subscriptions come from one: its versions count within a life
+    # the life of the channel, if the subscriptions come from one; a version belongs to a life
     life: int = 0
 
 
@@ -167,7 +167,7 @@ class Outbox:
         return sorted(found)
 
     def last(self) -> Commit | None:
-        """The latest commit. The method `last` is for users; tidings itself does not call it."""
+        """The latest commit. This method is for users; tidings itself does not call it."""
         return self.read_commit(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
@@ -309,7 +309,7 @@ class Outbox:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of refused rows. The method `last` is for users; tidings itself does not call
+        """The folders of refused rows. This method is for users; tidings itself does not call
         it."""
         for done in self.log.each():
             if done.refused:

@@ -276,11 +276,11 @@ def _sentences(found: Settings) -> Iterator[str]:
     if channels and subscriptions.channel is None:
         yield (
             f"sinks[{channels[0]}].kind: found 'channel', expected another kind without "
-            f"subscriptions.channel, because the numbers of nodes mean something only there"
+            f"subscriptions.channel, because only a channel knows what its node numbers mean"
         )
     if len(channels) > 1:
         yield f"sinks[{channels[1]}].kind: found 'channel' again, expected it once"
-    if subscriptions.channel is None:  # otherwise the columns are known once the channel was asked
+    if subscriptions.channel is None:  # otherwise the channel declares the columns
         yield from declared_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
@@ -330,7 +330,7 @@ def _channel_sentences(found: Settings, address: str) -> Iterator[str]:
 def _is_timestamp(found: Settings, name: str) -> bool:
     try:
         attributes = found.attributes
-    except AttributesError:  # told by itself
+    except AttributesError:  # this problem is reported separately
         return True
     return attributes is not None and attributes.type((name,)) == "timestamp"
 

@@ -73,7 +73,7 @@ def bench_stream(
         str, typer.Option("--rate", metavar="N", help="Notifications per second.")
     ] = "5000",
     seconds: Annotated[
-        float, typer.Option("--seconds", metavar="N", min=30, help="How long it runs.")
+        float, typer.Option("--seconds", metavar="N", min=30, help="How long the pipeline runs.")
     ] = 60,
     every: Annotated[
         float,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.spark.outbox import Commit
 
 SECONDS = 30.0  # the duration of the replay
-SILENCE = 2.0  # seconds without a delivery, after which all were made: losses are found in one
+SILENCE = 2.0  # seconds without a delivery after which the replay ends; a loss shows within one
 LATECOMERS = {  # (month, day) on which they subscribe -> (name, filter)
     (3, 1): ("Zora, just hired", "dep_delay > 120"),
     (6, 1): ("Bram, on his way to the sea", "dest IN ('MIA', 'FLL', 'HNL') AND dep_delay > 45"),
@@ -98,14 +98,14 @@ class Replay:
                 return
 
     def count_batch(self, done: Commit, seconds: float) -> None:
-        """Count a batch; the rendezvous point has it."""
+        """Count a batch that was handed over to the rendezvous point."""
         self.batches += 1
         self.seen += done.rows
         self.matched += done.matched
         self.spent += seconds
 
     def await_people(self) -> None:
-        """Wait until nothing comes any more."""
+        """Wait until no more deliveries arrive."""
         ended = time.monotonic()
         while time.monotonic() - max(ended, self.people.last) < SILENCE:
             time.sleep(0.05)

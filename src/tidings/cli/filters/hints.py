@@ -116,7 +116,7 @@ class AttributeWatch:
                 said = f"; {advise(path, kind)} converts all of them" if kind else ""
                 yield (
                     f"{events} values of several types for {name_text(path)}: "
-                    f"{' and '.join(sorted(kinds))}; a test sees only those of its own type{said}"
+                    f"{' and '.join(sorted(kinds))}; a test passes only for its own type{said}"
                 )
 
     def _misfits(self) -> dict[Misfit, list[int | str]]:

@@ -37,7 +37,7 @@ from tidings.studies.workloads.workloads import Workload, make_workload
 
 FILTERS = 10_000
 ROWS = 16_384  # the number of notifications in a part
-EVENTS = 16_384  # the number of events whose tags are used, over and over
+EVENTS = 16_384  # the number of events whose tags are used repeatedly
 DIFFERENT = 8  # the number of parts that are made in advance
 ALIVE = 4.0  # seconds between two messages, so that the receiver does not count as silent
 AT_ONCE = 1 << 18  # how many bytes are examined together

@@ -2,7 +2,7 @@
 
 There are three runs, each from Parquet to Parquet:
 
-    tagging        `mixed` filters: the bare engine on two threads, files to files, table to table
+    tagging        workload `mixed`: the bare engine on two threads, files to files, table to table
     mixed shapes   few filters of many shapes: against a nested-loop join with a table of bounds
     one shape      many filters `symbol = ? AND price > ? AND volume BETWEEN ? AND ?`: against a
                    broadcast hash join on the symbol

@@ -3,8 +3,8 @@
     batch begins ──> owner: changes since?  ──> mirror, on disk ──> the version is pinned
     batch repeats ───────────────────────────> mirror: the pinned version, whatever the owner says
 
-The pipeline asks the owner for changes whenever a batch begins. So an interest that was
-acknowledged before that is part of the batch. If the owner does not answer, the batch waits.
+The pipeline asks the owner for changes whenever a batch begins. So the batch uses every interest
+that was acknowledged before the request. If the owner does not answer, the batch waits.
 
 The columns of the pipeline are the attributes that the channel declares. The columns are fixed
 while the pipeline runs. If the channel declares other attributes, the pipeline ends; its next start
@@ -53,7 +53,7 @@ class FollowedChannel:
 
     @property
     def life(self) -> int:
-        """The lineage of the node numbers."""
+        """The life of the channel, within which node numbers are valid."""
         return self.description.life
 
     @property

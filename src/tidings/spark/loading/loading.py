@@ -105,7 +105,7 @@ def build_snapshot(
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
 
-    The path may be an address that pyarrow.fs and Spark know, such as s3a://bucket/snapshot.
+    The path may be an address that pyarrow.fs and Spark support, such as s3a://bucket/snapshot.
 
     The result equals that of `Snapshot.build` for the same rows in the order of their ids. Nodes
     are numbered from 1 in the order of their least ids: integers by value, strings by code points.

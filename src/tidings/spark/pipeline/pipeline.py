@@ -287,7 +287,7 @@ class Pipeline:
 
 
 def stage_of(source: OpenedSource, pinned: Pinned, work: Path, settings: Settings) -> Stage:
-    """The instructions for workers for the first half of a batch."""
+    """The instructions with which workers run the first half of a batch."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     extra = settings.extra_fields if is_json(settings) else "refuse"

@@ -89,7 +89,7 @@ class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log: str | None = None
     snapshot: str | None = None
     channel: str | None = None  # the address of its owner, the rendezvous point
-    name: str | None = None  # the name that goes with the token, if it is bound to one
+    name: str | None = None  # the name to which the token is bound, if it is bound to one
     # a file with the token for the owner; without it, the token is in TIDINGS_TOKEN
     token_file: str | None = None
     authorities: str | None = None  # a file of trusted certificate authorities
@@ -99,7 +99,7 @@ class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OutboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
     grain_minutes: int = 60
-    # the column that determines grains; by default, the start of the batch does
+    # the column that determines grains; by default, the start of the batch determines them
     time: str | None = None
 
 

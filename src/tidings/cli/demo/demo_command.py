@@ -139,7 +139,7 @@ def _show_told(counts: MatchCounts, count: int, every: bool) -> None:
 
 
 def _spread(tallies: list[SubscriptionCount], most: int) -> list[SubscriptionCount]:
-    """At most `most` of the tallies, in even steps from the first on."""
+    """At most `most` of the tallies, evenly spaced, starting with the first."""
     return tallies[:: max(1, -(-len(tallies) // most))]
 
 

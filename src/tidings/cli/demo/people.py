@@ -28,7 +28,7 @@ ABOVE = {"EWR": "root", "JFK": "root", "LGA": "JFK"}
 PATIENCE = 30.0  # seconds to wait for a router that is starting
 AGAIN = 0.1
 TOGETHER = 20  # people that connect at the same time
-LATEST = 3  # flights that are remembered, with who was told
+LATEST = 3  # the number of flights that are remembered, with the people who were told
 
 
 class Person(msgspec.Struct, frozen=True):

@@ -3,9 +3,9 @@
     rows ──> files or Kafka ──> Spark: driver, Java, workers ──> root ──> routers ──> agents
                                        ^ the agents' interests ──┘
 
-A run has three phases. In the first, everything starts and processes two batches. In the second,
-rows arrive at a steady rate; interests are added and, on request, processes are killed. In the
-third, many rows arrive at once. Latencies are measured in the second phase, rates in the third.
+A run has three phases. In the first, everything starts, and two batches are processed. In the
+second, rows arrive at a steady rate; interests are added and, on request, processes are killed. In
+the third, many rows arrive at once. Latencies are measured in the second phase, rates in the third.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class ChainRun:
 
     def feed_first(self) -> None:
         """Start the pipeline, and wait until it has handed over one batch, and another one after an
-        interest was added. So workers load the kernels that both kinds of batches need."""
+        interest was added. Then workers have loaded the kernels for both kinds of batches."""
         self._note("starting Spark")
         self.feeder.put(FIRST)
         self.stream.start()

@@ -34,7 +34,7 @@ class ChainReport(msgspec.Struct, frozen=True):
     strays: int
     altered: int
     misnumbered: int
-    breaks: int  # how many `Break` and `Lost` agents received
+    breaks: int  # how many objects of the classes `Break` and `Lost` the agents received
     optional: int
     out_of_order: int
     kills: int

@@ -41,7 +41,7 @@ class Interest(msgspec.Struct, frozen=True):
 
 
 def draw_row(chance: random.Random, id_: int) -> Row:
-    """A row without `made`; one in twelve has no place."""
+    """A row without `made`; one row in twelve has no `place`."""
     row: Row = {"id": id_, "price": chance.randrange(1000), "kind": chance.choice(KINDS)}
     place = chance.choice((*PLACES, None))
     if place is not None:

@@ -79,8 +79,8 @@ def judge(
     since: Sequence[int],
     told: Told,
 ) -> Verdict:
-    """Judge all deliveries. `wanted` has the rows that each interest matches; `since` has the time
-    at which it was added, or 0. `told` is in the order of arrival for each interest."""
+    """Judge all deliveries. `wanted` has the rows that each interest matches. `since` has the time
+    at which each interest was added, or 0. `told` is in the order of arrival for each interest."""
     digests = np.array([digest_row(row) for row in rows], np.int64)
     counts = dict.fromkeys(Verdict.__struct_fields__, 0)
     for number, (matched, at) in enumerate(zip(wanted, since, strict=True)):

@@ -46,7 +46,7 @@ class Rates(msgspec.Struct, frozen=True):
     rows: int
     tagging: float | None  # rows, from the start of a batch to its commit
     handover: float | None  # notifications, from the commit to the disk of the rendezvous point
-    durable: float | None  # notifications, from the source to that disk
+    durable: float | None  # notifications, from the source to the disk of the rendezvous point
     delivery: float | None  # deliveries to agents, from the first to the last
 
 
@@ -124,7 +124,8 @@ def measure_rates(
 
 
 def _by_batch(commits: Sequence[Commit], handed: Mapping[int, int]) -> tuple[Numbers, Numbers]:
-    """When each batch was committed, and when it was handed over, or 0."""
+    """The time at which each batch was committed, and the time at which it was handed over; 0 if
+    that time is not known."""
     ended = np.array([one.ended for one in commits], np.int64)
     return ended, np.array([handed.get(one.batch, 0) for one in commits], np.int64)
 

@@ -43,7 +43,7 @@ class Stream:
         self.deaths = 0  # drivers that ended without being killed
         self.handed: dict[int, int] = {}  # batch -> the time at which it was handed over
         self._lock = threading.Lock()  # the thread of the feeder calls `rows`, too
-        self._read = 0  # batches whose rows are in `_rows`
+        self._read = 0  # the number of batches whose rows are counted in `_rows`
         self._rows = 0
         self._session: Session | None = None
         self._over = threading.Event()

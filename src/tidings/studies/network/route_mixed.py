@@ -267,7 +267,7 @@ class _Deliveries:
             data = rest + data
             if b"PING\r\n" in data:
                 self._link.sendall(b"PONG\r\n")
-            self.count += data.count(b"MSG s 1 ")  # with the subject under which it was published
+            self.count += data.count(b"MSG s 1 ")  # `s` is the subject of publication
             rest = data[-7:]
 
     def wait_for(self, count: int) -> None:

@@ -7,7 +7,7 @@ There are three runs, each from Parquet to Parquet:
     one shape      many filters `symbol = ? AND price > ? AND volume BETWEEN ? AND ?`: against a
                    broadcast hash join on the symbol
 
-All ways of a run must find the same pairs of row and filter; otherwise there is no report.
+All methods of a run must find the same pairs of row and filter; otherwise there is no report.
 """
 
 from __future__ import annotations

@@ -87,8 +87,8 @@ _DIGESTS = {
 def kafka_jars(version: str | None = None) -> list[Path]:
     """Return the jars of the connector for this PySpark, and fetch them if they are not cached.
 
-    `version` names another row of the table. The list is empty if PySpark's own folder of jars
-    contains a connector.
+    `version` is the release of PySpark, by default the installed one. The list is empty if
+    PySpark's own folder of jars contains a connector.
     """
     chosen = choose_connector(version)
     if chosen is None:

@@ -59,7 +59,7 @@ class Mixed(msgspec.Struct, frozen=True):
     content: float  # bytes of the attributes of a notification, on average
     window: int
     told: int  # notifications that the receiver got, which are all that match a filter
-    jetstream_rates: list[float]  # acknowledged publications per second; none without nats-server
+    jetstream_rates: list[float]  # acknowledged publications per second; empty without nats-server
 
 
 def measure_mixed(

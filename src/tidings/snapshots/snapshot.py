@@ -59,9 +59,9 @@ class Snapshot:
         """Subscriptions that `build` left out with `errors="collect"`, with the reason. They are
         not saved."""
         self.path: Path | None = None
-        """The directory from which it was opened, or None if it was built here."""
+        """The directory that the snapshot was opened from; None if it was built in this process."""
         self.address: str | None = None
-        """The address from which it was copied to that directory, if it was."""
+        """The address that this directory was copied from; None if it is not a copy."""
         self._nodes = nodes
         self._ids = nodes.ids
         self.view = View(
@@ -182,8 +182,9 @@ class Snapshot:
         return found
 
     def _compile_again(self, texts: list[str]) -> Snapshot:
-        """The same subscriptions, compiled by this version; the nodes keep their numbers. If two
-        nodes have the same filter now, the first one gets the subscriptions of both."""
+        """The same subscriptions, compiled by this version of tidings; the nodes keep their
+        numbers. If two nodes have the same filter now, the first one gets the subscriptions of
+        both."""
         distinct = DistinctFilters(self.matcher.attributes, self.matcher.functions)
         numbers: dict[bytes, int] = {}
         for node, text in zip(self.numbers.tolist(), texts, strict=True):

@@ -113,7 +113,7 @@ def count_digits(value: Decimal) -> int:
 
 
 def fits_decimal(value: int | float | Decimal, precision: int, scale: int) -> bool:
-    """Whether decimal(precision, scale) holds the number exactly."""
+    """Whether decimal(precision, scale) can represent the number exactly."""
     exact = exact_value(value)
     if not exact.is_finite():
         return False

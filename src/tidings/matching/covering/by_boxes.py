@@ -2,8 +2,8 @@
 terms.
 
     A covers B if each box of B lies in one box of A.
-    A does not cover B if some box b of B lies in no box of A, and each box of A that overlaps b
-    fails to span b on a different column: some corner of b is then outside all boxes of A.
+    A does not cover B if some box b of B lies in no box of A, and the boxes of A that overlap b
+    fail to span b, each on a different column: some corner of b is then outside all boxes of A.
 
 If neither rule applies, the answer is MAYBE. The answer is also MAYBE instead of NO if a box of B
 allows only a few values of the attributes that a computed term of A reads. For wide filters the

@@ -113,10 +113,8 @@ def _id_column(ids: Ids) -> Any:
         if kinds <= {int} or kinds <= {str}:
             return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
     except (OverflowError, UnicodeEncodeError):
-        found = "int beyond 64 bits" if kinds == {int} else "str that is not valid Unicode"
-    raise SnapshotError(
-        f"ids of {found} can't be saved; expected all strings or all 64-bit integers"
-    )
+        found = "more than 64 bits" if kinds == {int} else "invalid Unicode"
+    raise SnapshotError(f"found ids of {found}, expected all strings or all 64-bit integers")
 
 
 def read(

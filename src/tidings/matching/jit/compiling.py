@@ -52,7 +52,7 @@ def open_cache(folder: Path) -> None:
 
 def _choose_folder() -> None:
     """Tell Numba where to cache kernels, unless the user has done so. If the variable names one of
-    our folders, a parent process has set it, perhaps with other sources; then it is set again."""
+    our folders, a parent process has set it, perhaps for other sources, so it is set again."""
     ours = cache_folder()
     given = os.environ.get("NUMBA_CACHE_DIR")
     if not given or Path(given).parent == ours.parent:
@@ -109,10 +109,10 @@ def short_kernel(function: Callable[..., Any]) -> Any:
 def _name_files_uniquely(compiled: Any) -> Any:
     """Give the cache files of each process unique names.
 
-    Numba names them by the next free number. Two processes that compile one kernel for different
-    types at the same time would choose the same number. The index would then list the code for one
-    type under the other: this happened, and 64-bit integers were sorted as if they had 32 bits,
-    without any error.
+    Numba names the files by the next free number. Two processes that compile one kernel for
+    different types at the same time would choose the same number. The index would then list the
+    code for one type under the other: this happened, and 64-bit integers were sorted as if they had
+    32 bits, without any error.
     """
     file = compiled._cache._cache_file
     name_of = file._data_name

@@ -70,7 +70,7 @@ def _union_of_rows(starts, bits, out):  # type: ignore[no-untyped-def]
 
 
 def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
-    """The codes of an Arrow column; if the column has another type, no event has a list."""
+    """The codes of an Arrow column of lists. In a column of another type, no event has a list."""
     count = len(column)
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         return ListCodes(

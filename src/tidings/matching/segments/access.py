@@ -3,7 +3,7 @@
 The access test is the one that the fewest events pass, judging by past events. If there are no
 histograms of past events, filters are assumed to ask for the values that events have: each code
 counts once, and once more for each filter that asks for exactly that code. Lists and structs hardly
-count, because event patterns allow for them next to every value, whether events have them or not.
+count, because event patterns allow them in addition to each value, whether or not events have them.
 """
 
 from __future__ import annotations

@@ -131,8 +131,8 @@ class Part:
         watch: Callable[[Codes], None] | None = None,
         counts: Array | None = None,
     ) -> list[tuple[Array, Array]]:
-        """Yield (event, slot) of every match, in chunks. A filter with several boxes may occur more
-        than once.
+        """Return (event, slot) of every match, in chunks. A filter with several boxes may occur
+        more than once.
 
         `watch` is called with the codes of the batch, for statistics. With `counts` (int64 per
         event), matches of filters with one box and no rest are counted there and not returned.

@@ -52,7 +52,7 @@ _views = views_of(*TABLE)
 
 @kernel
 def count_cells(spans, pair, pairs, cells):  # type: ignore[no-untyped-def]
-    """Count the records of each cell, and turn the counts into where each cell begins.
+    """Count the records of each cell, and compute from the counts where each cell begins.
 
     spans int64 [E, 4]: the first and last bin in the first column, and in the second; pair int64
     [E].

@@ -177,7 +177,7 @@ class HullIndex(Generic[Item]):
                 best = union
         if best is None:
             return list(self._all)
-        # an item may be in many groups, and is returned once
+        # an item may be in many groups, but is returned only once
         return list(dict.fromkeys([*self._never, *(item for group in best for item in group)]))
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:

@@ -35,7 +35,7 @@ class Form(msgspec.Struct, frozen=True):
     hull: Box
     terms: Mapping[str, Expression]
     weight: int = 0
-    """The cost of examining the form, in tests of one value; 0 for one box of attributes."""
+    """The cost of examining the form, counted in tests; 0 for one box of attributes."""
 
     @property
     def never(self) -> bool:

@@ -83,7 +83,7 @@ register(
         function=("event_pattern", "one pattern as JSON"),
         takes_json=True,
         has_words=True,
-        is_rekeyed=True,  # since null and absent are distinguished
+        is_rekeyed=True,  # patterns now distinguish null from absent
     )
 )
 

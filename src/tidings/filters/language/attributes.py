@@ -1,14 +1,14 @@
 """The attributes that a channel declares: names, types, ontologies.
 
-The parser checks filters against the declared attributes. The parser refuses a name that is not
-declared, and suggests similar names. The parser refuses a comparison of types that can't be
-compared. The parser reads a string as a date or number if it is compared with one, and for an
-integer it treats `x > 10` as `x >= 11`.
+The parser checks filters against the declared attributes. It refuses a name that is not declared,
+and suggests similar names. It refuses a comparison of types that can't be compared. It reads a
+string as a date or number if the string is compared with one. It treats `x > 10` as `x >= 11` if x
+is an integer.
 
 `Attributes.type` gives the name of a type (`list`), `Attributes.data_type` the full type
 (`list<struct<sku: string>>`); both take a path as it is written in a filter. For a path through a
-list, the type is a list of the types of that field; for a path into a map, it is the type of the
-map's values.
+list, the type is a list of the field's type; for a path into a map, it is the type of the map's
+values.
 """
 
 from __future__ import annotations
@@ -225,7 +225,8 @@ class Attributes:
         return "one of " + ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
 
     def read(self, event: Event) -> dict[str, Any]:
-        """Convert each declared attribute of a notification to its type, or NotificationError.
+        """Convert each declared attribute of a notification to its type; NotificationError if that
+        is impossible.
 
         A string is parsed as the declared type (JSON has dates only as strings). A whole double
         becomes an integer, and an integer becomes a double. Any other value must have the declared

@@ -6,8 +6,8 @@ compiled from the text:
 
     cesql('INT(n) + 1')      Call("foreign", (Literal("INT(n) + 1"), Attribute(("n",))), program)
 
-The program knows everything about such a call: its name in SQL, its type and its value. So nothing
-here or in `canonical` depends on a particular dialect.
+The program provides everything about such a call: its name in SQL, its type and its value. So
+nothing here or in `canonical` depends on a particular dialect.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class NestedSplit(msgspec.Struct, frozen=True):
     nested: list[Path]
     """The attributes that `isnested` tests, here a and b."""
     bounded: list[Path]
-    """Attributes that must be nested, or in the set that `plain` allows, if the program is true."""
+    """If the program is true, each of these attributes is nested or in the set that `plain`
+    allows."""
 
 
 class ForeignProgram(Protocol):

@@ -72,7 +72,7 @@ class Regular:
     def __init__(self, program: Any, unanchored: Any, positions: int, memory: int) -> None:
         self._program = program
         self.bytes = memory * 2 // 5
-        """The most memory that it takes, as measured with its whole budget in use."""
+        """The most memory that the program takes, measured with its whole budget in use."""
         self.size = int(program.ProgramSize())
         self._unanchored = unanchored
         self.positions = positions
@@ -113,7 +113,7 @@ def compile_pattern(pattern: str) -> Regular:
 
 
 def cached_program(pattern: str) -> Regular:
-    """Compile a pattern in RE2's own syntax, and cache it like the others."""
+    """Compile a pattern in RE2's own syntax, and cache it like other patterns."""
     return _programs.get((pattern,), lambda: program_of(pattern))
 
 
@@ -168,13 +168,13 @@ def _make_options(re2: Any, memory: int) -> Any:
 
 
 def _count_positions(re2: Any, pattern: str, program: Any) -> int:
-    """The maximum number of positions that a search follows at once. The maximum is the size of the
-    program in which each character is one byte: a Unicode class is one position but many
+    """The maximum number of positions that a search follows at once. This is the size of the
+    program in which each character is one byte, because a Unicode class is one position but many
     instructions."""
     options = _make_options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
-    # the text is processed escape by escape, so that \\x{41}, an escaped backslash, is not taken
-    # for a code
+    # the pattern is processed escape by escape, so that \\x{41}, an escaped backslash and plain
+    # text, is not taken for a character code
     short = _ESCAPED.sub(lambda found: "a" if found[1] else found[0], pattern)
     bytewise = re2._re2.RE2(short.encode(), options)
     return max(1, int((bytewise if bytewise.ok() else program).ProgramSize()))
@@ -188,7 +188,7 @@ def _explain_error(error: str) -> str:
         if where.endswith("+"):
             why = "a possessive quantifier: leave out the last +; there is no backtracking here"
         else:
-            why = "a repeated repetition: put (?:...) around the first"
+            why = "a repetition of a repetition: put (?:...) around the inner one"
         return f"the regular expression has {where}, {why}"
     if what == "invalid repetition size":
         return (

@@ -21,7 +21,7 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 
 MOST = 10
-MOST_SETS = 2_000  # a field that needs more counts as too complex
+MOST_SETS = 2_000  # a field that needs more sets than this counts as too complex
 _STAR = -1
 _TOKENS = re.compile(r"\\(.)|(.)", re.DOTALL)
 
@@ -94,7 +94,7 @@ def _measure(start: _State) -> int:
         found = {one for state in active for one in state.any}
         for token in {-2}.union(*(state.on for state in active)):  # -2: a byte that no pattern has
             after = found.union(*(state.on.get(token, ()) for state in active))
-            # the star that follows belongs to a prefix that matches too
+            # a prefix that also includes the star after it matches too
             further = [one for state in after for one in state.any if one not in after]
             most = max(most, sum(len(one.patterns) for one in (*after, *further)))
             if most > MOST or len(seen) > MOST_SETS:

@@ -78,10 +78,10 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
               if not is_single(field.path, attributes)}  # fmt: skip
     if not fields:
         return plain
-    # the key is a text or path, because as values 1 and true are equal
+    # the keys are texts or paths, not values, because 1 and true are equal as keys
     guards: dict[object, Expression] = {}
     for path, field in fields.items():
-        # `in` can't be used here, because it takes 1 and true for equal
+        # `in` can't be used here, because it treats 1 and true as equal
         if _is_listed(field, attributes) and any(field is one for one in pattern.fields):
             guards |= {text_of(one): one for one in _containment_tests(field)}
         else:

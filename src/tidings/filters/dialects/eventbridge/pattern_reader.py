@@ -1,7 +1,7 @@
 """Parse the JSON of an event pattern. A FilterError says where the problem is, what was found and
 what was expected.
 
-A FilterError names a place as in `$.detail.state[0]` and also gives its position in the text.
+A FilterError names a place in the form `$.detail.state[0]` and also gives its position in the text.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ processes do.
 
 The package filelock is not used, for three reasons. filelock has no shared locks. filelock polls,
 whereas flock wakes the next writer at once. And filelock releases a lock when its object is
-collected, which happens at interpreter shutdown while a thread may still be committing.
+garbage-collected, which happens at interpreter shutdown while a thread may still be committing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Files and folders that only their owner can access: for payloads, subscriptions and tokens.
 
-New files get mode 0600 and new folders 0700, however permissive the umask is. Existing ones keep
-their mode: a group may have been given access on purpose, and a folder may belong to somebody else.
+New files get mode 0600 and new folders 0700, however permissive the umask is. Existing files and
+folders keep their mode: a group may have been given access on purpose, and a folder may belong to
+somebody else.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
 Invariant, after every call: the edges are the transitive reduction of the known coverings. A known
 covering stays known: when B is removed, whatever covered B still covers whatever B covered.
 
-The version grows with every change. A follower receives each change; `History` is one, and serves
-outdated preprocessors. A graph without a follower keeps no history.
+The version grows with every change. A follower, such as `History`, receives each change. A graph
+without a follower keeps no history.
 """
 
 from __future__ import annotations

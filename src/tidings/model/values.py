@@ -1,9 +1,9 @@
 """Values and their order: the semantics that every other module must agree with.
 
 A value is null (None), a Boolean, a 64-bit integer, a double, a decimal that equals neither (see
-decimals.py), a string, a date, a timestamp (UTC, microseconds) or a list of these. Values compare
-within four families. A comparison of values from different families is *unknown* (None here, null
-in SQL):
+decimals.py), a string, a date, a timestamp (UTC, microseconds) or a list of these. Values are
+compared only within one of four families. A comparison of values from different families is
+*unknown* (None here, null in SQL):
 
     false < true
     -Infinity < ... -1 < 0 = -0.0 < 0.5 < 1 = 1.0 ... < Infinity < NaN      exact, NaN = NaN;
@@ -124,7 +124,7 @@ def is_number(value: Any) -> bool:
 
 
 def compare(left: Any, right: Any) -> int | None:
-    """-1, 0 or 1; None if either is null or the two belong to different families."""
+    """-1, 0 or 1; None if either value is null or the two belong to different families."""
     if left is None or right is None:
         return None
     if isinstance(left, str):

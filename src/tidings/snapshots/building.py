@@ -207,7 +207,9 @@ def _need_numbers(numbers: Mapping[bytes, int], keys: list[bytes]) -> None:
     given = [numbers.get(key) for key in keys]
     if None in given:
         key = keys[given.index(None)]
-        raise TidingsError(f"there is no number for the filter with the key {key.hex()}")
+        raise TidingsError(
+            f"found no number for the filter with the key {key.hex()}, expected one for each filter"
+        )
     if len(set(given)) < len(given):
         raise TidingsError("two filters have the same number, expected a different number for each")
 

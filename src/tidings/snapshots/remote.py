@@ -24,7 +24,7 @@ from tidings.files import (
 from tidings.matching.disk import MANIFEST, SnapshotError
 
 MANIFESTS = (MANIFEST, f"index/{MANIFEST}")
-KEPT = 30 * 86_400.0  # seconds that an unused copy is kept
+KEPT = 30 * 86_400.0  # how many seconds an unused copy is kept
 
 
 def remote_identity(address: str | Path) -> str:

@@ -118,8 +118,9 @@ class View:
         return as_lists(starts, pa.array(ids))
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
-        """The ids for all events at once. With very many matches, the ids may not fit into memory;
-        use `pieces` to divide the batch. Texts of more than 2 GB get 64-bit offsets."""
+        """The ids of the subscriptions that match each event, for the whole batch at once. With
+        very many matches, the ids may not fit into memory; use `pieces` to divide the batch. Texts
+        of more than 2 GB get 64-bit offsets."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = array_pool.empty(int(out_starts[-1]), np.int64)

@@ -174,7 +174,7 @@ class _Lookup:
         return True
 
     def _passes_extras(self, box: int) -> bool:
-        """Evaluate the extras of a box; the kernel also stops at the first one that fails."""
+        """Evaluate the extras of a box; stop at the first one that fails, as the kernel does."""
         arrays = self.arrays
         first, last = int(arrays.box_extras[box]), int(arrays.box_extras[box + 1])
         for extra in range(first, last):

@@ -187,7 +187,8 @@ class HeldFilters:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Make the changes in the block atomic: a reader that overlaps them starts again."""
+        """Make the changes in the block atomic: a reader that runs at the same time starts
+        again."""
         with self._lock:
             self._changes += 1
             try:

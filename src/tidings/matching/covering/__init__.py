@@ -12,7 +12,7 @@ cases; in the other cases, the filters themselves are compared.
     hulls.py        hulls as flat arrays                  hull_segment.py   hulls to a segment
     neighbours.py   a new filter against compiled ones    *_kernels.py      the hot loops
 
-For graph, snapshots, spark and studies, not for users. Start at coverage.py.
+This folder is for graph, snapshots, spark and studies, not for users. Start at coverage.py.
 """
 
 from tidings.matching.covering.cover_folder import (

@@ -142,10 +142,10 @@ def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
 @kernel
 def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untyped-def]
     """Find which of the hulls `outers` contain which other hulls in [first, last), by comparing all
-    pairs.
+    pairs. `outers` is int64.
 
-    outers int64. `out` already contains `pairs` pairs. Returns the new number of pairs, or -1 if
-    `out` is too small.
+    `out` already contains `pairs` pairs. Returns the new number of pairs, or -1 if `out` is too
+    small.
     """
     room = out.above.shape[0]
     for outer in outers:
@@ -169,13 +169,13 @@ def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyp
     """Find which entries before `last` cover which other hulls in [first, last).
 
     The hulls that pass the access test of an entry begin inside one of the test's spans. So these
-    hulls form slices of all tests, sorted by (column, first code). The other tests run over a
-    slice, 64 hulls at a time, on a matrix with two rows per relevant column: the lowest and the
-    highest codes. Entries with the same access column are handled in runs that share a matrix; a
-    run ends when it has MOST_COLUMNS relevant columns.
+    hulls form slices of the list of all tests, sorted by (column, first code). The other tests run
+    over a slice, 64 hulls at a time, on a matrix with two rows per relevant column: the lowest and
+    the highest codes. Entries with the same access column are handled in runs that share a matrix;
+    a run ends when it has MOST_COLUMNS relevant columns.
 
-    seen int64 [1]: the number of candidates is added to it. Returns the number of pairs in `out`,
-    or -1 if `out` is too small.
+    The number of candidates is added to `seen`, int64 [1]. Returns the number of pairs in `out`, or
+    -1 if `out` is too small.
     """
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base, attributes = hulls.low, hulls.high, hulls.base, hulls.attributes
@@ -306,10 +306,12 @@ def find_parents(  # type: ignore[no-untyped-def]
     coverer too, even if the pair is not listed. The cost is linear in the number of coverers and
     their edges.
 
-    above, below uint32 [P]: the pairs of these hulls; top: the hull that covers everything, or -1.
-    parent_starts int64 [n + 1], filled up to `first`, and parents uint32, large enough for all
-    pairs, are extended. here, over int64 [n]: scratch, filled with -1 before the first call; queue
-    uint32 [n]: scratch.
+        above, below    uint32 [P]: the pairs of these hulls
+        top             the hull that covers everything, or -1
+        parent_starts   int64 [n + 1], filled up to `first`; this call extends it
+        parents         uint32, large enough for all pairs; this call extends it
+        here, over      int64 [n]: scratch, filled with -1 before the first call
+        queue           uint32 [n]: scratch
     """
     begins = np.zeros(last - first + 2, np.int64)
     for i in range(below.shape[0]):

@@ -189,7 +189,7 @@ class HullGathering:
 
 
 def gather_hulls(forms: Iterable[Form]) -> tuple[Hulls, Boxes]:
-    """The hulls of forms, and the boxes of forms that have several."""
+    """The hulls of forms, and the boxes of forms that have several boxes."""
     found = gather(forms)
     return found.hulls, found.boxes
 

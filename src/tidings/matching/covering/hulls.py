@@ -84,7 +84,7 @@ class Hulls(NamedTuple):
 
 
 class Boxes(msgspec.Struct, frozen=True):
-    """The hulls of n forms, followed by the boxes of forms that have several."""
+    """The hulls of n forms, followed by the boxes of forms that have several boxes."""
 
     rows: Hulls
     # int64 [n + 1]: the row where the boxes of each form begin; forms with one box and wide forms

@@ -154,8 +154,8 @@ class Neighbours:
     def _new(
         self, boxes: Iterable[Box], terms: Mapping[str, Expression]
     ) -> tuple[Boxed, ColumnReads]:
-        """The boxes of a new filter, and what all columns read, including the new filter's own
-        columns."""
+        """The boxes of a new filter, and the attributes that all columns read, including the new
+        filter's own columns."""
         foreign: dict[tuple[bool, str], int] = {}
         nodes: list[tuple[bool, Expression]] = []
         of: dict[str, int] = {}

@@ -57,7 +57,7 @@ class HullOrder(msgspec.Struct, frozen=True):
 
     first: Array  # int64 [n]: for each form, the first form that equals it
     hull: Array  # int64 [n]: one number per group with the same hull; -1 for forms in no group
-    rank: Array  # int64 [n]: in a group, no form covers one of lower rank; equal forms share one
+    rank: Array  # int64 [n]: in a group, no form covers one of lower rank; equal forms share a rank
     candidates: int
 
 

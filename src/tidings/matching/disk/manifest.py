@@ -9,8 +9,8 @@ every offset and rank in them. A process checks a file once, and again only if t
 changes. If the disk later corrupts pages that are no longer in memory, only the next process
 notices.
 
-The oldest format that can be read has no digest of the manifest itself. There, the files are
-compared with their digests, and the counts with the contents.
+The oldest format that can be read has no digest of the manifest itself. In that format, the files
+are compared with their digests, and the counts with the contents.
 
 Cost: hashing runs at 1.3 GB/s per core on the machine where it was measured; several files are
 hashed at a time.
@@ -65,8 +65,8 @@ class Manifest(msgspec.Struct):
 
 
 def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
-    """Write the manifest of a directory, after all its other files. The manifest covers
-    subdirectories by the digests of their manifests."""
+    """Write the manifest of a directory, after all its other files. For a subdirectory, the
+    manifest has the digest of that directory's manifest."""
     paths = sorted((*folder.glob("*.arrow"), *folder.glob(f"*/{MANIFEST}")))
     names = [str(path.relative_to(folder)) for path in paths]
     sums = _digests(paths)

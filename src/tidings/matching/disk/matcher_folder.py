@@ -1,10 +1,12 @@
 """A matcher on disk: a directory of Arrow files, memory-mapped when it is opened.
 
-manifest.json    see manifest.py; its notes are the numbers of filters and slots
-NAME.arrow       one file with one column per array of the segment and of its probe
-terms.arrow      text and rank space (its cuts as MessagePack) of each term
-rest.arrow       conditions to evaluate: box, and tests (MessagePack) or the slot of a wide filter
-filters.arrow    id and text of every filter
+The directory contains:
+
+    manifest.json    see manifest.py; its notes are the numbers of filters and slots
+    NAME.arrow       one file with one column per array of the segment and of its probe
+    terms.arrow      text and rank space (its cuts as MessagePack) of each term
+    rest.arrow       conditions to evaluate: box, and tests (MessagePack) or a wide filter's slot
+    filters.arrow    id and text of every filter
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     ids: Any
     texts: Any
     aside: Mapping[int, str] = {}  # by slot, the reason why a filter is now refused
-    outdated: bool = False  # whether its filters must be compiled again
+    outdated: bool = False  # whether the filters must be compiled again
 
 
 def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:

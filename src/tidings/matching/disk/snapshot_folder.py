@@ -31,7 +31,7 @@ from tidings.files import (
 from tidings.matching.disk.manifest import MANIFEST, SnapshotError
 from tidings.model import TidingsError
 
-TRIES = 20  # attempts to open a snapshot that is being replaced
+TRIES = 20  # the most attempts to open a snapshot that is being replaced
 Made = TypeVar("Made")
 
 

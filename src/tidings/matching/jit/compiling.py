@@ -71,8 +71,8 @@ KERNELS = "*.nb?"  # the files in which Numba caches kernels
 
 
 def kernel_folders() -> dict[str, Path]:
-    """For each folder of this room, by name, where Numba caches its kernels. The paths depend on
-    where the sources are."""
+    """The path at which Numba caches the kernels of each folder of this room, by the folder's name.
+    The paths depend on where the sources are."""
     found = {}
     for sources in sorted({file.parent for file in ROOM.rglob("*.py")}):
         name = _CacheLocator.get_suitable_cache_subpath(str(sources / "kernel.py"))  # type: ignore[no-untyped-call]

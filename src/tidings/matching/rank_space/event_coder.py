@@ -43,7 +43,7 @@ _UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec does not support such
 
 
 def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
-    """How to find the code of a term. Terms on elements of lists are handled elsewhere."""
+    """How to find the code of a term. Terms on elements of lists are encoded by lists.py."""
     if elements:
         return column, None, {}, 0, 0, 0, ranks, lambda _event: 0, frozenset()
 

@@ -62,8 +62,10 @@ def _sort_rows(starts, codes, out_starts, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _union_of_rows(starts, bits, out):  # type: ignore[no-untyped-def]
-    """Combine the bits of each row. starts int64 [n + 1]; bits uint8 [starts[n]]; out uint8 [n],
-    filled with 0."""
+    """Combine the bits of each row.
+
+    starts int64 [n + 1]; bits uint8 [starts[n]]; out uint8 [n], filled with 0.
+    """
     for row in range(starts.shape[0] - 1):
         for i in range(starts[row], starts[row + 1]):
             out[row] |= bits[i]

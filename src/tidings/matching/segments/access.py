@@ -165,7 +165,7 @@ def _element_code(ranks: Ranks, place: Any) -> int:
 def _extras(
     tests: Tests, access: Array, elements: Sequence[ElementTest], taken: set[int], shift: Array
 ) -> list[tuple[int, int, int, int, int]]:
-    """(box, kind, column, a, b), by box."""
+    """The extras as (box, kind, column, a, b), sorted by box."""
     out: list[tuple[int, int, int, int, int]] = []
     several = tests.several >= 0
     split = np.zeros(len(tests.box), bool)

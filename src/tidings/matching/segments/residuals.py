@@ -53,7 +53,7 @@ def _value(segment: Segment, text: str, event: Event, values: dict[str, Key]) ->
 
 
 def passing(segment: Segment, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
-    """Which pairs of event and box pass. events, boxes uint32 [n]; result bool [n]."""
+    """Which pairs of event and box (uint32 [n]) pass, as bool [n]."""
     kept = np.ones(len(events), bool)
     uses: dict[str, list[Use]] = {}
     left: list[Run] = []

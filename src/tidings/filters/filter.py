@@ -79,9 +79,10 @@ def _declared(attributes: Attributes | None) -> Any:
 
 
 class Filter:
-    """A condition on notifications. Immutable; two filters are equal if their forms are equal.
+    """A condition on notifications. A filter is immutable; two filters are equal if their forms
+    are.
 
-    Create one with `tidings.parse`.
+    Create a filter with `tidings.parse`.
     """
 
     def __init__(self, expression: Expression, attributes: Attributes | None = None) -> None:

@@ -9,7 +9,7 @@ from tidings.filters.filter import Filter, parse
 from tidings.filters.language.attributes import Attributes
 from tidings.model import FilterError
 
-MOST_SHOWN = 500  # characters of a filter in a message
+MOST_SHOWN = 500  # the most characters of a filter in a message
 
 
 def refuse_outside(

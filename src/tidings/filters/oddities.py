@@ -48,11 +48,11 @@ ODDITIES = {
     RESIDUAL_ONLY: "no index can help: it is evaluated on every event",
 }
 
-MOST_LEVELS = 8  # levels of an expression that are searched for the reason
+MOST_LEVELS = 8  # the most levels of an expression that are searched for the reason
 MOST_SEARCHED = 100  # the most conditions on one term that are searched for the smallest conflict
 MOST_TRIED, MOST_WEIGHT = 8, 64  # the same for conditions on several terms, and their weight
 MOST_NAMED = 4  # the most conditions that a reason names
-LONGEST = 60  # characters of a condition in a reason
+LONGEST = 60  # the most characters of a condition in a reason
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 Item = TypeVar("Item")
 

@@ -1,7 +1,7 @@
 """Boxes and unions of boxes: the algebra behind the canonical form and covering.
 
-A box is a conjunction of tests, one set per term; a term without a test is free. A picture with two
-terms:
+A box is a conjunction of tests, one set per term; a term without a test is free. This picture has
+two terms:
 
     volume                           a union of two boxes that overlap:
       |     +-----+                  price in [1, 5]  AND volume in [2, 9]
@@ -268,8 +268,8 @@ def _sweep_term(boxes: Union) -> str:
 def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
     """Add to `inside` the inner boxes that lie in an outer box; all outer boxes test the same
     terms."""
-    # The swept term comes last, because it rarely decides: open boxes already begin early enough on
-    # it.
+    # The swept term comes last, because it rarely decides: outer boxes are compared
+    # only if they already begin early enough on it.
     terms = [*(other for other in outers[0] if other != term), term]
     outers = sorted(outers, key=lambda box: box[term].cuts[0])
     inners = sorted(inners, key=lambda box: box[term].cuts[0])

@@ -6,9 +6,9 @@ within a budget; A covers B if nothing remains. If B restricts an attribute to a
 terms that A computes from this attribute are evaluated at those points: `lower(name) = 'bo'` covers
 `name = 'BO'`.
 
-A yes is always correct. For unions of boxes over independent terms, the search finds every covering
-that the budget allows. A covering that is not found only makes headers longer, but a wrong one
-would deliver to the wrong subscribers. So in case of doubt the answer is no.
+The answer yes is always correct. For unions of boxes over independent terms, the search finds every
+covering that the budget allows. A covering that is not found only makes headers longer, but a wrong
+one would deliver to the wrong subscribers. So in case of doubt the answer is no.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def family(kind: str | None) -> str | None:
 
 
 class Attributes:
-    """Declared attributes. `{"price": "double", "tags": "list<string>", "user.city": "string"}`.
+    """Declared attributes: `{"price": "double", "tags": "list<string>", "user.city": "string"}`.
 
     A type is a text (see model/type_text.py), an `Ontology`, or a mapping of fields. `subject` is
     always declared. `extra` says what happens to undeclared fields: "open" (filters may use them,
@@ -242,8 +242,8 @@ class Attributes:
         return out
 
     def decode(self, text: str | bytes) -> Any:
-        """Decode JSON for `read`; a declared decimal is not rounded to a double. Errors are those
-        of msgspec."""
+        """Decode JSON for `read`; a declared decimal is not rounded to a double. If the text is not
+        JSON, msgspec's error is raised."""
         if not self._has_decimals or not _has_long_number(text):
             return _decode(text)
         return _round_others(_decode_exactly(text), self._root)

@@ -104,7 +104,7 @@ class Exists(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """`CASE WHEN condition THEN value ... ELSE default END`."""
+    """A CASE: pairs of a condition and a value, and a default."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     default: Expression

@@ -33,9 +33,9 @@ FOREIGN = "foreign"
 
 
 class NestedSplit(msgspec.Struct, frozen=True):
-    """A filter split into a plain condition on single values and a program on nested values:
+    """A filter split into a plain condition on single values and a program on nested values.
 
-    plain OR (isnested(a) OR isnested(b)) AND program
+    The whole filter is `plain OR (isnested(a) OR isnested(b)) AND program`.
     """
 
     plain: Expression
@@ -55,7 +55,7 @@ class ForeignProgram(Protocol):
 
     @property
     def kind(self) -> str | None:
-        """The type of its value; None if that depends on the notification."""
+        """The type of the program's value; None if that depends on the notification."""
 
     def value(self, values: Sequence[Any]) -> Any:
         """Run the program on the values of the attributes that the call reads, in the order of the

@@ -21,7 +21,8 @@ LONGEST = 10  # how many topics of a loop an error message names
 
 
 class Ontology:
-    """Topics and their parents. Build it from a mapping of each topic to its parent or parents.
+    """Topics and their parents. An ontology is built from a mapping of each topic to its parent or
+    parents.
 
     Cost: numbering is linear in topics and edges. The spans of a topic are computed on first use,
     in time proportional to the number of topics under it.

@@ -1,9 +1,9 @@
 """Regular expressions, run by RE2 in time linear in the text, whatever the pattern.
 
-On 28 letters, a backtracking engine takes half a minute for `(a+)+$`. RE2 has no back-references
-and no lookaround. A pattern that uses either is refused, and the message says what to write
-instead. A pattern that means different things to RE2 and to Java is also refused: nested classes,
-octal escapes.
+On a text of 28 letters, a backtracking engine takes half a minute for `(a+)+$`. RE2 has no
+back-references and no lookaround. A pattern that uses either is refused, and the message says what
+to write instead. A pattern that means different things to RE2 and to Java is also refused: nested
+classes, octal escapes.
 
 RE2 caches the states it visits, but in the worst case it follows every position of the pattern for
 every byte of the text. So there are two limits: MOST_POSITIONS for a pattern, and MOST_STEPS for
@@ -20,12 +20,12 @@ from tidings.filters.values.programs import ProgramCache
 from tidings.filters.values.work import spend
 
 MOST_POSITIONS = 1_000
-MOST_STEPS = 1 << 24  # a tenth of a second if every position is followed
+MOST_STEPS = 1 << 24  # the most steps: a tenth of a second if every position is followed
 MAX_PATTERN = 2_000  # characters
 MOST_MEMORY = 512 << 10  # RE2's budget for one program; the program uses about 200 KB
 LITTLE_MEMORY = 128 << 10  # the budget for a small program with few states: it uses about 50 KB
 SMALL = 64  # instructions
-KEPT = 128 << 20  # bytes of all programs in the cache
+KEPT = 128 << 20  # the most bytes of all programs in the cache
 
 # Escapes that RE2 lacks or reads differently, and what to write instead.
 _ESCAPES = {

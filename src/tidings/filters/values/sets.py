@@ -48,7 +48,7 @@ _OTHER_KEY: Key = (OTHER, 0, 0)
 _INF = float("inf")
 _LAST_CHARACTER = 0x10FFFF
 MOST_REMEMBERED = 65_536
-LONGEST_REMEMBERED = 200  # characters: longer strings could fill the memory through the cache
+LONGEST_REMEMBERED = 200  # characters of a cached string; longer ones could fill the memory
 _points: dict[Key, ValueSet] = {}
 
 
@@ -136,7 +136,8 @@ def _cut_before_boolean(value: bool) -> Cut:
 
 
 class ValueSet(msgspec.Struct, frozen=True, gc=False):
-    """An immutable set of values; see the module docstring. Build one with the functions below."""
+    """An immutable set of values; see the module docstring. Build a set with the functions
+    below."""
 
     cuts: tuple[Cut, ...]
 

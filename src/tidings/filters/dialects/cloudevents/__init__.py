@@ -7,5 +7,5 @@
 A filter is true or false, never an error. `sql` is parsed by the dialect `cesql`; the other kinds
 become tests on attributes, so an index can use them.
 
-Used only by the registry of dialects. Start at dialect.py, the only module.
+This folder is used only by the registry of dialects. Start at dialect.py, the only module.
 """

@@ -10,6 +10,6 @@ event_pattern('...'), and pattern_match.py matches arrays as event-ruler does. c
 measures how complex wildcards are; those that EventBridge refuses as too complex are refused here
 too. own_words.py explains a pattern field by field, in the words of the pattern.
 
-Used only by the registry of dialects. Start at dialect.py; docs/dialects.md says how this dialect
-differs from EventBridge.
+This folder is used only by the registry of dialects. Start at dialect.py; docs/dialects.md says how
+this dialect differs from EventBridge.
 """

@@ -1,10 +1,10 @@
 """Measures how complex the wildcards of a field are, because EventBridge refuses complex ones.
 
 The measure is event-ruler's: the largest number of wildcard prefixes that one value can match at
-once. A prefix is a wildcard pattern cut off after some character. On the value `"ab`,
+once. A prefix is a wildcard pattern cut off after some character. The value `"ab` matches:
 
-    *b      has the prefixes  "*  and  "*b        2, with the quotes that JSON has around a string
-    a*ab    has               "a*                 1
+    *b      the prefixes  "*  and  "*b        2, with the quotes that JSON has around a string
+    a*ab    the prefix    "a*                 1
 
 Each state of an automaton stands for a prefix, and the states that are active at the same time are
 counted. Patterns share the states up to and including their first star; a shared state counts once

@@ -2,7 +2,8 @@
 
 A leaf may be the value of an attribute, or lie in an array. If no leaf lies in an array, the
 pattern is a plain condition on attributes, which an index handles well. If a leaf lies in an array,
-a program matches the pattern against the arrays. So a pattern on `a` and `b` is
+a program matches the pattern against the arrays. So a pattern on `a` and `b` becomes this
+condition:
 
     a = 'x' AND b > 5
     OR (isnested(a) OR isnested(b)) AND event_pattern('{...}')

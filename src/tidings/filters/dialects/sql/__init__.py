@@ -7,5 +7,6 @@ fast_sql.py parses a subset of the grammar about ten times faster and never refu
 leaves every other text to dialect.py. A test on random texts checks that both parsers give the same
 result.
 
-Used only by the registry of dialects. Start at dialect.py; docs/filters.md is the specification.
+This folder is used only by the registry of dialects. Start at dialect.py; docs/filters.md is the
+specification.
 """

@@ -479,7 +479,8 @@ class _Parser:
         return follows.kind != "end" and follows.word not in _AFTER_NAME
 
     def case(self) -> Expression:
-        """Parse `CASE WHEN condition THEN value ... ELSE value END`, or `CASE value WHEN ...`."""
+        """Parse a CASE, either with conditions, as in `CASE WHEN a > 1 THEN b END`, or with values,
+        as in `CASE a WHEN 1 THEN b END`."""
         start = self.next().position
         subject, subject_at, height = None, self.now.position, 0
         if self.now.word != "WHEN":

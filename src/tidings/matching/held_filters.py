@@ -10,10 +10,10 @@ added filters; removed filters are marked dead until a merge drops them.
               every part has its own rank space; a match searches all of them
 
 Readers use the current state and never wait for a merge; a merge builds a new state and then swaps
-it in. Sealing also builds a new state, but a batch waits for that state, because the batch must see
-all filters. Three locks are always taken in this order: _merging (one merge at a time), _sealing
-(one new part at a time, during which slots keep their numbers), _lock (the state, held only
-briefly).
+it in. Sealing also builds a new state, but a batch waits for that state, because the batch must be
+matched against all filters. Three locks are always taken in this order: _merging (one merge at a
+time), _sealing (one new part at a time, during which slots keep their numbers), _lock (the state,
+held only briefly).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class HeldFilters:
     # -- add, remove, replace ------------------------------------------------------------------
 
     def add(self, id: Hashable, filter: Filter | str) -> None:
-        """Add a filter under an id; the next match sees it."""
+        """Add a filter under an id; the next match includes it."""
         form = self._parse(filter).form
         with self._changing():
             self._refuse_known([id])
@@ -159,7 +159,7 @@ class HeldFilters:
             raise RefusedFilters(refused, len(taken) + len(refused))
 
     def remove(self, id: Hashable) -> None:
-        """Remove the filter of an id; the next match does not see it."""
+        """Remove the filter of an id; the next match does not include it."""
         with self._changing():
             register = self._state.register
             self._kill(register.slot(id))
@@ -237,7 +237,7 @@ class HeldFilters:
         """Seal the fresh filters into a part, so that batches can be joined with them.
 
         Returns the state at the start plus that part, and the slots that were dead at the start. So
-        a batch sees every filter exactly once, even a filter that is being replaced.
+        a batch is matched against every filter exactly once, even if a filter is being replaced.
         """
         with self._lock:  # usually there is nothing to seal, and no need to wait for `_sealing`
             state = self._state

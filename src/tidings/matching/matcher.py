@@ -367,7 +367,7 @@ def _decode_event(text: str | bytes, attributes: Attributes | None = None) -> Ev
     except (msgspec.DecodeError, UnicodeError) as problem:
         raise NotificationError(f"the event is not JSON: {problem}") from None
     except RecursionError:
-        raise NotificationError("the event is JSON that is nested too deeply") from None
+        raise NotificationError("the JSON of the event is nested too deeply") from None
     if not isinstance(event, dict):
         found = _JSON_NAMES.get(type(event), "a number")
         raise NotificationError(f"found {found} in JSON, expected an object")

@@ -110,7 +110,7 @@ def _id_column(ids: Ids) -> Any:
     if isinstance(ids, pa.ChunkedArray):
         return ids.combine_chunks()
     kinds = {type(id_) for id_ in ids}
-    found = ", ".join(sorted(kind.__name__ for kind in kinds))
+    found = "type " + ", ".join(sorted(kind.__name__ for kind in kinds))
     try:
         if kinds <= {int} or kinds <= {str}:
             return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
@@ -200,7 +200,7 @@ def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, 
 
 
 def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
-    """The segment with all boxes of these slots disabled: each box gets a rest that no event
+    """The segment with all boxes of these slots disabled: each box gets a condition that no event
     passes."""
     arrays = segment.arrays
     flags = arrays.box_flags.copy()
@@ -216,8 +216,8 @@ def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
 def _read_rest(
     path: Path, texts: Any, context: Context
 ) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
-    """The rest of each box, the terms in all rests and, by slot, the reason why a filter is set
-    aside. A filter is set aside if the language has become stricter since it was compiled."""
+    """The conditions to evaluate for each box, their terms and, by slot, the reason why a filter is
+    set aside. A filter is set aside if the language has become stricter since it was compiled."""
     rest: dict[int, Rest] = {}
     opaque: dict[str, Any] = {}
     aside: dict[int, str] = {}

@@ -101,7 +101,7 @@ class Snapshot:
     def save(self, path: str | Path, beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """Write the snapshot to a directory; a snapshot that is already there is replaced. `beside`
         maps the names of additional files to their columns. The directory may be at an address that
-        pyarrow.fs knows, such as s3://bucket/snapshot."""
+        pyarrow.fs supports, such as s3://bucket/snapshot."""
         if scheme_of(path):
             with tempfile.TemporaryDirectory(prefix="tidings-snapshot-") as home:
                 self.save(Path(home, "snapshot"), beside)
@@ -143,7 +143,7 @@ class Snapshot:
         """Open a snapshot from a directory: compare its checksums and map it into memory.
 
         Declared attributes are read from the snapshot; functions must be passed again. A directory
-        at an address that pyarrow.fs knows, such as s3://bucket/snapshot, is first copied to the
+        at an address that pyarrow.fs supports, such as s3://bucket/snapshot, is first copied to the
         user's cache.
         """
         here = fetch_snapshot(path) if scheme_of(path) else local_path(path, "a snapshot")

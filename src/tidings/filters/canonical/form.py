@@ -3,7 +3,7 @@
 A form is *narrow*, which is a union of boxes, or *wide*, which is a tree that would expand to too
 many boxes: an AND of 30 pairs such as `(a1 OR b1)` stays 30 pairs and does not become a billion
 boxes. Narrow and wide forms both have a hull: one box around the form, a necessary condition that
-an index can use. rules.py builds forms.
+an index can use. Forms are built by rules.py.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class Ontology:
 
 
 def _describe_loop(way: list[str], back: str) -> str:
-    """Describe the loop in a path that came back to one of its own topics."""
+    """Describe the loop in a path that returned to one of its own topics."""
     names = [*way[way.index(back) :], back]
     if len(names) == 2:
         return f"'{back}' lies under itself"

@@ -47,5 +47,5 @@ def embed(text: str, context: Context) -> Embedded:
     try:
         node = parser.read(text, context.attributes, most_parts=context.most_parts)
     except FilterError as problem:
-        raise type(problem)(f"in the expression of cesql: {problem}", text) from None
+        raise type(problem)(f"in the expression inside cesql(): {problem}", text) from None
     return Embedded(call_of(node), syntax.count(node))

@@ -27,8 +27,8 @@ _TOKENS = re.compile(r"\\(.)|(.)", re.DOTALL)
 
 
 class _State:
-    """A prefix: the states that follow it, on one byte or on any byte, and the patterns that start
-    with it."""
+    """The state of a prefix: the states that follow it, on one byte or on any byte, and the
+    patterns that start with the prefix."""
 
     __slots__ = ("any", "on", "patterns", "shared")
 

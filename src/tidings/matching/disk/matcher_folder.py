@@ -110,7 +110,7 @@ def _id_column(ids: Ids) -> Any:
     if isinstance(ids, pa.ChunkedArray):
         return ids.combine_chunks()
     kinds = {type(id_) for id_ in ids}
-    found = "type " + ", ".join(sorted(kind.__name__ for kind in kinds))
+    found = ", ".join(sorted(kind.__name__ for kind in kinds))
     try:
         if kinds <= {int} or kinds <= {str}:
             return pa.array(ids, pa.int64() if kinds == {int} else pa.string())

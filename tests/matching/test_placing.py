@@ -70,7 +70,7 @@ def test_neighbours_are_those_of_all_pairs(seed: int, run: int, draw: Draw) -> N
     wide = " AND ".join(f"(x = {i} OR y > {i} OR z = {i})" for i in range(12))
     new += [parse("true"), parse(wide), parse(f"s = 'b' AND ({wide})"), parse("lower(s) = 'b'")]
     index = BoxIndex(build_segment(enumerate(one.form for one in there)), len(there))
-    again = BoxIndex(index._segment, len(there), index.arrays)
+    again = BoxIndex(index.segment, len(there), index.arrays)
     sketches = Sketches()
     for number, one in enumerate(there):
         sketches.add(number, one.form)

@@ -26,6 +26,7 @@ from tidings.matching.covering.coverage import Block, Blocks, Finder, cover, cov
 from tidings.matching.covering.hull_gathering import GatheredHulls, HullGathering
 from tidings.matching.covering.hull_segment import segment_of_hulls
 from tidings.matching.covering.hulls import bounds, ranges
+from tidings.matching.covering.neighbour_kernels import Boxed
 from tidings.matching.covering.neighbours import MAYBE, YES, CompiledBoxes, Neighbours, Spans
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "YES",
     "Block",
     "Blocks",
+    "Boxed",
     "CompiledBoxes",
     "Finder",
     "GatheredHulls",

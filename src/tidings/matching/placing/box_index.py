@@ -57,7 +57,7 @@ class BoxIndex:
     def __init__(self, segment: Segment, count: int, ready: IndexArrays | None = None) -> None:
         """`count` is the number of slots. `ready` are the `arrays` of an earlier index for this
         segment."""
-        self._segment = segment
+        self.segment = segment
         self._neighbours = Neighbours(segment, count, None if ready is None else ready.boxes)
         self.arrays = ready or _arrange(self._neighbours.boxes, segment)
 
@@ -86,7 +86,7 @@ class BoxIndex:
                 continue
             mask |= 1 << column % 64
             spans = self._neighbours.spans_of(column, values, known)
-            if spans and column < len(self._segment.terms):
+            if spans and column < len(self.segment.terms):
                 columns.append(column + 1)
                 codes.append((spans[0][0] + 1) // 2)
         order = np.argsort(columns)
@@ -94,7 +94,7 @@ class BoxIndex:
         room = 1 << 12
         while True:
             out = np.empty(room, np.uint32)
-            count = stab(*args, self._segment.arrays, self.arrays.masks, np.uint64(mask), out)
+            count = stab(*args, self.segment.arrays, self.arrays.masks, np.uint64(mask), out)
             if count >= 0:
                 return np.unique(out[:count])
             room *= 8

@@ -2,8 +2,9 @@
 
     starts, places   the matches of a batch, event by event
        |──tag_kernels──>    the lowest nodes of each event; the ids of their subscribers
+       |──edge_kernels──>   the same in a graph that grows, and how it grows
        `──tally_kernels──>  how often each filter fired in each time bucket
 
-Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. For snapshots,
-which tag, and spark, which counts in backtests; not for users. Start at tag_kernels.py.
+Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. For snapshots
+and channel, which tag, and spark, which counts in backtests; not for users. Start at tag_kernels.py.
 """

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.channel.interests.graph.patched_edges import CompiledGraph
 from tidings import filters, matching, model
+from tidings.channel.interests.graph.patched_edges import CompiledGraph
 from tidings.filters import Attributes
 from tidings.matching import Matcher
 from tidings.matching.covering import Boxed, CompiledBoxes

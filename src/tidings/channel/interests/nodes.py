@@ -21,12 +21,12 @@ from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, PlannedEdges
 from tidings.channel.interests.compiled import Compiled, Setting
 from tidings.channel.interests.computing import Computing
+from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.channel.interests.kinds import COMPUTING, NEVER, WIDE, kind_of
 from tidings.channel.interests.neighbours import PARSING, HullFilters, Search
-from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter, parse
-from tidings.matching.placing import Found, ask
+from tidings.matching.placing import Found, Question, ask
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
@@ -100,9 +100,10 @@ class Nodes:
 
     def add(self, number: int, text: str, filter_: Filter) -> None:
         """Add a node. If this fails, nothing has changed."""
-        over, under = self._search(filter_)
+        question = None if filter_.never else ask(filter_.form)
+        over, under = self._search(filter_, question)
         recent = self._recent[-1]
-        recent.add(number, text, filter_)
+        recent.add(number, text, filter_, question)
         try:
             self._keep_apart(number, filter_)
             self.graph.insert(number, over.reach, under.reach)
@@ -124,13 +125,12 @@ class Nodes:
         if number in self.computing:
             self.computing.remove(number)
 
-    def _search(self, filter_: Filter) -> tuple[Search, Search]:
+    def _search(self, filter_: Filter, question: Question | None) -> tuple[Search, Search]:
         form, graph = filter_.form, self.graph
         over = Search(graph, form, self._filter_at, is_up=True)
         under = Search(graph, form, self._filter_at, is_up=False)
-        if form.never:
+        if question is None:
             return over, under
-        question = ask(form)
         if self.compiled is not None:
             for search, found in zip(
                 (over, under), self.compiled.index.find(question), strict=True
@@ -141,8 +141,9 @@ class Nodes:
         for recent in self._recent:
             over.compare(map(graph.need, recent.above(question)))
             under.compare(map(graph.need, recent.below(question)))
-        over.compare(map(graph.need, self._hulls.index.may_cover(form)))
-        under.compare(map(graph.need, self._hulls.index.may_be_covered(form)))
+        if self._hulls.filters:
+            over.compare(map(graph.need, self._hulls.index.may_cover(form)))
+            under.compare(map(graph.need, self._hulls.index.may_be_covered(form)))
         return over, under
 
     def _there(self, found: Found) -> tuple[Array, Array]:

@@ -34,10 +34,12 @@ class Recent:
     def __contains__(self, number: int) -> bool:
         return number in self.filters
 
-    def add(self, number: int, text: str, filter_: Filter) -> None:
+    def add(self, number: int, text: str, filter_: Filter, question: Question | None) -> None:
+        """Add a filter; `question` is the one that was asked about it."""
         kind = kind_of(filter_.form)
         if kind == PLAIN:  # a sketch without a filter is not found
-            self._sketches.add(len(self._owners), filter_.form)
+            known = None if question is None else question.known
+            self._sketches.add(len(self._owners), filter_.form, known)
             self._owners.append(number)
         if kind <= WIDE:
             self.matcher.add(number, filter_)

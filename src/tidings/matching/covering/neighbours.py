@@ -74,6 +74,7 @@ class Neighbours:
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
         self._reads = self._read_by(self._columns, self._nodes)
+        self._computes = bool(self._reads.computed.any())
         self.boxes = ready or self._boxes_of(disassemble(segment), count)
 
     def __len__(self) -> int:
@@ -208,7 +209,8 @@ class Neighbours:
             found.sizes.append(len(spans))
             found.low.extend(one for one, _ in spans)
             found.high.extend(other for _, other in spans)
-            found.pinned.append(box[text].points(MOST_POINTS) is not None)
+            pins = self._computes and box[text].points(MOST_POINTS) is not None
+            found.pinned.append(pins)
         return found
 
     def spans_of(self, column: int, values: ValueSet, known: Spans) -> list[tuple[int, int]]:

@@ -43,6 +43,8 @@ class Question(NamedTuple):
     alternatives: tuple[tuple[Piece, ...], ...]
     """Ways to cover all corners below: each alternative is sufficient. A piece without tests and
     attributes is everywhere."""
+    known: dict[int, tuple[int, int, int, bool]]
+    """Keys of its sets, by identity of the set; see sketches.py."""
 
 
 def is_plain(form: Form) -> bool:
@@ -61,7 +63,7 @@ def ask(form: Form) -> Question:
         alternatives.append(tuple(_piece(box, terms, len(form.boxes) == 1) for box in form.boxes))
     if not alternatives:
         alternatives.append((Piece({}, frozenset(), False),))
-    return Question(form, _corner_of(form), tuple(alternatives))
+    return Question(form, _corner_of(form), tuple(alternatives), {})
 
 
 def _is_attribute(node: Expression) -> bool:

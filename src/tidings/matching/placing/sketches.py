@@ -26,7 +26,8 @@ from tidings.matching.placing.sketch_kernels import SketchedTests, find_around, 
 Array = npt.NDArray[Any]
 _ALL = (1 << 64) - 1
 _DOUBLE, _BITS = struct.Struct(">d"), struct.Struct(">Q")
-Row = tuple[int, int, int, int, int]  # column, low, high, hash, is it a point?
+Row = tuple[int, int, int, int, bool]  # column, low, high, hash, is it a point?
+Known = dict[int, tuple[int, int, int, bool]]
 
 
 class Sketches:
@@ -45,12 +46,15 @@ class Sketches:
         """The number of boxes."""
         return self._count
 
-    def add(self, owner: int, form: Form) -> None:
-        """Add a plain filter."""
-        corner = corner_box(form)
+    def add(self, owner: int, form: Form, known: Known | None = None) -> None:
+        """Add a plain filter. `known` are keys of its sets, from a question about it."""
+        corner, known = corner_box(form), {} if known is None else known
+        columns = self._columns
         for box in form.boxes or ():
-            rows = sorted(self._row(self._columns.setdefault(term, len(self._columns)), values)
-                          for term, values in box.items())  # fmt: skip
+            rows = sorted(
+                (columns.setdefault(term, len(columns)), *_keys_of(values, known))
+                for term, values in box.items()
+            )
             self._append(owner, rows, box is corner)
 
     def _append(self, owner: int, rows: list[Row], is_corner: bool) -> None:
@@ -72,7 +76,7 @@ class Sketches:
         """The owners whose filters may cover the new one."""
         if question.corner is None:
             return self._all()
-        rows = self._rows(question.corner)
+        rows = self._rows(question.corner, question.known)
         out = np.empty(self._count, np.uint32)
         found = find_around(
             self._count, self._masks, self._owners, self._starts, self._tests,
@@ -84,17 +88,17 @@ class Sketches:
         """The owners whose filters the new one may cover."""
         best: Array | None = None
         for pieces in question.alternatives:
-            found = [self._inside(piece) for piece in pieces]
+            found = [self._inside(piece, question.known) for piece in pieces]
             joined = np.concatenate([np.zeros(0, np.uint32), *found])
             if best is None or len(joined) < len(best):
                 best = joined
         return [] if best is None else _once(best)
 
-    def _inside(self, piece: Piece) -> Array:
+    def _inside(self, piece: Piece, known: Known) -> Array:
         names = piece.tests.keys() | piece.reads
         if any(name not in self._columns for name in names):
             return np.zeros(0, np.uint32)
-        rows = self._rows(piece.tests)
+        rows = self._rows(piece.tests, known)
         out = np.empty(self._count, np.uint32)
         found = find_inside(
             self._count, self._masks, self._owners, self._starts, self._tests, self._is_corner,
@@ -105,18 +109,26 @@ class Sketches:
     def _all(self) -> list[int]:
         return _once(self._owners[: self._count])
 
-    def _rows(self, box: Box | Mapping[str, ValueSet]) -> list[Row]:
+    def _rows(self, box: Box | Mapping[str, ValueSet], known: Known) -> list[Row]:
         columns = self._columns
         return sorted(
-            self._row(columns[term], values) for term, values in box.items() if term in columns
+            (columns[term], *_keys_of(values, known))
+            for term, values in box.items()
+            if term in columns
         )
 
-    @staticmethod
-    def _row(column: int, values: ValueSet) -> Row:
+
+def _keys_of(values: ValueSet, known: Known) -> tuple[int, int, int, bool]:
+    """Low, high and hash of a set, and whether it is a point. `known` caches them while the set
+    exists."""
+    found = known.get(id(values))
+    if found is None:
         cuts = values.cuts
         last = None if len(cuts) & 1 else cuts[-1]
         is_point = len(cuts) == 2 and values.points(1) is not None
-        return column, key_of(cuts[0]), key_of(last), hash(cuts[0]) & _ALL, is_point
+        found = key_of(cuts[0]), key_of(last), hash(cuts[0]) & _ALL, is_point
+        known[id(values)] = found
+    return found
 
 
 def key_of(cut: Cut | None) -> int:

@@ -96,6 +96,28 @@ class Senseless:
         payload = chance.randbytes(chance.randrange(20))
         return m.Publish(name, self.number(), self.number(), chance.choice(CONTENTS), payload)
 
+    def describe(self) -> m.Message:
+        return m.Describe(self.number())
+
+    def follow(self) -> m.Message:
+        return m.Follow(self.number(), self.number(), self.age(), self.number(), self.number())
+
+    def hand_over(self) -> m.Message:
+        """A part that is nearly right, or not at all."""
+        chance = self.chance
+        many = chance.randrange(5)
+        nodes = [self.number() for _ in range(many)]
+        starts = [0, *sorted(chance.randrange(many + 1) for _ in range(2)), many]
+        sizes = [0, 3, 3, chance.choice((5, 5, self.number()))]
+        first, second, third = (
+            chance.randbytes(chance.randrange(30)) if chance.random() < 0.1
+            else struct.pack(f"<{len(one)}q", *one) for one in (starts, nodes, sizes)
+        )  # fmt: skip
+        return m.HandOver(
+            self.text(), chance.randrange(3), chance.randrange(3), chance.random() < 0.5,
+            self.age(), self.number(), first, second, third, chance.randbytes(5),
+        )  # fmt: skip
+
     def hello(self) -> m.Message:
         return m.Hello(self.text(), self.text(), self.text())
 
@@ -103,7 +125,7 @@ class Senseless:
 _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.subscribe, Senseless.unsubscribe, Senseless.resubscribe, Senseless.wanted,
     Senseless.redraw, Senseless.ask, Senseless.count, Senseless.recover, Senseless.publish,
-    Senseless.hello, Senseless.trace,
+    Senseless.hello, Senseless.trace, Senseless.describe, Senseless.follow, Senseless.hand_over,
 ]  # fmt: skip
 
 
@@ -145,7 +167,8 @@ def downward(chance: random.Random) -> bytes:
         m.Refuse(1, (number,)), m.Beat(1, 2, {3: 4}, m.Digest(), 5), m.Which(1),
         m.Graph(1, 2, {3: (4,)}, {5: 6}), m.Answer(1, number), m.Counted(1, 2, 3, 4, 5, {}),
         m.Recovered(1, number, (notification,)), m.Settled(1, number),
-        m.Published(1, "p", number),
+        m.Published(1, "p", number), m.Described(1, number), m.Changed(1, number),
+        m.Taken(1, "s", number, 0),
     )))  # fmt: skip
 
 
@@ -155,7 +178,7 @@ def malformed(chance: random.Random) -> bytes:
     return chance.choice((
         lambda: struct.pack("<IBB", chance.choice((2**32 - 1, (16 << 20) + 1)), 2, 1),  # too large
         lambda: struct.pack("<IBB", chance.randrange(2), 2, 1),  # too short
-        lambda: framed(b"\x91\xa6redraw", version=chance.choice((0, 2, 255))),
+        lambda: framed(b"\x91\xa6redraw", version=chance.choice((0, frames.VERSION - 1, 255))),
         lambda: framed(b"", kind=chance.choice((0, 3, 255))),
         lambda: framed(b"\x91" * chance.choice((10, 1000, 100_000))),  # deeply nested
         lambda: framed(b"\x81\xa1a" * 5000),

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.root.interests import Placed
-from tidings.routing.root.journal import Memory, Record
+from tidings.routing.root.journal import Memory
+from tidings.routing.root.records import Record
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 

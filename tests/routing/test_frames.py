@@ -45,6 +45,18 @@ others = st.one_of(
     st.builds(m.Published, numbers, st.text(max_size=5), numbers, st.text(max_size=5), numbers,
               numbers, numbers),
     st.builds(m.Trace, numbers),
+    st.builds(m.Describe, numbers),
+    st.builds(m.Follow, numbers, numbers, numbers, numbers, numbers),
+    st.builds(m.HandOver, st.text(max_size=5), numbers, numbers, st.booleans(), numbers, numbers,
+              st.binary(), st.binary(), st.binary(), st.binary()),
+    st.builds(m.Described, numbers, numbers, st.text(max_size=5), numbers,
+              st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+              st.text(max_size=5), st.text(max_size=5)),
+    st.builds(m.Changed, numbers, numbers, numbers, numbers, st.booleans(),
+              st.lists(st.builds(m.NodeChange, numbers, numbers, st.none() | st.text(max_size=5)),
+                       max_size=3).map(tuple), st.booleans(), st.text(max_size=5)),
+    st.builds(m.Taken, numbers, st.text(max_size=5), numbers, numbers, st.text(max_size=5),
+              st.booleans(), numbers),
     st.builds(m.Lineage, numbers, numbers,
               st.lists(st.builds(m.Life, numbers, numbers), max_size=3).map(tuple)),
 )  # fmt: skip
@@ -75,10 +87,12 @@ def test_other_labels(given_: m.Notification, data: st.DataObject) -> None:
 
 def test_what_is_refused() -> None:
     good = frames.encode(m.Redraw(1))
-    with pytest.raises(FrameError, match="kind 9 and version 2"):
+    with pytest.raises(FrameError, match="kind 9 and version 3"):
         frames.split(good[:4] + b"\x09" + good[5:])
-    with pytest.raises(FrameError, match="of kind 2 and version 7"):
-        frames.split(good[:5] + b"\x07" + good[6:])
+    with pytest.raises(FrameError, match="of kind 2 and version 200"):
+        frames.split(good[:5] + b"\xc8" + good[6:])
+    with pytest.raises(FrameError, match="version 2 of the protocol, expected version 3; use the"):
+        frames.split(good[:5] + b"\x02" + good[6:])
     with pytest.raises(FrameError, match="found a frame of 1,000 bytes, expected at most 999"):
         frames.split(struct.pack("<IBB", 1000, 2, frames.VERSION), largest=999)
     with pytest.raises(FrameError, match="can't be read"):
@@ -94,6 +108,8 @@ def test_random_and_mutated_bytes(seed: int) -> None:
         frames.encode(m.Notification(1, 2, (mark, mark), b"payload", "me", 9)),
         frames.encode(m.Beat(1, 2, {3: 4}, m.Digest(1, 2), 4)),
         frames.encode(m.Publish("p", 1, 1, b"{}", b"x")),
+        frames.encode(m.HandOver("s", 1, 0, True, 1, 2, bytes(16), b"", bytes(16), b"")),
+        frames.encode(m.Changed(1, 2, 3, 4, True, (m.NodeChange(4, 4, "x > 1"),))),
     ]
     refused = 0
     for _ in range(60_000):

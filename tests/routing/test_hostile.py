@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,22 @@ digests = st.builds(m.Digest, small, small)
 nodes = st.lists(small, max_size=4).map(tuple)
 lives = st.lists(st.builds(m.Life, st.integers(0, 3), small), max_size=3).map(tuple)
 contents = [b'{"x": 5}', b"", b"[]", b'{"x": "a"}', b"{", b'{"x": "\xff"}']
+
+
+def packed(numbers: list[int]) -> bytes:
+    return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+columns = st.lists(st.integers(-1, 5), max_size=4).map(packed) | st.binary(max_size=9)
+rising = st.lists(small, max_size=3).map(lambda found: packed([0, *sorted(found)]))
+parts = st.builds(m.HandOver, st.sampled_from(["s", "t"]), small, small, st.booleans(), st.just(1),
+                  small, rising | columns, columns, rising | columns,
+                  st.binary(max_size=5))  # fmt: skip
 likely = st.one_of(
+    st.builds(m.Describe, small),
+    st.builds(m.Follow, small, small, st.integers(0, 1), small, small),
+    parts,
+    parts,
     st.builds(m.Subscribe, st.just(1), nodes | labels),
     st.builds(m.Unsubscribe, st.just(1), nodes),
     st.builds(m.Wanted, st.just(1), nodes | labels, slices),

@@ -14,10 +14,10 @@ from tidings.routing.forwarding.router import Router
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
-from tidings.routing.root.journal import Record
 from tidings.routing.root.nodes.set_aside import MOST_NAMED
 from tidings.routing.root.ownership.claims import MOST_OWNERS, REMEMBERED, Claims
 from tidings.routing.root.ownership.shares import judge, level_of
+from tidings.routing.root.records import Record
 from tidings.routing.root.rendezvous import Rendezvous
 
 Points = frozenset[int]

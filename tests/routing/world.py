@@ -1,5 +1,5 @@
-"""A network that is not there: routers, subscribers and publishers on links that delay, drop and
-repeat, in a time of its own. Interests are sets of points, notifications are points."""
+"""A network that is not there: routers, subscribers, publishers and pipelines on links that delay,
+drop and repeat, in a time of its own. Interests are sets of points, notifications are points."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from tests.routing.definition import memory_of
+from tests.routing.pipelines import Pipeline
 
 from tidings.model import TidingsError
 from tidings.routing.clients.publisher import Publisher
@@ -21,8 +22,10 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.times import Times
+from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Placed
-from tidings.routing.root.journal import Memory, Record
+from tidings.routing.root.journal import Memory
+from tidings.routing.root.records import Block, Progress, Record
 from tidings.routing.root.rendezvous import Rendezvous
 
 POINTS = 8
@@ -42,7 +45,7 @@ class Sets:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.numbers = {points: node for node, points in disk.nodes.items()}
-        self.next = Lineage(disk.lineage).first_node(max(disk.used, default=0)) + 1
+        self.next = disk.history.base + 1
         self.aside: set[int] = set()
 
     def place(self, interest: bytes) -> Placed:
@@ -64,9 +67,17 @@ class Sets:
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         return Fair(self.tag(content), {})
 
-    def remove(self, node: int) -> None:
+    def remove(self, node: int) -> int:
         self.numbers = {points: one for points, one in self.numbers.items() if one != node}
         self.aside.discard(node)
+        self.next += 1
+        return self.next - 1
+
+    def text(self, node: int) -> str:
+        return self.identity(node).hex()
+
+    def equal(self, node: int) -> Sequence[int]:
+        return ()
 
     def set_aside(self, nodes: Iterable[int]) -> None:
         self.aside.update(nodes)
@@ -104,12 +115,14 @@ class Disk:
 
     def begin_life(self, life: int) -> None:
         serial = max((record.serial for record in self.records()), default=0)
-        self.log.append(("life", m.Life(life, serial + 1)))
+        lives = (*self.lineage, m.Life(life, serial + 1))
+        base = Lineage(lives).first_node(max(self.used, default=0))
+        self.log.append(("life", (lives[-1], base)))
         self.synced = len(self.log)
 
     @property
     def lineage(self) -> tuple[m.Life, ...]:
-        return tuple(what for kind, what in self.log if kind == "life")[-m.MOST_LIVES :]
+        return tuple(what[0] for kind, what in self.log if kind == "life")[-m.MOST_LIVES :]
 
     def add_node(self, node: int, interest: bytes, owner: str = "") -> None:
         self.log.append(("add", (node, frozenset(interest), owner)))
@@ -117,11 +130,14 @@ class Disk:
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
         self.log.append(("own", (node, owners)))
 
-    def drop_node(self, node: int) -> None:
-        self.log.append(("drop", node))
+    def drop_node(self, node: int, gone: Gone) -> None:
+        self.log.append(("drop", (node, gone)))
 
     def append(self, record: Record) -> None:
         self.log.append(("record", record))
+
+    def append_block(self, block: Block) -> None:
+        self.log.append(("block", block))
 
     def find(
         self, ranges: Iterable[m.Range], most_bytes: int
@@ -141,11 +157,34 @@ class Disk:
     # -- for the world -------------------------------------------------------------------------
 
     def records(self) -> list[Record]:
-        return [what for kind, what in self.log[: self.synced] if kind == "record"]
+        found: list[Record] = []
+        for kind, what in self.log[: self.synced]:
+            if kind == "record":
+                found.append(what)
+            elif kind == "block":
+                found += what.records()
+        return found
 
     @property
     def used(self) -> set[int]:
-        return {what[0] for kind, what in self.log if kind == "add"}
+        begun = {what[0] for kind, what in self.log if kind == "add"}
+        return begun | {what[1].version for kind, what in self.log if kind == "drop"}
+
+    @property
+    def history(self) -> History:
+        found = History()
+        for kind, what in self.log:
+            if kind == "life":
+                found.begin_life(what[0].life, what[1], broken=False)
+            elif kind == "add":
+                found.add(what[0])
+            elif kind == "drop":
+                found.drop(*what)
+        return found
+
+    @property
+    def sources(self) -> dict[str, Progress]:
+        return {what.source: what.progress for kind, what in self.log if kind == "block"}
 
     @property
     def nodes(self) -> dict[int, frozenset[int]]:
@@ -154,7 +193,7 @@ class Disk:
             if kind == "add":
                 found[what[0]] = what[1]
             elif kind == "drop":
-                found.pop(what, None)
+                found.pop(what[0], None)
         return found
 
     @property
@@ -187,6 +226,9 @@ class Disk:
         # nodes are put in one after the other: children come later, and name their parents
         found.placed = [msgspec.structs.replace(one, children=()) for one in found.placed]
         found.owners = self.owners
+        found.history, found.sources = self.history, self.sources
+        for source in found.sources:
+            found.publishers.pop(source, None)
         found.sizes = {node: work_of(bytes(points)) for node, points in self.nodes.items()}
         return found
 
@@ -223,6 +265,7 @@ class World:
             self.routers[name] = self._new_router(name)
         self.subscribers: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
+        self.pipelines: dict[str, Pipeline] = {}
         self.published: dict[tuple[str, int], bytes] = {}  # by publisher and stamp
         self.wrong: set[tuple[str, int]] = set()  # those that must be refused
         self.full = False  # is the disk?
@@ -257,6 +300,13 @@ class World:
         if point is None:
             self.wrong.add((name, stamp))
 
+    def pipe(self, name: str, payloads: Sequence[bytes]) -> None:
+        """A pipeline gets a batch of points; it is linked to the root."""
+        one = self.pipelines.get(name)
+        if one is None:
+            one = self.pipelines[name] = Pipeline(name, ROOT, self.times, self.chance)
+        self.send(name, one.begin_batch(payloads, self.now))
+
     def crash(self, name: str, *, disk: Disk | None = None) -> None:
         """A router loses its memory; the root also what was not on its disk, or has another one."""
         if name == ROOT:
@@ -270,6 +320,13 @@ class World:
         else:
             self.routers[name] = self._new_router(name)
         self._down[name] = self.now + self.chance.random() * 3
+
+    def cut_off(self, name: str) -> None:
+        """Nothing from or to it arrives any more, not even what is under way."""
+        self.cut.add(name)
+        ours = [one for one in self._events if one[2][0] == "message" and name in one[2][1:3]]
+        self._events = [one for one in self._events if one not in ours]
+        heapq.heapify(self._events)
 
     def run(self, seconds: float) -> None:
         until = self.now + seconds
@@ -306,13 +363,21 @@ class World:
         elif event[0] == "sync":
             if event[1] is self.disk and self.root.written >= event[2]:
                 self._sync(event[2])
+        elif event[0] == "piece":
+            if event[1] is self.root:  # with a link, what waits from it is gone
+                self._take(*event[2:])
         else:
             _, sender, to, message = event
             if self._down.get(to, 0.0) <= self.now:
                 self._take(sender, to, message)
 
     def _take(self, sender: Any, to: Any, message: m.Message) -> None:
-        if to == ROOT:
+        if to == ROOT and isinstance(message, m.HandOver):
+            for piece in self.root.split(message):  # others have their turn in between
+                at = max(self._links.get((sender, "pieces"), 0.0), self.now)
+                self._links[sender, "pieces"] = at = at + self.chance.random() * 0.01
+                self._at(at, ("piece", self.root, sender, ROOT, piece))
+        elif to == ROOT:
             before = self.root.written
             self.send(ROOT, self.root.receive(sender, message, self.now))
             if self.root.written > before or self.root.queue:
@@ -328,6 +393,8 @@ class World:
                 self.on_since[to] = self.now
         elif to in self.publishers:
             self.send(to, self.publishers[to].receive(message, self.now))
+        elif to in self.pipelines:
+            self.send(to, self.pipelines[to].receive(message, self.now))
 
     def _sync(self, count: int) -> None:
         if self.full and len(self.disk.log) > self.disk.synced:
@@ -341,7 +408,7 @@ class World:
         if self.root.failed and not self.full:
             self.root = self._new_root()
         everyone: dict[str, Any] = {ROOT: self.root, **self.routers, **self.subscribers}
-        for name, one in {**everyone, **self.publishers}.items():
+        for name, one in {**everyone, **self.publishers, **self.pipelines}.items():
             if self._down.get(name, 0.0) <= self.now:
                 self.send(name, one.tick(self.now))
 

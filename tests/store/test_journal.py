@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import random
@@ -16,11 +17,14 @@ from tests.routing.definition import memory_of
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.limits import work_of
+from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.marks import Marks
 from tidings.routing.protocol.messages import Life, Mark, Range
+from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
-from tidings.routing.root.journal import Memory, Record
-from tidings.store.groups import Group, GroupLog
+from tidings.routing.root.journal import Memory
+from tidings.routing.root.records import Record
+from tidings.store.groups import GroupLog, Place
 from tidings.store.journal import (
     FileJournal,
     Retention,
@@ -70,22 +74,28 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
     counts: dict[int, int] = {}
     kept: list[Record] = []
     pruned, next_node, stamps = 0, 1, dict[str, int]()
+    past = History()
+    past.begin_life(77, 0, broken=False)
     for _ in range(300):
         what = chance.random()
         if what < 0.1 or not nodes:
             nodes[next_node] = chance.randbytes(3)
             owners[next_node] = (chance.choice("ab"),)
             journal.add_node(next_node, nodes[next_node], owners[next_node][0])
+            past.add(next_node)
             next_node += 1
         elif what < 0.11:
             node = chance.choice(list(nodes))
             owners[node] = tuple(chance.sample("abc", chance.randrange(1, 3)))
             journal.set_owners(node, owners[node])
         elif what < 0.13:
-            gone = chance.choice(list(nodes))
-            del nodes[gone]
-            counts.pop(gone, None)
-            journal.drop_node(gone)
+            node = chance.choice(list(nodes))
+            del nodes[node]
+            counts.pop(node, None)
+            gone = Gone(next_node, (), tuple(chance.sample(list(nodes), min(2, len(nodes)))))
+            journal.drop_node(node, gone)
+            past.drop(node, gone)
+            next_node += 1
         elif what < 0.9:
             marked = chance.sample(list(nodes), chance.randrange(min(3, len(nodes)) + 1))
             for node in marked:
@@ -109,13 +119,17 @@ def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: 
             assert journal.lineage == tuple(lives)
             lives.append(Life(chance.randrange(1 << 62), len(kept) + 1))
             journal.begin_life(lives[-1].life)
-            assert journal.last_node == next_node - 1
+            assert journal.last_node == past.version
+            past.begin_life(lives[-1].life, journal.history.base, broken=False)
+            assert past.base == Lineage(lives).first_node(past.version)
             assert journal.interests() == sorted(nodes.items())
             placed = [Placed(node, (), ()) for node in sorted(nodes)]
             expected = memory_of(kept, Memory(tuple(lives)), {one.node: one for one in placed})
             expected.owners = {node: owners[node] for node in sorted(nodes)}
             expected.sizes = {node: work_of(one) for node, one in sorted(nodes.items())}
+            expected.history = past
             assert journal.memory(placed) == expected
+            next_node = past.base + 1
     write(journal)
     check_finding(journal, kept, pruned, chance)
 
@@ -177,7 +191,9 @@ def test_records_with_many_marks(
     expected = memory_of(kept, Memory(tuple(lives)), {one.node: one for one in placed})
     journal.close()
     expected.sizes = {node: work_of(b"x") for node in range(1, 31)}
-    assert FileJournal(tmp_path / "journal").memory(placed) == expected
+    journal = FileJournal(tmp_path / "journal")
+    expected.history = journal.history
+    assert journal.memory(placed) == expected
 
 
 def test_a_machine_counts_from_what_the_journal_was_given(tmp_path: Path) -> None:
@@ -407,7 +423,7 @@ def test_older_segments_are_not_read_on_once_it_was_opened_again(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     added: list[object] = []
-    monkeypatch.setattr(segments.Segment, "add", lambda _, group: added.append(group))
+    monkeypatch.setattr(segments.Segment, "add", lambda _, *group: added.append(group))
     journal._read_older(segments.Segments(), journal._log.end)
     assert added == []
 
@@ -423,12 +439,12 @@ def test_older_segments_that_can_not_be_read_are_lost_and_said_to_be(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     journal.close()
-    add = segments.Segment.add
+    add, calls = segments.Segment.add, itertools.count(1)
 
-    def fail(self: segments.Segment, group: Group) -> None:
-        if group.number > 10:
+    def fail(self: segments.Segment, records: list[bytes], places: list[Place]) -> None:
+        if next(calls) > 10:
             raise problem
-        add(self, group)
+        add(self, records, places)
 
     monkeypatch.setattr(segments.Segment, "add", fail)
     journal = ready(FileJournal(tmp_path / "journal"))

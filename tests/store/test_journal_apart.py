@@ -11,7 +11,7 @@ import pytest
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.messages import Mark
-from tidings.routing.root.journal import Record
+from tidings.routing.root.records import Record
 from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module
 
 

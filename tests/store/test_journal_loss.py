@@ -14,6 +14,7 @@ from tests.store.test_journal import BEFORE, opened, ready, record, write
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.messages import Range
+from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
 from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module, segments
 
@@ -155,7 +156,7 @@ def test_a_node_whose_record_was_altered_keeps_its_number(tmp_path: Path) -> Non
     for node in (1, 2, 3):
         journal.add_node(node, b"filter %d" % node)
         write(journal)
-    journal.drop_node(2)
+    journal.drop_node(2, Gone(4))
     write(journal)
     journal.close()
     (log,) = path.glob("*.log")
@@ -164,8 +165,8 @@ def test_a_node_whose_record_was_altered_keeps_its_number(tmp_path: Path) -> Non
     flip_bit(log, data.index(b"filter 3"))
     journal = opened(path, 2)
     assert journal.losses
-    assert journal.last_node == 2
-    assert first_node(journal) > 3
+    assert journal.last_node == 4
+    assert first_node(journal) > 4
 
 
 def test_a_node_that_is_added_has_no_counter_of_another_one(tmp_path: Path) -> None:

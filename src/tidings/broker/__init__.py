@@ -10,6 +10,7 @@
     computing.py      filters that compute; their cost is charged to their owners
     connections.py    connections: from stranger to neighbour
     admission/        who may connect          queues/    whose turn it is
+    released/         notifications that leave the rendezvous point, as frames
     config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes
     reports.py        the status of a node and of the nodes below it
     garbage.py        infrequent full garbage collections

@@ -54,6 +54,7 @@ class GraphInterests:
         self._most_parts = limits.filter_parts
         self._most_content = limits.content_bytes
         self._most_long = limits.long_filter_bytes
+        self._texts: dict[int, bytes] = {}  # the filters as they were given, by number
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0
         self._last_parsed: tuple[bytes, Filter] | None = None
@@ -92,6 +93,7 @@ class GraphInterests:
             )
         self._last += 1
         self._insert(self._last, filter_)
+        self._texts[self._last] = interest
         self._count_long(self._last, size)
         others = (number for number in self._same[self._node(self._last).id])
         also = tuple(self.placed(number) for number in others if number != self._last)
@@ -130,6 +132,18 @@ class GraphInterests:
 
     def identity(self, number: int) -> bytes:
         return self._filters[number].key
+
+    def text(self, number: int) -> str:
+        return self._texts[number].decode()
+
+    def equal(self, number: int) -> list[int]:
+        same = self._same[self._node(number).id]
+        return [one for one in same if one != number] if len(same) > 1 else []
+
+    def take_number(self) -> int:
+        """The next number, for a change that is not a new node."""
+        self._last += 1
+        return self._last
 
     def set_aside(self, numbers: Iterable[int]) -> None:
         for number in numbers:
@@ -210,7 +224,7 @@ class GraphInterests:
                 self._below.pop(number, None)
                 self._leaves.discard(number)
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int) -> int:
         node = self._node(number)
         # do this first: if it fails, nothing else has changed
         if number in self._computing:
@@ -221,12 +235,14 @@ class GraphInterests:
         self._same[node.id].remove(number)
         self._long_bytes -= self._long.pop(number, 0)
         del self._filters[number]
+        self._texts.pop(number, None)
         self._below.pop(number, None)
         self._leaves.discard(number)
         self._forget_children(self._graph.parents(node))
         if not self._same[node.id]:
             del self._same[node.id]
             self._graph.remove(node)
+        return self.take_number()
 
     def _count_long(self, number: int, size: int) -> None:
         if size > LONG:
@@ -255,6 +271,7 @@ class GraphInterests:
         for number, interest in interests:
             try:
                 found[number] = self._parsed(interest)
+                self._texts[number] = interest
                 self._count_long(number, len(interest))
             except TidingsError as problem:
                 self.refused[number] = Aside(interest.decode(errors="replace"), str(problem))

@@ -6,20 +6,33 @@ Many acknowledgments share one sync.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
+from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
+import numpy as np
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.interests import GraphInterests
+from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
+from tidings.broker.released.warming import load_block_kernels
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem
-from tidings.network import FrameCache, draw_life
+from tidings.model import EnvironmentProblem, write_path
+from tidings.network import FrameCache, Link, draw_life
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label
-from tidings.routing.protocol import Limits, Lineage, Times, frames
-from tidings.routing.root import Interests, Journal, Memory, Record, Rendezvous
+from tidings.routing.protocol import Limits, Times, frames, messages as m
+from tidings.routing.root import (
+    Block,
+    Definition,
+    Interests,
+    Journal,
+    Memory,
+    Record,
+    Rendezvous,
+)
 from tidings.store.journal import FileJournal, Retention
 
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
@@ -42,17 +55,35 @@ class FramedRendezvous(Rendezvous):
         times: Times | None,
         cache: Cache,
         limits: Limits,
+        definition: Definition,
     ) -> None:
-        super().__init__(name, interests, journal, memory, times, cache, limits)
-        self.released: list[bytes] = []
+        super().__init__(name, interests, journal, memory, times, cache, limits, definition)
+        self.released: list[bytes | FrameRun] = []
         # encoded labels by node: the first labels of marks,
         self._labels: dict[int, bytes] = self.caches.add({})
         self._alone: dict[int, bytes] = {}  # and just the node, for notifications with many marks
 
     def release(self, record: Record, nodes: Label) -> None:
         known = self._labels if len(nodes) <= MOST_LISTED else self._alone
+        labels = b"".join(self._labels_of(nodes, known))
+        if len(labels) > MOST_LABELS:
+            labels = frames.encode_labels([(node,) for node in nodes])
+        front = record.notification(self.epoch, ())
+        self.released.append(frames.encode_marked(front, record.marks, labels))
+
+    def release_block(self, block: Block) -> None:
+        """The same for many. If one of them has many marks, they are encoded one by one."""
+        widest = int(np.diff(block.marks.starts).max(initial=0))
+        if widest > MOST_LISTED:
+            super().release_block(block)
+        elif len(block.marks.nodes):
+            labels = self._labels_of(block.marks.distinct.tolist(), self._labels)
+            self.released.append(encode_block(block, self.epoch, labels))
+
+    def _labels_of(self, nodes: Sequence[int], known: dict[int, bytes]) -> list[bytes]:
+        """The encoded first labels of nodes."""
         try:
-            labels = b"".join(map(known.__getitem__, nodes))
+            return [*map(known.__getitem__, nodes)]
         except KeyError:
             if len(known) > MOST_SINGLE:
                 known.clear()
@@ -60,11 +91,7 @@ class FramedRendezvous(Rendezvous):
                 if node not in known:
                     label = self.first_label(node) if known is self._labels else (node,)
                     known[node] = frames.encode_labels([label])
-            labels = b"".join(map(known.__getitem__, nodes))
-        if len(labels) > MOST_LABELS:
-            labels = frames.encode_labels([(node,) for node in nodes])
-        front = record.notification(self.epoch, ())
-        self.released.append(frames.encode_marked(front, record.marks, labels))
+            return [*map(known.__getitem__, nodes)]
 
 
 class RootNode(Server):
@@ -89,6 +116,7 @@ class RootNode(Server):
         self._name = name
         self._cache_bytes = cache_bytes
         self._limits = door.limits
+        self._definition = _define(door.channel, attributes)
         limits = door.limits
         retention = Retention(
             bytes=limits.kept_bytes,
@@ -106,22 +134,49 @@ class RootNode(Server):
         self._writing: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when tending last failed
+        self._takes_parts = False  # are the kernels for parts loaded?
         self._tried = 0.0  # the last attempt to start a new machine
 
     async def start(self) -> None:
         # load the kernels before anybody waits: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await super().start()
+        self._spawn(self._load_block_kernels())
+
+    async def _load_block_kernels(self) -> None:
+        """Load what parts need. Nobody else waits for it."""
+        await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
+        self._takes_parts = True
+
+    def take_part(self, link: Link, message: m.HandOver) -> None:
+        if self._takes_parts:
+            super().take_part(link, message)
+        else:
+            taken = m.Taken(self.machine.epoch, message.source, message.batch, message.part)
+            reason = "the rendezvous point was just started, and can't take parts yet"
+            link.send(msgspec.structs.replace(taken, refusal=reason, later=True))
 
     def _load_machine(self) -> FramedRendezvous:
         """A machine that continues from the state on disk."""
-        last = Lineage(self.journal.lineage).first_node(self.journal.last_node)
+        last = self.journal.history.base
         interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
+        self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
         return FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
+            self._definition,
         )  # fmt: skip
+
+    def _renew(self, interests: GraphInterests) -> None:
+        """If stored filters are read in another way than before, those who tag must start over."""
+        hidden, what = tuple(sorted(interests.refused)), self._definition
+        declared = what.attributes is not None
+        text = msgspec.json.encode((what.attributes, what.extra)) if declared else b""
+        declaration = text.decode()
+        history = self.journal.history
+        if (hidden, declaration) != (history.hidden, history.declaration):
+            self.journal.renew(interests.take_number(), hidden, declaration)
 
     async def stop(self) -> None:
         await super().stop()
@@ -156,6 +211,9 @@ class RootNode(Server):
                     _log.exception("the journal %s can't be written", self._path)
                 self.dispatch(self.machine.fail(str(problem) or type(problem).__name__))
                 return
+            while (upto := self.machine.next_stop(batch.upto)) < batch.upto:
+                self._release_stored(upto)
+                await asyncio.sleep(0)  # others have their turn between blocks
             self._release_stored(batch.upto)
             self._tend()
 
@@ -175,10 +233,9 @@ class RootNode(Server):
     def _release_stored(self, count: int) -> None:
         self.dispatch(self.machine.mark_stored(count, self.now))
         released, self.machine.released = self.machine.released, []
-        if released:
-            ends = list(itertools.accumulate(map(len, released)))
+        for run in joined_frames(released):
             try:
-                self.forward(b"".join(released), [0, *ends[:-1]], ends)
+                self.forward(run.data, run.starts, run.ends)
             except Exception:  # they are on the disk, and subscribers ask for what they miss
                 _log.exception("%s: notifications could not be forwarded", self._name)
 
@@ -200,3 +257,10 @@ class RootNode(Server):
         """Reopen the journal and begin a new life, because the file may have been replaced."""
         self.journal.revive()
         self.journal.begin_life(draw_life())
+
+
+def _define(channel: str, attributes: Attributes | None) -> Definition:
+    if attributes is None:
+        return Definition(channel)
+    types = {write_path((name,)): str(kind) for name, kind in attributes.tree.items()}
+    return Definition(channel, types, attributes.extra)

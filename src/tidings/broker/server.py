@@ -23,7 +23,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.forwarding import Forwarding, Name, Router, Sent
 from tidings.routing.protocol import frames, messages as m
-from tidings.routing.root import Rendezvous
+from tidings.routing.root import Piece, Rendezvous
 
 CACHE_BYTES = 64 << 20
 
@@ -179,6 +179,8 @@ class Server:
         elif isinstance(message, m.Publish):
             link.told_in += 1
             self.publications.put(link, message)
+        elif isinstance(message, m.HandOver):
+            self.take_part(link, message)
         elif isinstance(message, m.Goodbye):
             link.close("the other end said goodbye")
         elif isinstance(message, m.Report):
@@ -191,6 +193,12 @@ class Server:
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
             self.backlog.put(link, message)
+
+    def take_part(self, link: Link, message: m.HandOver) -> None:
+        """Process a part that is handed over, in pieces, between which others have their turn."""
+        for piece in self.machine.split(message):
+            link.told_in += len(piece) if isinstance(piece, Piece) else 0
+            self.publications.put(link, piece)
 
     def _is_beyond(self, link: Link, message: m.Message) -> bool:
         """Must a large message be dropped before it is split, because its sender asks for too much?
@@ -234,6 +242,12 @@ class Server:
             link.send(m.Published(epoch, message.publisher, message.stamp, reason))
         elif isinstance(message, m.Ask):
             link.send(m.Answer(epoch, message.request, refusal=reason))
+        elif isinstance(message, m.Describe):
+            link.send(m.Described(epoch, message.request, refusal=reason))
+        elif isinstance(message, m.Follow):
+            link.send(m.Changed(epoch, message.request, refusal=reason))
+        elif isinstance(message, m.HandOver):
+            link.send(m.Taken(epoch, message.source, message.batch, message.part, reason))
 
     def _end_slice(self) -> None:
         self.apply_back_pressure()

@@ -6,6 +6,8 @@
     changes.py    what a channel tells: its description, and the changes of its nodes
     part.py       a part of a tagged batch, as columns
     link.py       the link to the owner, for code without `async`
+    work.py       a question or a hand-over, which lasts over several connections
+    connection.py one connection
 
 For broker and spark; users reach it through a pipeline's file. Start at link.py.
 """
@@ -13,5 +15,6 @@ For broker and spark; users reach it through a pipeline's file. Start at link.py
 from tidings.channel.changes import Changes, Description, NodeChange
 from tidings.channel.link import ChannelLink
 from tidings.channel.part import MOST_BYTES, Part
+from tidings.channel.work import Outdated
 
-__all__ = ["MOST_BYTES", "Changes", "ChannelLink", "Description", "NodeChange", "Part"]
+__all__ = ["MOST_BYTES", "Changes", "ChannelLink", "Description", "NodeChange", "Outdated", "Part"]

@@ -1,20 +1,39 @@
-"""The link from a pipeline to the owner of a channel, for code without `async`."""
+"""The link from a pipeline to the owner of a channel, for code without `async`.
+
+    with ChannelLink("tidings://127.0.0.1:7400") as link:
+        known = link.changes()                          all nodes, at a version
+        news = link.changes(known.version, known.life)  what changed since
+        link.hand_over(parts)                           on the owner's disk when this returns
+
+It connects when it is first needed, and again whenever the connection is lost: the owner may be
+restarted at any time. Whatever is not answered is sent again then, and the owner takes each part
+once.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
+import uuid
 from collections.abc import Iterable
+from typing import NoReturn
 
-from tidings.channel.changes import Changes, Description
+from tidings.channel.changes import Changes, Description, NodeChange
+from tidings.channel.connection import Connection, LostConnection
 from tidings.channel.part import Part
+from tidings.channel.work import Asking, Handing, Later, Work
+from tidings.network import TimedOut, context_for, parse_address
+from tidings.routing.protocol import messages as m
 
 TIMEOUT = 60.0  # seconds for an answer, reconnecting included
-MOST_UNDER_WAY = 8  # parts that are not acknowledged
+PAUSES = (0.1, 2.0)  # the first and the longest pause in seconds before another attempt
+GREETING = 10.0  # seconds for one attempt to connect
+SIGN = 4.0  # seconds of waiting after which we show that we are still there
 
 
 class ChannelLink:
-    """One connection to the owner of a channel. It connects when it is first needed, and again
-    after it was lost, until `timeout` seconds have passed without an answer: then TimedOut. Refusal
-    if the owner refuses. It may be used by one thread at a time."""
+    """A link to the owner of a channel. Refusal if the owner refuses; TimedOut if nothing moves for
+    `timeout` seconds. Calls from several threads wait for each other."""
 
     def __init__(
         self,
@@ -23,30 +42,117 @@ class ChannelLink:
         token: str = "",
         authorities: str | None = None,
         timeout: float = TIMEOUT,
+        name: str | None = None,
     ) -> None:
-        self._address = address
-        self._token = token
-        self._authorities = authorities
+        """`name` is needed only if the token is bound to one."""
+        self.address = address
+        self._place = parse_address(address)
+        self._tls = context_for(self._place, None, authorities)
+        name = name or f"pipeline-{uuid.uuid4().hex}"
+        self._hello = m.Hello(name, self._place.channel, token)
         self._timeout = timeout
+        self._connection: Connection | None = None
+        self._request = 0
+        self._lock = threading.Lock()
 
     def describe(self) -> Description:
         """The definition of the channel."""
-        raise NotImplementedError
+        with self._lock:
+            asking = Asking(m.Describe(self._next_request()))
+            self._do(asking)
+        found = asking.follower.described
+        assert found is not None
+        return Description(found.name, found.life, found.attributes, found.extra)
 
     def changes(self, since: int = 0, life: int = 0) -> Changes:
-        """The changes of nodes since a version, as the owner knows them now."""
-        raise NotImplementedError
+        """The changes of nodes since a version, as the owner knows them now. All of them are on its
+        disk. The end of a node that is not known here is to be ignored."""
+        with self._lock:
+            asking = Asking(m.Follow(self._next_request(), since, life))
+            self._do(asking)
+        found = asking.follower.changed
+        assert found is not None
+        changes = tuple(NodeChange(*one) for one in found.changes)
+        return Changes(found.life, found.version, found.whole, changes)
 
     def hand_over(self, parts: Iterable[Part]) -> int:
         """Hand parts over, and return their number when all are on the owner's disk. Parts that it
-        has already are acknowledged again."""
-        raise NotImplementedError
+        has already are acknowledged again. Outdated if a part was tagged too long ago."""
+        with self._lock:
+            handing = Handing(iter(parts))
+            self._do(handing)
+        return handing.hander.done
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. The next call makes another."""
+        with self._lock:
+            self._drop()
 
     def __enter__(self) -> ChannelLink:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    # -- internals -----------------------------------------------------------------------------
+
+    def _next_request(self) -> int:
+        self._request += 1 << 20  # each page of an answer takes another number
+        return self._request
+
+    def _do(self, work: Work) -> None:
+        """Work over one connection after the other, as long as something moves."""
+        moved, pause = time.monotonic(), PAUSES[0]
+        while True:
+            before = moved
+            try:
+                connection = self._connected(moved + self._timeout)
+                work.begin(connection, moved + self._timeout)
+                while not work.is_done:
+                    moved = self._step(connection, work, moved)
+                return
+            except (LostConnection, Later) as problem:
+                reason = str(problem)
+            except BaseException:  # answers of this work must not be taken for those of the next
+                self._drop()
+                raise
+            self._drop()
+            pause = PAUSES[0] if moved > before else min(2 * pause, PAUSES[1])
+            if time.monotonic() + pause - moved > self._timeout:
+                self._give_up(reason)
+            time.sleep(pause)
+
+    def _step(self, connection: Connection, work: Work, moved: float) -> float:
+        """Send what there is to send, and take what comes; return when something last moved."""
+        limit = moved + self._timeout
+        if work.send(connection, limit):
+            return time.monotonic()
+        messages = connection.receive(min(limit, time.monotonic() + SIGN))
+        if not messages:
+            if time.monotonic() >= limit:
+                self._give_up("it does not answer")
+            connection.send(m.Trace(0), limit)  # those who are silent for long are dropped
+        for message in messages:
+            if isinstance(message, m.Goodbye):
+                raise LostConnection(f"{self.address} closed the connection: {message.reason}")
+            if work.receive(message):
+                moved = time.monotonic()
+        return moved
+
+    def _connected(self, limit: float) -> Connection:
+        if self._connection is None:
+            until = min(limit, time.monotonic() + GREETING)
+            self._connection = Connection(self._place, self._tls, self._hello, until)
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _give_up(self, problem: str) -> NoReturn:
+        self._drop()
+        raise TimedOut(
+            f"{self.address}: no answer from the owner of the channel for {self._timeout:g} "
+            f"seconds: {problem}"
+        )

@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tidings.routing.protocol import messages as m
+
 MOST_BYTES = 4 << 20
 """The most bytes that all columns of a part may take."""
 
@@ -42,6 +44,14 @@ class Part(msgspec.Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.node_starts) - 1
 
+    def message(self) -> m.HandOver:
+        """The part as it travels."""
+        return m.HandOver(
+            self.source, self.batch, self.part, self.last, self.life, self.version,
+            _packed(self.node_starts), _packed(self.nodes), _packed(self.payload_starts),
+            self.payloads,
+        )  # fmt: skip
+
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Part):
             return NotImplemented
@@ -49,3 +59,7 @@ class Part(msgspec.Struct, frozen=True, eq=False):
         return all(np.array_equal(one, two) for one, two in zip(mine, others, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _packed(numbers: Numbers) -> bytes:
+    return np.asarray(numbers, "<i8").tobytes()

@@ -20,8 +20,10 @@ from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
 from tidings.network.link import Link, Policy
 from tidings.network.lives import draw_life
+from tidings.network.router_url import RouterUrl, parse_address
 from tidings.network.tls import (
     client_context,
+    context_for,
     load_authorities,
     load_certificate,
     sentence_of,
@@ -40,6 +42,7 @@ __all__ = [
     "Link",
     "Policy",
     "Refusal",
+    "RouterUrl",
     "Subscription",
     "TimedOut",
     "TlsProbe",
@@ -47,10 +50,12 @@ __all__ = [
     "client_context",
     "connect",
     "connect_blocking",
+    "context_for",
     "draw_life",
     "load_authorities",
     "load_certificate",
     "measure_costs",
+    "parse_address",
     "sentence_of",
     "server_context",
     "watch",

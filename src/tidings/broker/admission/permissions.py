@@ -4,6 +4,8 @@
     token = "*"                                   a guest: any name that is not bound
     token = {name = "...", may = ["publish"]}     bound or a guest, with only these rights
     token = {name = "...", may = ["route"]}       a router; this right must be granted explicitly
+    token = {name = "...", may = ["preprocess"]}  a pipeline: it gets all filters, and hands tagged
+                                                  notifications over; only if granted explicitly
     a certificate                                 bound to each of the names in it; may route
 
 The rendezvous point recognises publishers by name, and drops repeated notifications of a publisher.
@@ -22,11 +24,12 @@ import msgspec
 
 from tidings.routing.protocol import messages as m
 
-Right = Literal["publish", "subscribe", "route"]
+Right = Literal["publish", "subscribe", "route", "preprocess"]
 ANY = "*"
 AGENT: frozenset[Right] = frozenset({"publish", "subscribe"})
 ROUTE: frozenset[Right] = frozenset({"route"})
 ALL: frozenset[Right] = AGENT | ROUTE
+EVERYTHING: frozenset[Right] = ALL | {"preprocess"}
 
 
 class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +55,7 @@ class Permissions(msgspec.Struct, frozen=True):
     """The name and rights of a client. Every message that it sends is checked against them."""
 
     name: str
-    may: frozenset[Right] = ALL
+    may: frozenset[Right] = EVERYTHING
     routes: bool = True  # it is a router
     bound: bool = True  # nobody else may use its name
     key: bytes = b""  # the digest of its token, which distinguishes guests
@@ -80,6 +83,14 @@ class Permissions(msgspec.Struct, frozen=True):
 
     def refusal(self, message: m.Message) -> str:
         """Why a message is refused; empty if it is accepted."""
+        if isinstance(message, m.TAGGING):
+            if "preprocess" in self.may:
+                return ""
+            wanted = f'{{name = "{self.name[:80]}", may = ["preprocess"]}}'
+            return (
+                f"{self.name!r} may not preprocess here; expected a token with "
+                f"{wanted} at the rendezvous point"
+            )
         if not isinstance(message, m.Publish):
             if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye):
                 return ""  # publishers need the lineage too

@@ -3,7 +3,8 @@
     publication ──> nothing waits, and the slice is not over ──> machine
            └──────> turns ──> a slice of time, then the event loop has its turn ──> machine
 
-A single publication is processed at once. When many arrive, publishers take turns. Publications
+Parts that are handed over wait here too, in pieces, under the name of their source. A single
+publication is processed at once. When many arrive, publishers take turns. Publications
 from one router count as one publisher if their publishers' names agree up to the first "/". So all
 guests behind a router count as one, which is intended, because guests can use any name.
 """
@@ -13,25 +14,29 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 from tidings.broker.queues.turns import Turns
 from tidings.network import Link
 from tidings.routing.protocol import messages as m
+from tidings.routing.root import Piece
 
 SLICE = 0.002  # seconds
 MOST_BYTES = 4 << 20  # bytes that may wait from one link
 MOST_BYTES_ALL = 64 << 20  # bytes that may wait from all links together
 OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
 
+Waiting = m.Publish | m.HandOver | Piece
+
 
 class Publications:
     """Publications of neighbours. `take` does the work."""
 
-    def __init__(self, take: Callable[[Link, m.Publish], None], done: Callable[[], None]) -> None:
+    def __init__(self, take: Callable[[Link, Any], None], done: Callable[[], None]) -> None:
         """`done` is called after each slice."""
         self._take = take
         self._done = done
-        self._turns: Turns[m.Publish] = Turns("publications", MOST_BYTES, MOST_BYTES_ALL)
+        self._turns: Turns[Waiting] = Turns("publications", MOST_BYTES, MOST_BYTES_ALL)
         self._until = 0.0
         self.count = 0  # publications received so far
         self._scheduled = False
@@ -43,16 +48,15 @@ class Publications:
         """Begin a slice for a new buffer; until it ends, publications may be processed at once."""
         self._until = time.monotonic() + SLICE
 
-    def put(self, link: Link, message: m.Publish) -> None:
+    def put(self, link: Link, message: Waiting) -> None:
         self.count += 1
         begun = time.monotonic()
         if not self._turns and begun < self._until:
             self._take(link, message)
             self._turns.charge_alone(link, time.monotonic() - begun)
             return
-        name = message.publisher.partition("/")[0]
-        size = OVERHEAD + len(message.content) + len(message.payload)
-        self._turns.put(link, name, message, size)
+        name, size = _name_and_size(message)
+        self._turns.put(link, name, message, OVERHEAD + size)
         self._schedule()
 
     def forget(self, link: Link) -> None:
@@ -68,3 +72,12 @@ class Publications:
         self._turns.serve(self._take, time.monotonic() + SLICE)
         self._done()
         self._schedule()
+
+
+def _name_and_size(message: Waiting) -> tuple[str, int]:
+    """Under which name a message waits, and its bytes."""
+    if isinstance(message, m.Publish):
+        return message.publisher.partition("/")[0], len(message.content) + len(message.payload)
+    if isinstance(message, Piece):
+        return message.message.source, message.size
+    return message.source, message.size

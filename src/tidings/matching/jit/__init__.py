@@ -11,11 +11,12 @@ dtype and shape of each argument in the docstring. The digest covers only `match
 checks only the file of the kernel itself. So pass constants from other rooms as arguments;
 otherwise cached code keeps their old values.
 
-For matching, network, snapshots and spark, not for users. Start at compiling.py.
+For matching and other rooms with kernels, not for users. Start at compiling.py.
 """
 
-from tidings.matching.jit.compiling import short_kernel
+from tidings.matching.jit.compiling import kernel, short_kernel
 
 __all__ = [
+    "kernel",
     "short_kernel",
 ]

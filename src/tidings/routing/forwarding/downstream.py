@@ -13,7 +13,7 @@ The parts are in the folder neighbours/. This module passes messages to them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -126,6 +126,10 @@ class Downstream(ABC):
     @abstractmethod
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
         """Called when a router below says that an owner wants nodes."""
+
+    def split(self, message: m.HandOver) -> Sequence[Any]:
+        """A part that is handed over, as messages that are handled one after the other."""
+        return (message,)
 
     def count_unknown(self) -> int:
         """How many nodes neighbours want that are not in the graph."""
@@ -279,6 +283,19 @@ class Downstream(ABC):
                 self.standing.note_serial(notification.serial)
                 self.cache.put(notification)
 
+    def _on_tagging(self, sender: Name, message: m.TAGGING) -> None:
+        """Refuse what only a rendezvous point can answer."""
+        reason = (
+            f"{self.name!r} is a router, expected the rendezvous point; use the address of the "
+            "node whose file has a journal"
+        )
+        if isinstance(message, m.HandOver):
+            key = message.source, message.batch, message.part
+            self.send(sender, m.Taken(self.epoch, *key, reason))
+        else:
+            kind = m.Described if isinstance(message, m.Describe) else m.Changed
+            self.send(sender, kind(self.epoch, message.request, refusal=reason))
+
     # -- owners --------------------------------------------------------------------------------
 
     def with_owner(self, sender: Name, message: m.Ask) -> m.Ask:
@@ -349,5 +366,6 @@ class Downstream(ABC):
         m.Subscribe: _on_subscribe, m.Unsubscribe: _on_unsubscribe, m.Wanted: _on_wanted,
         m.Resubscribe: _on_resubscribe, m.Redraw: _on_redraw, m.Publish: _on_publish,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
-        m.Whose: _on_whose,
+        m.Whose: _on_whose, m.Describe: _on_tagging, m.Follow: _on_tagging,
+        m.HandOver: _on_tagging,
     }  # fmt: skip

@@ -31,7 +31,7 @@ from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 2
+VERSION = 3
 NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""
@@ -39,6 +39,7 @@ LARGEST_DOWN = 32 << 20
 """The same for frames from above, whose header may be as large as the largest payload."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
+LONG = 1 << 16  # bytes of a frame that is worth a view
 FEW = 16  # up to this many marks, copying them one by one is faster
 _MARK = struct.Struct("<QQ")
 _WHOLE_MARK = struct.Struct(f"{_MARK.size}s")
@@ -134,8 +135,7 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
     while at <= last:
         length, kind = unpack(buffer, at)
         if kind not in _KINDS or length < 2:
-            raise FrameError(f"found a frame of kind {kind & 255} and version {kind >> 8}, "
-                             f"expected kinds 1 and 2 of version {VERSION}")  # fmt: skip
+            raise FrameError(_misfit(kind & 255, kind >> 8, length))
         if length > largest:
             raise FrameError(f"found a frame of {length:,} bytes, expected at most {largest:,}")
         found(at)
@@ -143,6 +143,19 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
     if at > last + 6:  # the last frame is incomplete
         at = starts.pop()
     return starts, at
+
+
+def _misfit(kind: int, version: int, length: int) -> str:
+    """Why the beginning of a frame is not one."""
+    if kind in (NOTIFICATION, OTHER) and 0 < version < 64 and 2 <= length <= LARGEST_DOWN:
+        return (
+            f"found version {version} of the protocol, expected version {VERSION}; use the same "
+            "release of tidings at both ends"
+        )
+    return (
+        f"found a frame of kind {kind} and version {version}, expected kinds 1 and 2 of version "
+        f"{VERSION}"
+    )
 
 
 def size_at(buffer: bytes | bytearray, start: int) -> int:
@@ -218,6 +231,8 @@ def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
         raise FrameError("found a notification from below, expected notifications from above only")
+    if length > LONG:
+        buffer = memoryview(buffer)  # its slices are no copies
     return _decode_other(_FROM_BELOW, buffer[start + 6 : start + 4 + length])
 
 

@@ -53,6 +53,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filters_bytes: Positive = 128 << 20  # all filters of one subscriber, measured by `work_of`
     unsynced_bytes: Positive = 64 << 20  # publications not on the disk; beyond it reading stops
 
+    part_bytes: Positive = 4 << 20  # the columns of one part that is handed over
+    sources: Positive = 10_000  # sources of such parts whose progress is remembered
+
     kept: Positive = 1_000_000  # notifications kept on the disk for subscribers that are behind
     kept_bytes: Positive = 4 << 30  # journal size for these; beyond it the oldest are dropped
     kept_marks: Positive = 10_000_000  # marks of these; each takes 32 bytes of memory

@@ -6,12 +6,21 @@ as their epoch; see lineage.py.
             Trace                               which lives has the rendezvous point had?
             Ask Count Recover Publish           passed on towards the root
             Whose                               the nodes that an owner wants
+            Describe Follow HandOver            for the root itself: see below
     down    Setup Gone Refuse                   the place of a node; it was dropped; no such node
             Beat Which Graph                    totals and digests; what do you want?; the graph
             Lineage                             the lives of the rendezvous point
             Who                                 which owners want these nodes?
             Notification                        a notification with its marks
             Answer Counted Recovered Settled Published      answers to questions
+            Described Changed Taken             answers to those who tag
+
+Whoever tags notifications elsewhere (a pipeline on Spark) is linked to the root itself. It follows
+the changes of nodes, and hands its notifications over in parts:
+
+    Describe ──> Described      the definition of the channel
+    Follow ──> Changed          the nodes that began and ended since a version, page by page
+    HandOver ──> Taken          many tagged notifications as columns; each part is taken once
 
 Both ends of a link keep the same sets, and either can miss a message. So now and then each sends a
 digest of its sets, and an end whose digest differs asks for the whole set.
@@ -252,6 +261,50 @@ class Publish(Message, frozen=True, tag="publish"):
     payload: bytes  # for subscribers only
 
 
+# -- from those who tag, to the rendezvous point ---------------------------------------------------
+
+
+class Describe(Message, frozen=True, tag="describe"):
+    """What is the definition of the channel?"""
+
+    request: Number
+
+
+class Follow(Message, frozen=True, tag="follow"):
+    """Which nodes began or ended since a version? The answer is a page of them. To get the next,
+    the same question names the version of the first page (`upto`), and the version of the last
+    change so far (`after`)."""
+
+    request: Number
+    since: Number = 0
+    life: Number = 0
+    upto: Number = 0
+    after: Number = 0
+
+
+class HandOver(Message, frozen=True, tag="hand over"):
+    """A part of a batch of tagged notifications, as columns of 64-bit little-endian integers. The
+    nodes of notification i are nodes[node_starts[i] : node_starts[i + 1]]; its payload is found in
+    the same way. `version` is the version at which the nodes were found."""
+
+    source: PartyName
+    batch: Number
+    part: Number
+    last: bool  # the last part of its batch
+    life: Number
+    version: Number
+    node_starts: bytes
+    nodes: bytes
+    payload_starts: bytes
+    payloads: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of all columns."""
+        starts = len(self.node_starts) + len(self.payload_starts)
+        return starts + len(self.nodes) + len(self.payloads)
+
+
 # -- down ------------------------------------------------------------------------------------------
 
 
@@ -377,8 +430,54 @@ class Published(Down, frozen=True, tag="published"):
     expected: Number = 0
 
 
+class Described(Down, frozen=True, tag="described"):
+    """The definition of the channel, or why it is not told."""
+
+    request: Number
+    name: str = ""
+    life: Number = 0  # the lineage of its numbers: another one after a break
+    attributes: dict[str, str] | None = None
+    extra: str = ""
+    refusal: str = ""
+
+
+class NodeChange(NamedTuple):
+    """A node that began with a version, or ended with it: then it has no filter."""
+
+    version: Number
+    node: Number
+    filter: str | None
+
+
+class Changed(Down, frozen=True, tag="changed"):
+    """A page of the answer to Follow, with changes in the order of their versions. All of them are
+    on the disk. If it is `whole`, the pages list all nodes there are."""
+
+    request: Number
+    life: Number = 0
+    version: Number = 0
+    whole: bool = False
+    changes: Annotated[tuple[NodeChange, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    more: bool = False
+    refusal: str = ""
+
+
+class Taken(Down, frozen=True, tag="taken"):
+    """A part is on the disk. Or it was refused: then it may be tried `later`, or its nodes must be
+    found again at a newer `version`, or neither."""
+
+    source: str
+    batch: Number
+    part: Number
+    refusal: str = ""
+    later: bool = False
+    version: Number = 0
+
+
 LINK = Hello | Welcome | Goodbye | Watch | Report
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
-      | Publish | Whose)  # fmt: skip
+      | Publish | Whose | Describe | Follow | HandOver)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
-        | Counted | Recovered | Settled | Published)  # fmt: skip
+        | Counted | Recovered | Settled | Published | Described | Changed | Taken)  # fmt: skip
+TAGGING = Describe | Follow | HandOver
+"""From those who tag. They need a right of their own, and only a rendezvous point answers them."""

@@ -2,11 +2,15 @@
 
     Publish ──publishing──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──nodes──> node ──> journal ──(on the disk)──> answer
+    HandOver ──handover──> number ──> journal ──(on the disk)──> acknowledge, forward
 
     rendezvous.py    the state machine: hands messages and time to the parts
     publishing/      from a publisher's message to the acknowledgment
+    handover/        notifications that somebody else tagged, in parts
     nodes/           how nodes are created from filters, and how they are removed
     ownership/       who owns each node, and how many nodes an owner may have
+    records/         numbered notifications, one by one and in blocks
+    history.py       the versions of a channel, and what stood for nodes that are gone
     write_queue.py   messages that wait until a write is on the disk
     counts.py        how many notifications each node has had
     problems.py      unexpected exceptions: logged, counted, survived
@@ -16,17 +20,37 @@
 For broker and store, not for users. Start at rendezvous.py.
 """
 
+from tidings.routing.root.handover import Definition, Piece, number_alone
+from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Interests, Placed, TooMuchWork
-from tidings.routing.root.journal import Journal, Memory, Record
+from tidings.routing.root.journal import Journal, Memory
+from tidings.routing.root.records import (
+    Block,
+    MarkColumns,
+    MatchColumns,
+    PayloadColumns,
+    Progress,
+    Record,
+)
 from tidings.routing.root.rendezvous import Rendezvous
 
 __all__ = [
+    "Block",
+    "Definition",
     "Fair",
+    "Gone",
+    "History",
     "Interests",
     "Journal",
+    "MarkColumns",
+    "MatchColumns",
     "Memory",
+    "PayloadColumns",
+    "Piece",
     "Placed",
+    "Progress",
     "Record",
     "Rendezvous",
     "TooMuchWork",
+    "number_alone",
 ]

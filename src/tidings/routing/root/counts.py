@@ -14,14 +14,18 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from operator import add
 
+import numpy as np
+
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Sums
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import Marks, columns
-from tidings.routing.root.journal import Memory, Record
+from tidings.routing.root.journal import Memory
+from tidings.routing.root.records import Block, Record
 
 FEW = 8  # fewer marks than this are faster to handle one by one
 MOST_UNCOUNTED = 1000  # sets of nodes
+MOST_BLOCKS = 16
 
 
 class Counts:
@@ -40,6 +44,7 @@ class Counts:
         # notifications that are stored and not counted yet:
         self._uncounted: dict[Label, int] = {}  # how often each set of nodes was matched
         self._last: dict[Label, Record] = {}  # the last notification with each set of marks
+        self._blocks: list[Block] = []
 
     @property
     def counts(self) -> dict[int, int]:
@@ -73,6 +78,12 @@ class Counts:
         else:
             self.given_counts.update(zip(*columns(record.marks), strict=True))
 
+    def give_block(self, block: Block) -> None:
+        """The same for many."""
+        self.given = block.last_serial
+        marks = block.marks
+        self.given_counts.update(zip(marks.distinct.tolist(), marks.last.tolist(), strict=True))
+
     def take_back(self) -> None:
         """Go back to the last serial on the disk: no acknowledgment may name a later one."""
         self.given = self._sums.serial
@@ -87,25 +98,55 @@ class Counts:
         last[nodes] = record
         return nodes
 
+    def store_block(self, block: Block) -> None:
+        """Count the notifications of a block that is on the disk."""
+        self._sums.serial = block.last_serial
+        self._blocks.append(block)
+
     def catch_up(self) -> None:
         """Count the stored notifications before somebody reads the counts. Many notifications have
         the same nodes, and these are counted together."""
-        totals, counted, changed = self._totals, self._sums.counted, self.changed
         for matched, times in self._uncounted.items():
             for node in matched:
-                before = totals.get(node, 0)
-                if node not in counted:
-                    counted[node] = before
-                changed[node] = totals[node] = before + times
+                self._add(node, times)
         self._uncounted.clear()
         for nodes, record in self._last.items():
             self._counts.update(zip(*columns(record.marks), strict=True))
             self._latest.update(dict.fromkeys(nodes, record.serial))
         self._last.clear()
+        if self._blocks:
+            self._count_blocks()
+
+    def _count_blocks(self) -> None:
+        """Count the notifications of blocks. Each node is visited once for all of them."""
+        blocks, self._blocks = self._blocks[::-1], []
+        matched, often = np.unique(
+            np.concatenate([one.matched.distinct for one in blocks]), return_inverse=True
+        )
+        times = np.zeros(len(matched), np.int64)
+        np.add.at(times, often, np.concatenate([one.matched.times for one in blocks]))
+        for node, many in zip(matched.tolist(), times.tolist(), strict=True):
+            self._add(node, many)
+        # the latest block comes first, and `unique` finds the first
+        nodes, at = np.unique(
+            np.concatenate([one.marks.distinct for one in blocks]), return_index=True
+        )
+        last = np.concatenate([one.marks.last for one in blocks])[at]
+        serials = np.concatenate([one.serial + one.marks.rows for one in blocks])[at]
+        for node, number, serial in zip(*map(np.ndarray.tolist, (nodes, last, serials)),
+                                        strict=True):  # fmt: skip
+            if number > self._counts.get(node, 0):  # a record after the block may be counted
+                self._counts[node], self._latest[node] = number, serial
+
+    def _add(self, node: int, times: int) -> None:
+        """Count notifications that matched a node."""
+        before = self._totals.get(node, 0)
+        self._sums.note_change(node, before)
+        self.changed[node] = self._totals[node] = before + times
 
     def limit_uncounted(self) -> None:
         """Bound the memory for notifications that are not counted yet."""
-        if len(self._uncounted) > MOST_UNCOUNTED:
+        if len(self._uncounted) > MOST_UNCOUNTED or len(self._blocks) > MOST_BLOCKS:
             self.catch_up()
 
     def take_changed(self) -> dict[int, int]:

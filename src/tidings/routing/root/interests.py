@@ -46,8 +46,9 @@ class Interests(Protocol):
         """The same, with a share of time for each owner's filters; TidingsError if it is refused.
         `owners` returns the owners of a node."""
 
-    def remove(self, node: int) -> None:
-        """Remove a node that nobody wants any more."""
+    def remove(self, node: int) -> int:
+        """Remove a node that nobody wants any more. Return the number of this change, which comes
+        from the same counter as the numbers of nodes."""
 
     def set_aside(self, nodes: Iterable[int]) -> None:
         """Stop tagging with these nodes. Later they are removed or brought back."""
@@ -61,3 +62,9 @@ class Interests(Protocol):
 
     def identity(self, node: int) -> bytes:
         """The identity of the interest of a node."""
+
+    def text(self, node: int) -> str:
+        """The interest of a node, as others can read it."""
+
+    def equal(self, node: int) -> Sequence[int]:
+        """The other nodes that are known to cover a node and to be covered by it."""

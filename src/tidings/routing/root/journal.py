@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
 
-from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.protocol import messages as m
+from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
+from tidings.routing.root.records import Block, Progress, Record
 
 
 class Journal(Protocol):
@@ -19,8 +20,11 @@ class Journal(Protocol):
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
         """Set the owners of a node."""
 
-    def drop_node(self, node: int) -> None: ...
+    def drop_node(self, node: int, gone: Gone) -> None: ...
     def append(self, record: Record) -> None: ...
+    def append_block(self, block: Block) -> None:
+        """Store all notifications of a block and the progress of its source, or none of it."""
+
     def find(
         self, ranges: Iterable[m.Range], most_bytes: int
     ) -> tuple[list[m.Notification], list[m.Range]]:
@@ -32,22 +36,6 @@ class Journal(Protocol):
 
     def forget_publishers(self, names: Iterable[str]) -> None:
         """The stamps of these publishers are no longer needed."""
-
-
-class Record(msgspec.Struct, frozen=True):
-    """A notification as the journal stores it."""
-
-    serial: int
-    publisher: str
-    stamp: int
-    marks: Sequence[m.Mark]
-    matched: Label  # all nodes that match it
-    payload: bytes
-
-    def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
-        """The notification to send, with its own marks or with marks that have other labels."""
-        marks = tuple(self.marks) if marks is None else marks
-        return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)
 
 
 class Memory(msgspec.Struct):
@@ -63,4 +51,6 @@ class Memory(msgspec.Struct):
     publishers: dict[str, int] = {}  # the last stamp of each
     owners: dict[int, tuple[str, ...]] = {}  # of each node
     sizes: dict[int, int] = {}  # the size of each node's filter, as `work_of` measures it
+    history: History = msgspec.field(default_factory=History)
+    sources: dict[str, Progress] = {}  # how far each has handed over
     written: int = 0  # writes since the journal was opened

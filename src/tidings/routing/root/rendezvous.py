@@ -1,23 +1,25 @@
 """The root of a channel: it knows every node, numbers notifications, and forgets nothing.
 
     Publish ──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
+    HandOver ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──> node ──> journal ──(on the disk)──> answer
 
 A crash must not take back anything that was sent. So acknowledgments, notifications and node
 numbers are held until the writes that they depend on are on the disk. The caller syncs the journal,
 and then calls `mark_stored`.
 
-This module passes messages and the time to the parts: publications to `publishing`, filters and
-their nodes to `nodes`, and messages that wait for the disk to the write queue.
+This module passes messages and the time to the parts: publications to `publishing`, notifications
+that others tagged to `handover`, filters and their nodes to `nodes`, and messages that wait for the
+disk to the write queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tidings.model import TidingsError
+from tidings.model import GraphError, TidingsError
 from tidings.routing.forwarding import ways
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
@@ -26,14 +28,19 @@ from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
+from tidings.routing.protocol.marks import columns
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.counts import Counts
+from tidings.routing.root.handover import Definition, Following, Piece, TakeOver
+from tidings.routing.root.handover.resolving import Resolving
+from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.interests import Interests
-from tidings.routing.root.journal import Journal, Memory, Record
-from tidings.routing.root.nodes import Nodes, Parts, Placing, SetAside
+from tidings.routing.root.journal import Journal, Memory
+from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
+from tidings.routing.root.records import Block, Record
 from tidings.routing.root.write_queue import WriteQueue
 
 RETIRED = 20, 500  # set-aside nodes that are removed with each publication, and with each tick
@@ -51,6 +58,7 @@ class Rendezvous(Downstream):
         times: Times | None = None,
         cache: Cache | None = None,
         limits: Limits | None = None,
+        definition: Definition | None = None,
     ) -> None:
         """The life of this start must be on the disk already, as the last life in `memory`."""
         life = memory.lineage[-1].life
@@ -77,8 +85,10 @@ class Rendezvous(Downstream):
         self.problems = problems = Problems(context)
         self.queue = queue = WriteQueue(journal, memory.written)
         self.counts = counts = Counts(memory, self.sums)
+        self.history = memory.history.copy()
+        self.registry = Registry(self.history, (one.node for one in memory.placed))
         parts = Parts(
-            context, self.charges, interests, graph, caches, claims, counts, queue,
+            context, self.charges, interests, graph, caches, claims, counts, queue, self.registry,
             self.subscriptions, problems,
         )  # fmt: skip
         self.nodes = nodes = Nodes(parts)
@@ -89,9 +99,40 @@ class Rendezvous(Downstream):
         self.intake = Intake(
             context, self.stamps, tagger, counts, queue, self.return_paths, problems
         )
+        self.following = Following(
+            context, self.charges, interests, self.registry, queue, definition or Definition()
+        )
+        self.sources = Sources(memory.sources, self.limits.sources)
+        resolving = Resolving(
+            graph, caches, interests, self.history, self.set_aside, tagger, self.limits
+        )
+        self.take_over = TakeOver(
+            context, self.history, self.sources, resolving, counts, queue, problems
+        )
+        self._recall_coverings(resolving)
         self._first: dict[int, Label] = caches.add({})
         self._beaten = float("-inf")
         self._checked = float("-inf")
+
+    def _recall_coverings(self, resolving: Resolving) -> None:
+        """Restore what only nodes that are gone had proven: whatever covered one of them covers
+        whatever it covered, and its equals are equal. Tags of older versions rest on that."""
+        history, graph = self.history, self.graph
+        for gone in history.gone.values():
+            equal = {one for one in history.stands_for(gone.equal) if one in graph}
+            for one in equal if len(equal) > 1 else ():
+                resolving.equal.setdefault(one, set()).update(equal)
+            if not gone.below:
+                continue
+            above = {one for one in history.stands_for(gone.above) if one in graph}
+            below = {one for one in history.lay_below(gone.below) if one in graph} - above
+            for one in sorted(above):
+                for other in sorted(below):
+                    try:
+                        graph.insert(one, (), (other,))
+                    except GraphError:  # each covers the other
+                        resolving.equal.setdefault(one, {one}).add(other)
+                        resolving.equal.setdefault(other, {other}).add(one)
 
     @property
     def publishers(self) -> dict[str, int]:
@@ -118,6 +159,15 @@ class Rendezvous(Downstream):
                 self.set_aside.retire(RETIRED[0])
             self.intake.publish(sender, message)
             return self.drain_outgoing()
+        if isinstance(message, m.HandOver | Piece):
+            self.hear(sender)
+            if self.set_aside.aside:
+                self.set_aside.retire(RETIRED[0])
+            if isinstance(message, Piece):
+                self.take_over.take_piece(sender, message)
+            else:
+                self.take_over.take(sender, message)
+            return self.drain_outgoing()
         self.counts.catch_up()
         if isinstance(message, m.Ask):
             self.hear(sender)
@@ -128,6 +178,9 @@ class Rendezvous(Downstream):
             self.hear(sender)
             if self.charges.may_ask(sender):
                 self._count(sender, message)
+        elif isinstance(message, m.Describe | m.Follow):
+            self.hear(sender)
+            self.following.answer(sender, message)
         else:
             self.receive_from_below(sender, message)
         return self.drain_outgoing()
@@ -141,7 +194,7 @@ class Rendezvous(Downstream):
         """Note that the first `count` writes are on the disk; return the messages to send now."""
         self.context.now = now
         for what in self.queue.take_stored(count):
-            if isinstance(what, Record):
+            if isinstance(what, Record | Block):
                 try:
                     self._announce(what)
                 except Exception:
@@ -157,7 +210,8 @@ class Rendezvous(Downstream):
         so, and everything that needs a write is refused from now on. The caller starts a new state
         machine from the disk."""
         for what in self.queue.fail(reason):
-            self.intake.take_back(what, reason)
+            if not isinstance(what, Block):
+                self.intake.take_back(what, reason)
         self.counts.take_back()
         return self.drain_outgoing()
 
@@ -195,8 +249,20 @@ class Rendezvous(Downstream):
 
     # -- notifications -------------------------------------------------------------------------
 
-    def _announce(self, record: Record) -> None:
-        """Acknowledge, count and send a notification that is on the disk."""
+    def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
+        """A part in pieces, each of which takes a millisecond or two."""
+        return self.take_over.split(message)
+
+    def next_stop(self, count: int) -> int:
+        """How many of the first `count` writes to pass to `mark_stored` at once."""
+        return self.queue.next_stop(count)
+
+    def _announce(self, record: Record | Block) -> None:
+        """Acknowledge, count and send notifications that are on the disk."""
+        if isinstance(record, Block):
+            self.counts.store_block(record)
+            self.release_block(record)
+            return
         self.intake.acknowledge(record)
         nodes = self.counts.store(record)
         if nodes:
@@ -212,6 +278,12 @@ class Rendezvous(Downstream):
         notification = record.notification(self.epoch, tuple(marks))
         self.cache.put(notification)
         self.forward(notification)
+
+    def release_block(self, block: Block) -> None:
+        """Send the notifications of a block."""
+        for record in block.records():
+            if record.marks:
+                self.release(record, columns(record.marks)[0])
 
     def first_label(self, node: int) -> Label:
         """The label of a node's marks when they leave the root."""

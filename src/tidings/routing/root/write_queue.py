@@ -12,7 +12,11 @@ from collections.abc import Iterator
 
 from tidings.routing.forwarding.neighbours import Sent
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.journal import Journal, Record
+from tidings.routing.root.history import Gone
+from tidings.routing.root.journal import Journal
+from tidings.routing.root.records import Block, Record
+
+Waiting = Record | Block | Sent
 
 
 class WriteQueue:
@@ -24,13 +28,13 @@ class WriteQueue:
         """How many writes the journal was given so far."""
         self.failed = ""
         """Why nothing can be written any more; empty while writing works."""
-        self.records: deque[Record] = deque()
+        self.records: deque[Record | Block] = deque()
         """Notifications that are not on the disk yet."""
         self.promised = 0
         """How many entries the waiting answers have."""
         self.unsynced_bytes = 0
         """Bytes of the publications that are not on the disk yet."""
-        self._waiting: deque[tuple[int, Record | Sent]] = deque()  # with the write it waits for
+        self._waiting: deque[tuple[int, Waiting]] = deque()  # with the write it waits for
         self._sizes: deque[tuple[int, int]] = deque()  # a write, and the bytes of its publication
 
     def __len__(self) -> int:
@@ -46,8 +50,8 @@ class WriteQueue:
         self.journal.set_owners(node, owners)
         self.written += 1
 
-    def drop_node(self, node: int) -> None:
-        self.journal.drop_node(node)
+    def drop_node(self, node: int, gone: Gone) -> None:
+        self.journal.drop_node(node, gone)
         self.written += 1
 
     def append(self, record: Record, size: int) -> None:
@@ -57,10 +61,18 @@ class WriteQueue:
         self._sizes.append((self.written, size))
         self.unsynced_bytes += size
 
+    def append_block(self, block: Block) -> None:
+        """Write the notifications of a block, and hold them until they are on the disk."""
+        self.journal.append_block(block)
+        self.written += 1
+        self._sizes.append((self.written, block.size))
+        self.unsynced_bytes += block.size
+        self.hold_record(block)
+
     # -- waiting for the disk ------------------------------------------------------------------
 
-    def hold_record(self, record: Record) -> None:
-        """Hold a notification, which was the last write, until it is on the disk."""
+    def hold_record(self, record: Record | Block) -> None:
+        """Hold what was the last write until it is on the disk."""
         self.records.append(record)
         self._waiting.append((self.written, record))
 
@@ -70,12 +82,22 @@ class WriteQueue:
         if isinstance(sent[1], m.Answer):
             self.promised += len(sent[1].counts)
 
-    def take_stored(self, count: int) -> Iterator[Record | Sent]:
+    def next_stop(self, count: int) -> int:
+        """How many of the first `count` writes to announce at once: up to a block, which has many
+        notifications."""
+        for number, what in self._waiting:
+            if number >= count:
+                break
+            if isinstance(what, Block):
+                return number
+        return count
+
+    def take_stored(self, count: int) -> Iterator[Waiting]:
         """Take out, in order, everything that waited for the first `count` writes."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= count:
             _, what = waiting.popleft()
-            if isinstance(what, Record):
+            if isinstance(what, Record | Block):
                 self.records.popleft()
             elif isinstance(what[1], m.Answer):
                 self.promised -= len(what[1].counts)
@@ -83,7 +105,7 @@ class WriteQueue:
         while self._sizes and self._sizes[0][0] <= count:
             self.unsynced_bytes -= self._sizes.popleft()[1]
 
-    def fail(self, reason: str) -> list[Record | Sent]:
+    def fail(self, reason: str) -> list[Waiting]:
         """Stop, because nothing can be written any more; return everything that waited."""
         self.failed = reason
         waited = [what for _, what in self._waiting]

@@ -14,7 +14,19 @@ does the outbox of spark; it is not for users. Start at log.py.
 """
 
 from tidings.store.groups.end_mark import Mark
+from tidings.store.groups.layout import Packed
 from tidings.store.groups.log import GroupLog, LostEnd
 from tidings.store.groups.walk import START, Group, Place, Position, Walk, end_of
 
-__all__ = ["START", "Group", "GroupLog", "LostEnd", "Mark", "Place", "Position", "Walk", "end_of"]
+__all__ = [
+    "START",
+    "Group",
+    "GroupLog",
+    "LostEnd",
+    "Mark",
+    "Packed",
+    "Place",
+    "Position",
+    "Walk",
+    "end_of",
+]

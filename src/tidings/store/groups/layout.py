@@ -21,6 +21,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 from zlib import crc32
 
+import msgspec
+
 SEGMENT_MAGIC = b"tidings\x01"
 GROUP_MAGIC = b"GRP\x01"
 MOST_BYTES = 1 << 30  # of a group
@@ -33,6 +35,21 @@ _CRC = struct.Struct("<I")
 SEGMENT_HEAD = _SEGMENT.size + _CRC.size
 GROUP_HEAD = _GROUP.size + _CHAIN.size
 RECORD_HEAD = _RECORD.size
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """Many records in one piece, each behind its head. Whoever has very many makes them all at
+    once."""
+
+    data: bytes | bytearray | memoryview
+    heads: bytes  # all heads, one after the other
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def count(self) -> int:
+        return len(self.heads) // RECORD_HEAD
 
 
 class SegmentHead(NamedTuple):
@@ -68,14 +85,26 @@ def decode_segment_head(data: bytes) -> SegmentHead | None:
     return SegmentHead(*rest) if magic == SEGMENT_MAGIC else None
 
 
-def encode_group(log: int, number: int, before: int, records: Sequence[bytes]) -> tuple[bytes, int]:
+def encode_group(
+    log: int, number: int, before: int, records: Sequence[bytes | Packed]
+) -> tuple[bytes, int]:
     """The bytes of a group, and its chain."""
-    heads = [_RECORD.pack(len(record), crc32(record)) for record in records]
-    parts = [part for pair in zip(heads, records, strict=True) for part in pair]
+    parts: list[bytes | bytearray | memoryview] = []
+    heads: list[bytes] = []
+    count = 0
+    for record in records:
+        if isinstance(record, Packed):
+            parts.append(record.data)
+            heads.append(record.heads)
+            count += record.count
+        else:
+            heads.append(_RECORD.pack(len(record), crc32(record)))
+            parts += heads[-1], record
+            count += 1
     size = sum(map(len, parts))
     if size > MOST_BYTES:
         raise ValueError(f"found a group of {size:,} bytes, expected at most {MOST_BYTES:,}")
-    body = _GROUP.pack(GROUP_MAGIC, len(records), number, before, size, crc32(b"".join(heads)))
+    body = _GROUP.pack(GROUP_MAGIC, count, number, before, size, crc32(b"".join(heads)))
     chain = _chain_of(log, body)
     return b"".join((body, _CHAIN.pack(chain), *parts)), chain
 

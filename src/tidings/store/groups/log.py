@@ -204,6 +204,14 @@ class GroupLog:
     def append(self, records: Sequence[bytes], value: int = 0) -> Group:
         """Append a group; it is on the disk and marked when this returns. `value` goes into the
         mark. If it fails, nothing was appended; the error is `LostEnd` if that is not certain."""
+        places = self.append_packed(records, value)
+        return Group(self.end.number, list(records), places, self.end)
+
+    def append_packed(
+        self, records: Sequence[bytes | layout.Packed], value: int = 0
+    ) -> list[Place]:
+        """The same for records of which some are packed together. Return the place of each; those
+        that are packed have one together."""
         if self._broken:
             raise LostEnd(self._broken)
         end = self.end
@@ -225,10 +233,10 @@ class GroupLog:
         self._end, self._fresh = after, False
         places, start = [], end.offset + layout.GROUP_HEAD
         for record in records:
-            start += layout.RECORD_HEAD
+            start += 0 if isinstance(record, layout.Packed) else layout.RECORD_HEAD
             places.append(Place(end.segment, start, start + len(record)))
             start += len(record)
-        return Group(after.number, list(records), places, after)
+        return places
 
     def take_back(self, end: Position, value: int = 0) -> None:
         """Remove the groups after a position, which were not acknowledged; `value` goes into the

@@ -1,10 +1,12 @@
-"""The journal of a rendezvous point: nodes, notifications, publishers, counters and lives.
+"""The journal of a rendezvous point: nodes and their history, notifications, publishers, sources,
+counters and lives.
 
     add_node, append ... ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group, one sync ──> the whole batch is on the disk
 
     journal.py      the journal itself
     things.py       the entries of a journal, as records of a log of groups (store/groups)
+    block_records.py, block_kernels.py    the records of many notifications, made at once
     state.py        the state that the entries add up to, which checkpoints keep
     checkpoint.py   the state in a file
     segments.py     the files of the log: their content, and which can be dropped
@@ -14,7 +16,8 @@
 Used by broker/root.py; not for users. Start at journal.py.
 """
 
+from tidings.store.journal.block_records import encode_block
 from tidings.store.journal.journal import Batch, FileJournal
 from tidings.store.journal.segments import Retention
 
-__all__ = ["Batch", "FileJournal", "Retention"]
+__all__ = ["Batch", "FileJournal", "Retention", "encode_block"]

@@ -1,6 +1,7 @@
 """The state of a journal at one position, in a file, so that a start need not read all groups.
 
-    about, then parts of the nodes, of the counters, of the publishers
+    about, then parts of the nodes, of the counters, of the publishers, of the removed nodes, of the
+    sources
 
 The file is a group as in a log (store/groups/layout.py), with its checksums. A large state takes
 several groups, numbered down to 1, so that a reader knows the last one. A part takes a few
@@ -21,6 +22,7 @@ import msgspec
 
 from tidings.files import replace_file
 from tidings.model import EnvironmentProblem
+from tidings.routing.root import Gone, History, Progress
 from tidings.store.groups import Mark, Position, layout
 from tidings.store.journal.state import Counter, Node, State
 
@@ -29,6 +31,7 @@ FORMAT = 2
 FORMAT_OF_SEVERAL = 3  # for several groups, so that older readers do not stop after the first
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
+CONTENT = 2  # what the parts are: 1 before journals knew versions, sources and removed nodes
 THERE = 1  # the value of the end mark if there is a checkpoint
 
 
@@ -36,11 +39,26 @@ class Damaged(EnvironmentProblem):
     """A checkpoint is corrupt or missing."""
 
 
+class Past(msgspec.Struct, frozen=True, array_like=True):
+    """A history without the removed nodes."""
+
+    life: int
+    version: int
+    floor: int
+    renewed: int
+    base: int
+    spans: list[tuple[int, int]]
+    hidden: tuple[int, ...]
+    declaration: str
+
+
 class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
     at: Position
     serial: int
     last_node: int
     lives: list[tuple[int, int]]
+    content: int = 1
+    history: Past | None = None
 
 
 class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
@@ -55,7 +73,15 @@ class Publishers(msgspec.Struct, frozen=True, array_like=True, tag="publishers")
     part: dict[str, int]
 
 
-Part = About | Nodes | Counters | Publishers
+class Removed(msgspec.Struct, frozen=True, array_like=True, tag="removed"):
+    part: dict[int, Gone]
+
+
+class Sources(msgspec.Struct, frozen=True, array_like=True, tag="sources"):
+    part: dict[str, Progress]
+
+
+Part = About | Nodes | Counters | Publishers | Removed | Sources
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
@@ -73,7 +99,13 @@ def read(folder: Path, mark: Mark | None) -> State:
     for record in _records(data):
         if record is None:
             raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
-        _take(state, _decoder.decode(record))
+        part = _decoder.decode(record)
+        if isinstance(part, About) and part.content > CONTENT:
+            raise EnvironmentProblem(
+                f"the checkpoint {path} has the format {part.content}, expected at most {CONTENT}; "
+                "it was written by a later release of tidings"
+            )
+        _take(state, part)
     return state
 
 
@@ -127,9 +159,24 @@ def _take(state: State, part: Part) -> None:
         state.counters.update(part.part)
     elif isinstance(part, Publishers):
         state.publishers.update(part.part)
+    elif isinstance(part, Removed):
+        state.history.gone.update(part.part)
+        state.history.around += sum(one.size for one in part.part.values())
+    elif isinstance(part, Sources):
+        state.sources.update(part.part)
     else:
         state.at, state.serial, state.last_node = part.at, part.serial, part.last_node
         state.lives = part.lives
+        state.history = _history(part)
+
+
+def _history(about: About) -> History:
+    """The history, without the removed nodes. A journal of before knows none: it begins now."""
+    past = about.history
+    if past is None:
+        life, last = (about.lives[0][0] if about.lives else 0), about.last_node
+        return History(life, last, last, last)
+    return History(*msgspec.structs.astuple(past))
 
 
 def _encoded(part: Part) -> Iterator[bytes]:
@@ -144,9 +191,12 @@ def _encoded(part: Part) -> Iterator[bytes]:
 
 
 def _parts(state: State) -> Iterator[Part]:
-    yield About(state.at, state.serial, state.last_node, state.lives)
+    history = state.history
+    past = Past(*(getattr(history, name) for name in Past.__struct_fields__))
+    yield About(state.at, state.serial, state.last_node, state.lives, CONTENT, past)
     for kind, table in ((Nodes, state.nodes), (Counters, state.counters),
-                        (Publishers, state.publishers)):  # fmt: skip
+                        (Publishers, state.publishers), (Removed, history.gone),
+                        (Sources, state.sources)):  # fmt: skip
         items = iter(table.items())
         while part := dict(islice(items, PART)):
             yield kind(part)  # type: ignore[arg-type]

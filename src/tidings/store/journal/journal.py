@@ -1,4 +1,5 @@
-"""The journal of a rendezvous point: nodes, notifications, publishers, counters, lives.
+"""The journal of a rendezvous point: nodes and their history, notifications, publishers, sources,
+counters, lives.
 
     add_node, append ...   ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group of a log, one sync ──> the batch is on the disk
@@ -32,8 +33,8 @@ import msgspec
 from tidings.files import make_durable_folder, release_lock, take_lock, write_file
 from tidings.model import EnvironmentProblem
 from tidings.routing.forwarding import cost_of
-from tidings.routing.protocol import Life, Notification, Range, work_of
-from tidings.routing.root import Memory, Placed, Record
+from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
+from tidings.routing.root import Block, Gone, History, Memory, Placed, Record
 from tidings.store.groups import START, Group, GroupLog, Position
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import take_over
@@ -136,7 +137,7 @@ class FileJournal:
         counting = Counting(state)
         for group in walk:
             counting.apply_all(record for record in group.records if record is not None)
-            self._segment(group.end.segment).add(group)
+            self._segment(group.end.segment).add(group.records, group.places)
             state.at = group.end
         counting.finish()
 
@@ -158,7 +159,7 @@ class FileJournal:
                 first = group.end.segment
                 if first not in found:
                     found[first] = Segment(log.path_of(first))
-                found[first].add(group)
+                found[first].add(group.records, group.places)
         except Exception:
             _log.exception("the journal %s can't read its older notifications", self.path)
         for sentence in damages[:10]:
@@ -173,11 +174,14 @@ class FileJournal:
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
         self._give(t.Owned(node, owners))
 
-    def drop_node(self, node: int) -> None:
-        self._give(t.Dropped(node))
+    def drop_node(self, node: int, gone: Gone) -> None:
+        self._give(t.Dropped(node, gone))
 
     def append(self, record: Record) -> None:
         self._give(record)
+
+    def append_block(self, block: Block) -> None:
+        self._give(block)
 
     def forget_publishers(self, names: Iterable[str]) -> None:
         """Forget publishers whose stamps are not needed any more; the next batch records it."""
@@ -241,12 +245,27 @@ class FileJournal:
         this returns; EnvironmentProblem if it can't be written. After a loss, this life is the
         first of a new lineage."""
         with self._lock, self._careful("written"):
-            thing = t.Life(life, self._serial + 1, bool(self.losses))
-            self._append([thing])
+            broken, first = bool(self.losses), self._serial + 1
+            lives = (*(() if broken else self.lineage), Life(life, first))
+            base = Lineage(lives).first_node(self.last_node)
+            self._append([t.Life(life, first, broken, base)])
             state = self._caught_up(is_told=bool(self.losses))
             if self.losses:
                 self._keep(state)  # the damaged data is before it, and is not read again
             self.lineage = tuple(Life(*one) for one in state.lives)
+
+    @property
+    def history(self) -> History:
+        """The versions of the nodes, up to what is on the disk."""
+        with self._lock, self._careful("read"):
+            return self._caught_up().history
+
+    def renew(self, version: int, hidden: Iterable[int], declaration: str) -> None:
+        """Record that filters are read in another way from a version on. It is on the disk when
+        this returns."""
+        with self._lock, self._careful("written"):
+            self._append([t.Renewed(version, tuple(hidden), declaration)])
+            self._caught_up()
 
     def take(self) -> Batch | None:
         """The things that wait to be written. A batch without things only drops segments."""
@@ -311,19 +330,21 @@ class FileJournal:
             dict(state.publishers),
             {node: one.owners for node, one in nodes.items() if one.owners},
             {node: work_of(one.interest) for node, one in nodes.items()},
+            state.history.copy(),
+            dict(state.sources),
             self._given,
         )
 
     # -- internals -----------------------------------------------------------------------------
 
     def _append(self, things: list[t.Thing]) -> None:
-        group = self._log.append([t.encode(thing) for thing in things], self._mark_value())
-        segment = self._segment(group.end.segment)
-        segment.add(group)
-        segment.size, segment.written = group.end.offset, time.time()
-        self._serial = max(
-            self._serial, *(one.serial for one in things if isinstance(one, Record)), 0
-        )
+        records = t.encode_all(things)
+        places = self._log.append_packed(records, self._mark_value())
+        end = self._log.end
+        segment = self._segment(end.segment)
+        segment.add(records, places)
+        segment.size, segment.written = end.offset, time.time()
+        self._serial = max(self._serial, *map(_last_serial, things), 0)
 
     def _mark_value(self) -> int:
         return checkpoint.THERE if self._checkpoint_size else 0
@@ -436,6 +457,12 @@ class FileJournal:
         except Exception as problem:
             sentence = f"the journal {self.path} can't be {what}: {problem}"
             raise EnvironmentProblem(sentence) from problem
+
+
+def _last_serial(thing: t.Thing) -> int:
+    if isinstance(thing, Block):
+        return thing.last_serial
+    return thing.serial if isinstance(thing, Record) else 0
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

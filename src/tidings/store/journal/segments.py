@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from pathlib import Path
 
 import msgspec
 
 from tidings.routing.protocol import Limits
-from tidings.store.groups import Group, Place
+from tidings.store.groups import Packed, Place
 from tidings.store.journal import things as t
+from tidings.store.journal.block_records import PackedBlock
 from tidings.store.journal.mark_index import MarkIndex, Span
 
 LINGER = 60.0  # seconds to keep unneeded notifications, for subscribers that reconnect
@@ -49,12 +50,18 @@ class Segment:
             found = path.stat()
             self.size, self.written = found.st_size, found.st_mtime
 
-    def add(self, group: Group) -> None:
+    def add(self, records: Iterable[bytes | Packed | None], places: Iterable[Place]) -> None:
         """Index the notifications of a group."""
         marks: list[bytes] = []
         spans: list[Span] = []
-        for record, place in zip(group.records, group.places, strict=True):
-            if record is None or record[:1] != t.NOTIFICATION:
+        for record, place in zip(records, places, strict=True):
+            if isinstance(record, PackedBlock):
+                self.serial = max(self.serial, record.serial)
+                shifted = record.spans.copy()
+                shifted[:, :2] += place.start
+                self.marks.add(record.marks, shifted)
+                continue
+            if not isinstance(record, bytes) or record[:1] != t.NOTIFICATION:
                 continue
             _, serial, _, name, many, _ = t.HEAD.unpack_from(record)
             self.serial = max(self.serial, serial)

@@ -1,4 +1,5 @@
-"""The state that a journal adds up to: nodes and their owners, counters, publishers' stamps, lives.
+"""The state that a journal adds up to: nodes, their owners and history, counters, publishers'
+stamps, the progress of sources, lives.
 
     checkpoint ──> state ──things after the checkpoint──> state ──> the next checkpoint
 
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from tidings.routing.root import Record
+from tidings.routing.root import History, Progress, Record
 from tidings.store.groups import Position
 from tidings.store.journal import things as t
 
@@ -48,6 +49,8 @@ class State(msgspec.Struct):
     nodes: dict[int, Node] = {}
     counters: dict[int, Counter] = {}
     publishers: dict[str, int] = {}
+    history: History = msgspec.field(default_factory=History)
+    sources: dict[str, Progress] = {}
 
 
 class Counting:
@@ -81,27 +84,39 @@ class Counting:
             if self._size > MANY:
                 self.finish()
 
-    def apply(self, thing: t.Thing) -> None:
+    def apply(self, thing: t.Small | Record) -> None:
         """Apply a thing that is not a notification."""
         assert not isinstance(thing, Record)
         self.finish()
-        state = self.state
+        state, history = self.state, self.state.history
         if isinstance(thing, t.Life):
             if thing.broken:
                 state.lives.clear()
             state.lives = [*state.lives, (thing.life, thing.first)][-MOST_LIVES:]
+            if thing.broken:  # whatever was lost, no number may be used again
+                history.version = max(history.version, state.last_node)
+                state.sources = {name: one.anew() for name, one in state.sources.items()}
+            history.begin_life(thing.life, thing.base, broken=thing.broken)
         elif isinstance(thing, t.Added):
             state.nodes[thing.node] = Node(thing.interest, (thing.owner,) if thing.owner else ())
             state.counters.pop(thing.node, None)  # after a loss, they may belong to another node
             state.last_node = max(state.last_node, thing.node)
+            history.add(thing.node)
         elif isinstance(thing, t.Owned):
             state.last_node = max(state.last_node, thing.node)
             if thing.node in state.nodes:
                 state.nodes[thing.node].owners = thing.owners
         elif isinstance(thing, t.Dropped):
-            state.last_node = max(state.last_node, thing.node)
+            state.last_node = max(state.last_node, thing.node, thing.gone.version)
             state.nodes.pop(thing.node, None)
             state.counters.pop(thing.node, None)
+            history.drop(thing.node, thing.gone)
+        elif isinstance(thing, t.Taken):
+            state.sources[thing.source] = thing.progress
+            state.publishers.pop(thing.source, None)  # its stamps are in its progress
+        elif isinstance(thing, t.Renewed):
+            state.last_node = max(state.last_node, thing.version)
+            history.renew(thing.version, thing.hidden, thing.declaration)
         else:
             for name in thing.publishers:
                 state.publishers.pop(name, None)

@@ -1,6 +1,7 @@
 """The things that a rendezvous point records, as records of a log of groups.
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
+    block          its notifications, each a record as above, and how far their source has come
     all else       T and a tagged array in MessagePack
 
 Nearly all things are notifications, so their layout allows many to be read at once: see state.py. A
@@ -10,11 +11,13 @@ notification without marks is stored without its payload, because nobody can ask
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 import msgspec
 
 from tidings.routing.protocol import Mark, pack_marks
-from tidings.routing.root import Record
+from tidings.routing.root import Block, Gone, Progress, Record
+from tidings.store.groups import Packed
 
 NOTIFICATION, THING = b"N", b"T"
 HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, marks, matched
@@ -22,11 +25,13 @@ HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, 
 
 class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
     """A start of the rendezvous point; its serials begin with `first`. `broken` is set after a
-    loss: this life is the first of a new lineage, and earlier lives no longer count."""
+    loss: this life is the first of a new lineage, and earlier lives no longer count. The numbers
+    that it gives to changes of nodes are above `base`."""
 
     life: int
     first: int
     broken: bool = False
+    base: int = 0
 
 
 class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
@@ -41,7 +46,26 @@ class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag="dropped"):
+    """A node that is gone. Journals of before do not say what was around it: version 0."""
+
     node: int
+    gone: Gone = Gone(0)
+
+
+class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
+    """How far a source has handed over. It is in the same group as the notifications."""
+
+    source: str
+    progress: Progress
+
+
+class Renewed(msgspec.Struct, frozen=True, array_like=True, tag="renewed"):
+    """Filters are read in another way from this version on: other attributes are declared, or
+    stored filters are refused now."""
+
+    version: int
+    hidden: tuple[int, ...]
+    declaration: str
 
 
 class Forgotten(msgspec.Struct, frozen=True, array_like=True, tag="forgotten"):
@@ -50,14 +74,14 @@ class Forgotten(msgspec.Struct, frozen=True, array_like=True, tag="forgotten"):
     publishers: tuple[str, ...]
 
 
-Small = Life | Added | Owned | Dropped | Forgotten
-Thing = Small | Record
+Small = Life | Added | Owned | Dropped | Forgotten | Taken | Renewed
+Thing = Small | Record | Block
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Small] = msgspec.msgpack.Decoder(Small)
 
 
-def encode(thing: Thing) -> bytes:
+def encode(thing: Small | Record) -> bytes:
     if not isinstance(thing, Record):
         return THING + _encode(thing)
     publisher, marks, matched = thing.publisher.encode(), thing.marks, thing.matched
@@ -73,7 +97,22 @@ def encode(thing: Thing) -> bytes:
     )  # fmt: skip
 
 
-def decode(data: bytes) -> Thing:
+def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
+    """The records of things, in order."""
+    found: list[bytes | Packed] = []
+    for thing in things:
+        if isinstance(thing, Block):
+            from tidings.store.journal.block_records import encode_block  # loads kernels
+
+            if len(thing):
+                found.append(encode_block(thing))
+            found.append(encode(Taken(thing.source, thing.progress)))
+        else:
+            found.append(encode(thing))
+    return found
+
+
+def decode(data: bytes) -> Small | Record:
     """Decode a record; ValueError if its kind is unknown because a later version wrote it."""
     if data[:1] == NOTIFICATION:
         return decode_notification(data)

@@ -8,6 +8,7 @@
     lifecycle.py   the states of a node, and how long it stays in them
     set_aside.py   sets filters aside when their owner exceeds its share of a notification
     ancestors.py   all nodes that a notification matches, given the lowest ones
+    registry.py    the nodes that there are by version, for those who follow
     parts.py       the objects that all of these share
 
 Used only inside `routing`, by the rendezvous point. Start at placing.py.
@@ -18,6 +19,7 @@ from tidings.routing.root.nodes.ancestors import Ancestors
 from tidings.routing.root.nodes.lifecycle import Nodes
 from tidings.routing.root.nodes.parts import Parts
 from tidings.routing.root.nodes.placing import Placing
+from tidings.routing.root.nodes.registry import Registry
 from tidings.routing.root.nodes.set_aside import SetAside
 
-__all__ = ["Admission", "Ancestors", "Nodes", "Parts", "Placing", "SetAside"]
+__all__ = ["Admission", "Ancestors", "Nodes", "Parts", "Placing", "Registry", "SetAside"]

@@ -15,7 +15,9 @@ import msgspec
 
 from tidings.routing.forwarding.neighbours import Payer
 from tidings.routing.protocol import messages as m
+from tidings.routing.root.history import Gone
 from tidings.routing.root.nodes.parts import NodePart, Parts
+from tidings.routing.root.records import Record
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -103,7 +105,10 @@ class Nodes(NodePart):
         late = self._context.now - 2 * self._context.times.expire
         old = {node for node, since in self.unwanted.items() if since < late}
         if old:
-            old.difference_update(*(record.matched for record in self._queue.records))
+            for record in self._queue.records:
+                old.difference_update(
+                    record.matched if isinstance(record, Record) else record.times
+                )
         for node in sorted(old):
             del self.unwanted[node]
             with self._problems.survive(f"forget node {node}"):
@@ -121,7 +126,11 @@ class Nodes(NodePart):
     def retire(self, node: int) -> None:
         """Remove a node that nobody wants."""
         self.settle(node)
-        self._interests.remove(node)
+        known = self._graph.nodes[node]
+        parents, children = tuple(sorted(known.parents)), tuple(sorted(known.children))
+        equal = tuple(self._interests.equal(node))
+        version = self._interests.remove(node)
+        gone = Gone(version, equal, parents, children if parents else ())
         self._claims.remove(node)
         above = {*self._graph.ancestors(node)}
         self._graph.remove(node)
@@ -129,5 +138,6 @@ class Nodes(NodePart):
         counts = self._counts
         count, latest = counts.counts.get(node, 0), counts.latest.get(node, 0)
         self.retired[node] = Retired(above, count, latest, self._context.now)
-        self._queue.drop_node(node)
+        self._queue.drop_node(node, gone)
+        self._registry.drop(node, gone)
         counts.remove(node)

@@ -9,6 +9,7 @@ from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours import Charges, Context, Name, Subscriptions
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.interests import Interests
+from tidings.routing.root.nodes.registry import Registry
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.write_queue import WriteQueue
@@ -25,6 +26,7 @@ class Parts(NamedTuple):
     claims: Claims
     counts: Counts
     queue: WriteQueue
+    registry: Registry
     subscriptions: Subscriptions
     problems: Problems
 
@@ -41,5 +43,6 @@ class NodePart:
         self._claims = parts.claims
         self._counts = parts.counts
         self._queue = parts.queue
+        self._registry = parts.registry
         self._subscriptions = parts.subscriptions
         self._problems = parts.problems

@@ -44,7 +44,7 @@ class Placing(NodePart):
         given = self._counts.given_counts
         counts = {one: given[one] for one in self._nodes.under(node) if one in given}
         self._charges.charge(sender, len(counts), owner)
-        pending = sum(node in record.matched for record in self._queue.records)
+        pending = sum(record.matches(node) for record in self._queue.records)
         total = self._counts.totals.get(node, 0) + pending
         epoch, serial = self._context.epoch, self._counts.given
         self._queue.hold((sender, m.Answer(epoch, message.request, node, serial, total, counts)))
@@ -94,5 +94,6 @@ class Placing(NodePart):
             self._caches.clear()
             raise
         self._caches.clear()
+        self._registry.add(node)
         self._nodes.add_maker(node, self._charges.payers(sender, message.owner))
         self._charges.charge(sender, NEW_NODE, message.owner)

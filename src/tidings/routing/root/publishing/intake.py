@@ -10,14 +10,16 @@ its notification.
 
 from __future__ import annotations
 
+import msgspec
+
 from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
-from tidings.routing.root.journal import Record
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.stamps import MOST_FIRST, Stamps
 from tidings.routing.root.publishing.tagger import Tagger
+from tidings.routing.root.records import Record
 from tidings.routing.root.write_queue import WriteQueue
 
 
@@ -164,6 +166,9 @@ class Intake:
         to, message = what
         if isinstance(message, m.Answer):
             self._context.send(to, m.Answer(epoch, message.request, refusal=reason))
+        elif isinstance(message, m.Taken):
+            refused = msgspec.structs.replace(message, refusal=reason, later=True)
+            self._context.send(to, refused)
         elif isinstance(message, m.Published) and message.refusal:
             self._stamps.take_back(message.publisher, message.stamp)
             self._context.send(to, message)  # the refusal has another reason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidings.model import TidingsError
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.protocol import frames, messages as m
@@ -34,15 +36,20 @@ class Tagger:
             raise TidingsError(
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
             )
+        return self.fit(lambda: self._ask_filters(message.content))
+
+    def fit(self, find: Callable[[], Label]) -> Label:
+        """The lowest nodes that `find` returns. Filters are set aside until none of the shares is
+        exceeded; `find` must take that into account when it is called again."""
         limits, matched = self._limits, self.matched
-        lowest = self._ask_filters(message.content)
+        lowest = find()
         rounds = 0
         while len(lowest) > limits.marks or len(matched(lowest)) > limits.matches:
             rounds += 1
             late = rounds > ROUNDS and len(lowest) <= self._set_aside.most_marks
             if late or not self._set_aside.judge(lowest):
                 break
-            lowest = self._ask_filters(message.content)
+            lowest = find()
         return lowest
 
     def _ask_filters(self, content: bytes) -> Label:

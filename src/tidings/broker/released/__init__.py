@@ -1,0 +1,11 @@
+"""Notifications that leave the rendezvous point, as frames.
+
+    Record ──frames.encode_marked──┐
+    Block  ──block_frames──────────┴──> runs of frames ──> forwarded
+
+    block_frames.py    the frames of many notifications, made at once
+    warming.py         loads the kernels for parts before the first part comes
+    frame_kernels.py   their bytes, laid out by a compiled loop
+
+Used only inside `broker`, by root.py. Start at block_frames.py.
+"""

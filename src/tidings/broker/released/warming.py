@@ -1,0 +1,26 @@
+"""Loads the kernels for parts that are handed over, before the first part comes.
+
+Without a cache, compiling them takes some seconds, in which nobody would be served.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from tidings.broker.released.block_frames import encode_block
+from tidings.routing.root import Block, PayloadColumns, Progress, number_alone
+from tidings.store.journal import encode_block as encode_records
+
+
+@cache
+def load_block_kernels() -> None:
+    """Compile or load the kernels, once per process, for the types they are called with."""
+    starts, nodes = np.array([0, 1, 3]), np.array([1, 1, 2])
+    marks, matched = number_alone(starts, nodes)
+    payloads = PayloadColumns(np.array([0, 1, 2]), b"ab")
+    progress = Progress(0, 0, 2, whole=True, last=True, stamp=2)
+    block = Block("", progress, 1, marks, matched, payloads)
+    encode_records(block)
+    encode_block(block, 1, [b"\1\0" + bytes(8)] * len(marks.distinct))

@@ -1,0 +1,90 @@
+"""One connection to the owner of a channel, with blocking calls that have time limits."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import time
+
+from tidings.model import EnvironmentProblem
+from tidings.network import Refusal, RouterUrl, sentence_of
+from tidings.routing.protocol import frames, messages as m
+
+AT_ONCE = 1 << 18  # bytes
+
+
+class LostConnection(EnvironmentProblem):
+    """The connection is gone, or could not be made; another one may work."""
+
+
+class Connection:
+    """A socket that carries messages. Every call takes a moment (of `time.monotonic`) until which
+    it may wait."""
+
+    def __init__(
+        self, place: RouterUrl, tls: ssl.SSLContext | None, hello: m.Hello, until: float
+    ) -> None:
+        """Connect and say hello. LostConnection if nobody is there, Refusal if the other end does
+        not want us, FrameError if it speaks another version of the protocol."""
+        self._rest = b""
+        self._where = f"{place.host}:{place.port}"
+        try:
+            made = socket.create_connection(
+                (place.host, place.port), timeout=max(0.01, until - time.monotonic())
+            )
+            try:
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._socket = (
+                    made if tls is None else tls.wrap_socket(made, server_hostname=place.host)
+                )
+            except BaseException:
+                made.close()
+                raise
+        except (OSError, ssl.SSLError) as problem:
+            raise LostConnection(
+                f"can't connect to {self._where}: {sentence_of(problem)}"
+            ) from None
+        try:
+            self.send(hello, until)
+            self._expect_welcome(until)
+        except BaseException:
+            self.close()
+            raise
+
+    def _expect_welcome(self, until: float) -> None:
+        while True:
+            for message in self.receive(until):
+                if isinstance(message, m.Welcome):
+                    return
+                if isinstance(message, m.Goodbye):
+                    raise Refusal(message.reason)
+            if time.monotonic() >= until:
+                raise LostConnection(f"{self._where} does not answer")
+
+    def send(self, message: m.Message, until: float) -> None:
+        try:
+            self._socket.settimeout(max(0.01, until - time.monotonic()))
+            self._socket.sendall(frames.encode(message))
+        except (OSError, ssl.SSLError) as problem:
+            raise LostConnection(f"{self._where}: {sentence_of(problem)}") from None
+
+    def receive(self, until: float) -> list[m.Message]:
+        """The messages that have come; none if none comes in time."""
+        try:
+            self._socket.settimeout(max(0.001, until - time.monotonic()))
+            data = self._socket.recv(AT_ONCE)
+        except TimeoutError:
+            return []
+        except (OSError, ssl.SSLError) as problem:
+            raise LostConnection(f"{self._where}: {sentence_of(problem)}") from None
+        if not data:
+            raise LostConnection(f"{self._where} closed the connection")
+        data = self._rest + data
+        starts, end = frames.split(data, frames.LARGEST_DOWN)
+        self._rest = data[end:]
+        return [frames.decode(data, start) for start in starts]
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.close()

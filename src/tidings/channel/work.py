@@ -1,0 +1,107 @@
+"""What a link is asked to do, over one connection or several: a question, or parts to hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from tidings.channel.connection import Connection
+from tidings.channel.part import Part
+from tidings.network import Refusal
+from tidings.routing.clients import Follower, Hander
+from tidings.routing.protocol import messages as m
+
+
+class Outdated(Refusal):
+    """A part was tagged at a version of which the owner no longer knows enough. Its notifications
+    must be tagged again, at `version` or a later one."""
+
+    def __init__(self, reason: str, version: int) -> None:
+        super().__init__(reason)
+        self.version = version
+
+
+class Later(Exception):
+    """The owner can't do it at present, and says why."""
+
+
+class Work(Protocol):
+    """Something that is begun again on each connection, until it is done."""
+
+    @property
+    def is_done(self) -> bool: ...
+    def begin(self, connection: Connection, until: float) -> None:
+        """Send everything that is not answered."""
+
+    def send(self, connection: Connection, until: float) -> bool:
+        """Send more; False if there is nothing to send before an answer comes."""
+
+    def receive(self, message: m.Message) -> bool:
+        """Take a message; True if it is an answer. Refusal, or Later, if it refuses."""
+
+
+class Asking:
+    """A question, and its answer of perhaps many pages."""
+
+    def __init__(self, question: m.Describe | m.Follow) -> None:
+        self.follower = Follower(question)
+        self._sent: m.Describe | m.Follow | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.follower.is_done
+
+    def begin(self, connection: Connection, until: float) -> None:
+        self._sent = None
+
+    def send(self, connection: Connection, until: float) -> bool:
+        question = self.follower.question
+        if question is self._sent:
+            return False
+        connection.send(question, until)
+        self._sent = question
+        return True
+
+    def receive(self, message: m.Message) -> bool:
+        is_answer = self.follower.receive(message)
+        if self.follower.refusal:
+            raise Refusal(self.follower.refusal)
+        return is_answer
+
+
+class Handing:
+    """Parts, of which a few are under way."""
+
+    def __init__(self, parts: Iterator[Part]) -> None:
+        self._parts = parts
+        self._is_last = False  # were all parts sent at least once?
+        self.hander = Hander()
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_last and not len(self.hander)
+
+    def begin(self, connection: Connection, until: float) -> None:
+        for message in self.hander.again():
+            connection.send(message, until)
+
+    def send(self, connection: Connection, until: float) -> bool:
+        if self._is_last or not self.hander.has_room:
+            return False
+        part = next(self._parts, None)
+        if part is None:
+            self._is_last = True
+        else:
+            connection.send(self.hander.offer(part.message()), until)
+        return True
+
+    def receive(self, message: m.Message) -> bool:
+        is_answer = self.hander.receive(message)
+        refused = self.hander.refused
+        if refused is None:
+            return is_answer
+        if refused.later:
+            raise Later(refused.refusal)
+        if refused.version:
+            raise Outdated(refused.refusal, refused.version)
+        raise Refusal(refused.refusal)

@@ -1,0 +1,62 @@
+"""Collects the answers to those who tag: the definition of a channel, or the pages of its changes.
+
+Follow ──> Changed, more ──> Follow, after ──> Changed     all pages at the version of the first
+"""
+
+from __future__ import annotations
+
+from tidings.routing.protocol import messages as m
+
+Question = m.Describe | m.Follow
+
+
+class Follower:
+    """One question, until its answer is complete. `question` is what to send now, and again if no
+    answer comes."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self._first = question
+        self.described: m.Described | None = None
+        self.changed: m.Changed | None = None
+        """The complete answer: the last page, with the changes of all pages."""
+        self.refusal = ""
+        self._pages: list[m.Changed] = []
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self.refusal or self.described or self.changed)
+
+    def receive(self, message: m.Message) -> bool:
+        """Take an answer; True if something is to be sent, or all is complete."""
+        if not isinstance(message, m.Described | m.Changed) or self.is_done:
+            return False
+        if message.request != self.question.request:
+            return False
+        if message.refusal:
+            self.refusal = message.refusal
+        elif isinstance(message, m.Described):
+            self.described = message
+        else:
+            self._take_page(message)
+        return True
+
+    def _take_page(self, page: m.Changed) -> None:
+        before = self._pages[-1] if self._pages else page
+        if (page.life, page.version, page.whole) != (before.life, before.version, before.whole):
+            self._pages = []  # the owner has started over, or no longer knows so much
+            self._ask(self._first)
+            return
+        self._pages.append(page)
+        if page.more and page.changes:
+            self._ask(self._first, page.version, page.changes[-1].version)
+            return
+        changes = tuple(one for page in self._pages for one in page.changes)
+        self.changed = m.Changed(
+            page.epoch, page.request, page.life, page.version, page.whole, changes
+        )
+
+    def _ask(self, first: Question, upto: int = 0, after: int = 0) -> None:
+        assert isinstance(first, m.Follow)
+        request = self.question.request + 1
+        self.question = m.Follow(request, first.since, first.life, upto, after)

@@ -1,0 +1,64 @@
+"""Hands parts over in order, some of them at a time, until all are acknowledged.
+
+    parts ──> under way (at most 8) ──Taken──> done
+                  └── sent again, all of them, after the link was lost
+
+What is under way is taken in order. So an acknowledgment covers the parts before it, and only the
+refusal of the first one counts: others may be refused just because one before them was lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from tidings.routing.protocol import messages as m
+
+MOST_UNDER_WAY = 8
+
+
+class Hander:
+    """The parts of one source that are under way."""
+
+    def __init__(self) -> None:
+        self._under_way: deque[m.HandOver] = deque()
+        self.done = 0
+        """Parts that were acknowledged."""
+        self.refused: m.Taken | None = None
+        """Why the first part under way was refused."""
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._under_way) < MOST_UNDER_WAY
+
+    def offer(self, part: m.HandOver) -> m.HandOver:
+        """Begin with another part; return what to send."""
+        self._under_way.append(part)
+        return part
+
+    def again(self) -> Iterable[m.HandOver]:
+        """All parts that are to be sent again, because answers may have been lost."""
+        self.refused = None
+        return tuple(self._under_way)
+
+    def receive(self, message: m.Message) -> bool:
+        """Take an answer; True if it says something about what is under way."""
+        if not isinstance(message, m.Taken):
+            return False
+        keys = [(one.source, one.batch, one.part) for one in self._under_way]
+        key = message.source, message.batch, message.part
+        if key not in keys:
+            return False
+        at = keys.index(key)
+        if message.refusal:
+            if at == 0:
+                self.refused = message
+            return at == 0
+        for _ in range(at + 1):
+            self._under_way.popleft()
+        self.done += at + 1
+        self.refused = None
+        return True

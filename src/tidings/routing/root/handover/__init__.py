@@ -1,0 +1,25 @@
+"""Notifications that somebody else tagged: parts of batches, each taken once.
+
+    HandOver ──columns──> pieces ──sources──> expected? ──resolving──> nodes that there are now
+                                                 │                        │ number, many at once
+                                                 └ taken before           └──> Block ──> journal
+    Describe, Follow ──following──> the channel's definition, and its nodes by version
+
+    takeover.py          the state machine of parts: what is taken, acknowledged, refused
+    columns.py           the columns of a part, checked, and its pieces
+    sources.py           how far each source has handed over
+    resolving.py         from the nodes of a tag to the lowest ones that there are now
+    node_table.py        what is known about each node of parts, in arrays
+    handover_kernels.py  the loops over all nodes of a piece, compiled
+    following.py         answers for those who tag elsewhere
+
+A pipeline on Spark (room `channel`) is at the other end. Used inside `routing`, by the rendezvous
+point, and by broker for its queues. Start at takeover.py.
+"""
+
+from tidings.routing.root.handover.columns import Piece
+from tidings.routing.root.handover.following import Definition, Following
+from tidings.routing.root.handover.node_table import number_alone
+from tidings.routing.root.handover.takeover import TakeOver
+
+__all__ = ["Definition", "Following", "Piece", "TakeOver", "number_alone"]

@@ -1,0 +1,59 @@
+"""Answers for those who tag elsewhere: what the channel is, and which nodes it has.
+
+An answer waits until everything before it is on the disk. So a node that somebody tags with is
+never taken back.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidings.routing.forwarding.neighbours import Charges, Context, Name
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.interests import Interests
+from tidings.routing.root.nodes import Registry
+from tidings.routing.root.write_queue import WriteQueue
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """What a channel is."""
+
+    name: str = ""
+    attributes: dict[str, str] | None = None  # the declared types, as texts
+    extra: str = "open"  # what happens to other attributes
+
+
+class Following:
+    """Answers Describe and Follow. Whoever asks too much is ignored, and asks again."""
+
+    def __init__(
+        self,
+        context: Context,
+        charges: Charges,
+        interests: Interests,
+        registry: Registry,
+        queue: WriteQueue,
+        definition: Definition,
+    ) -> None:
+        self._context = context
+        self._charges = charges
+        self._interests = interests
+        self._registry = registry
+        self._queue = queue
+        self._definition = definition
+
+    def answer(self, sender: Name, message: m.Describe | m.Follow) -> None:
+        if not self._charges.may_ask(sender):
+            return
+        epoch, request = self._context.epoch, message.request
+        if isinstance(message, m.Describe):
+            life, what = self._registry.history.life, self._definition
+            answer: m.Message = m.Described(
+                epoch, request, what.name, life, what.attributes, what.extra
+            )
+            self._charges.charge(sender, 1)
+        else:
+            answer = self._registry.page(message, self._interests.text, epoch)
+            self._charges.charge(sender, 1 + len(answer.changes))
+        if not self._queue.failed:  # otherwise it asks again
+            self._queue.hold((sender, answer))

@@ -1,0 +1,149 @@
+"""Kernels that look at every node of a piece: known ones get codes, marks get numbers.
+
+Known nodes are in a hash table with open addressing: `keys` holds node numbers (0 for a free
+place), `codes` what each is known as.
+
+Shapes (Q places, a power of two; n notifications; k nodes of them; c codes): keys, codes int64 [Q];
+starts int64 [n + 1]; nodes int64 [k]; found int64 [k]. Codes count from 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidings.matching.jit import kernel
+
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def find_place(node: int, keys: Any) -> Any:
+    """The place of a node in the table, or the free place where it belongs."""
+    mask = len(keys) - 1
+    mixed = np.uint64(node) * _PRIME
+    place = np.int64(mixed >> np.uint64(32)) & mask
+    while keys[place] != 0 and keys[place] != node:
+        place = (place + 1) & mask
+    return place
+
+
+@kernel
+def put_all(nodes: Any, first: int, keys: Any, codes: Any) -> None:
+    """Add nodes that are not in the table, with codes from `first` on."""
+    for at in range(len(nodes)):
+        place = find_place(nodes[at], keys)
+        keys[place] = nodes[at]
+        codes[place] = first + at
+
+
+@kernel
+def look_up(nodes: Any, keys: Any, codes: Any, found: Any) -> Any:
+    """Set `found` to the codes of nodes, -1 for an unknown one; return how many are unknown."""
+    unknown = 0
+    for at in range(len(nodes)):
+        place = find_place(nodes[at], keys)
+        if keys[place] == 0:
+            found[at] = -1
+            unknown += 1
+        else:
+            found[at] = codes[place]
+    return unknown
+
+
+@kernel
+def find_odd(starts: Any, nodes: Any, codes: Any, plain: Any, most: int, odd: Any) -> Any:
+    """Which notifications need a closer look: those with a node that is not plain, with nodes that
+    do not rise, or with more than `most` nodes. Sets odd uint8 [n]; returns how many there are.
+
+    codes int64 [k]; plain uint8 [c].
+    """
+    many = 0
+    for row in range(len(starts) - 1):
+        first, end = starts[row], starts[row + 1]
+        is_odd = end - first > most
+        for at in range(first, end):
+            if not plain[codes[at]] or (at > first and nodes[at] <= nodes[at - 1]):
+                is_odd = True
+                break
+        odd[row] = is_odd
+        many += is_odd
+    return many
+
+
+@kernel
+def count_above(codes: Any, above_starts: Any) -> Any:
+    """How many nodes are at and above all given codes, as often as they come.
+
+    codes int64 [k]; above_starts int64 [c + 1].
+    """
+    total = 0
+    for at in range(len(codes)):
+        total += above_starts[codes[at] + 1] - above_starts[codes[at]]
+    return total
+
+
+@kernel
+def list_matched(
+    starts: Any, codes: Any, above_starts: Any, above: Any, numbers: Any, seen: Any, stamp: int,
+    times: Any, matched_starts: Any, matched: Any, used: Any,
+) -> Any:  # fmt: skip
+    """List the nodes that each notification matches, the lowest and all above them, and count how
+    often each comes. Returns how many were listed, and how many distinct ones.
+
+    codes int64 [k]; above_starts int64 [c + 1], above int64: the codes at and above each code;
+    numbers int64 [c]: of the nodes; seen int64 [c], below `stamp` everywhere; times int64 [c], 0
+    everywhere. Sets matched_starts int64 [n + 1], matched int64 and used int64 (the distinct
+    codes), both of the size that `count_above` says, and times.
+    """
+    done = 0
+    distinct = 0
+    for row in range(len(starts) - 1):
+        matched_starts[row] = done
+        for at in range(starts[row], starts[row + 1]):
+            for one in range(above_starts[codes[at]], above_starts[codes[at] + 1]):
+                code = above[one]
+                if seen[code] != stamp + row:
+                    seen[code] = stamp + row
+                    matched[done] = numbers[code]
+                    done += 1
+                    if times[code] == 0:
+                        used[distinct] = code
+                        distinct += 1
+                    times[code] += 1
+    matched_starts[len(starts) - 1] = done
+    return done, distinct
+
+
+@kernel
+def list_distinct(codes: Any, local: Any, which: Any, used: Any) -> Any:
+    """The distinct codes, in the order in which they come; returns how many there are.
+
+    codes int64 [k]; local int64 [c], -1 everywhere before and after. Sets which int64 [k], the
+    position of each code among the distinct ones, and used int64 [k], the distinct ones.
+    """
+    many = 0
+    for at in range(len(codes)):
+        if local[codes[at]] < 0:
+            local[codes[at]] = many
+            used[many] = codes[at]
+            many += 1
+        which[at] = local[codes[at]]
+    for at in range(many):
+        local[used[at]] = -1
+    return many
+
+
+@kernel
+def number_marks(starts: Any, which: Any, last: Any, numbers: Any, rows: Any) -> None:
+    """Number the marks: each is the next at its node.
+
+    which int64 [k]: positions among d distinct nodes; last int64 [d]: the last number of each,
+    which is updated. Sets numbers int64 [k], and rows int64 [d]: the last notification of each.
+    """
+    for row in range(len(starts) - 1):
+        for at in range(starts[row], starts[row + 1]):
+            last[which[at]] += 1
+            numbers[at] = last[which[at]]
+            rows[which[at]] = row

@@ -1,0 +1,158 @@
+"""What is known about the nodes that parts name, in arrays, until the graph changes.
+
+    node     16777230   16777231  ...        code     0     1  ...      in the order of first use
+    plain    there, not set aside, and no other node is equal to it
+    above    the codes of the node itself and of all nodes that cover it
+
+So a notification whose nodes are all known and plain costs no Python at all. Cost: a few
+microseconds for each node that is used for the first time after a change, and for those above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.routing.root.handover import handover_kernels as kernels
+from tidings.routing.root.records import MarkColumns, MatchColumns
+
+MOST = 2_000_000  # nodes that are known at once
+
+Numbers = npt.NDArray[np.int64]
+
+
+class NodeTable:
+    """See the top of the module. The arrays have room behind what is used."""
+
+    def __init__(self, look: Callable[[int], tuple[bool, Iterable[int]]]) -> None:
+        """`look` says whether a node is plain, and which nodes cover it."""
+        self._look = look
+        self.clear()
+
+    def clear(self) -> None:
+        self._keys = np.zeros(1 << 10, np.int64)
+        self._codes = np.zeros(1 << 10, np.int64)
+        self._known: dict[int, int] = {}
+        self.plain: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        """By code: can the node stay in a tag as it is?"""
+        self.numbers: Numbers = np.zeros(0, np.int64)
+        """By code: the number of the node."""
+        self.above_starts: Numbers = np.zeros(1, np.int64)
+        self.above: Numbers = np.zeros(0, np.int64)
+        """The codes at and above a code: above[above_starts[code] : above_starts[code + 1]]."""
+        self._scratch = np.zeros((3, 0), np.int64)
+        self._stamp = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def codes_of(self, nodes: Numbers) -> Numbers:
+        """The codes of nodes; unknown ones get a new code."""
+        found = np.empty(len(nodes), np.int64)
+        if kernels.look_up(nodes, self._keys, self._codes, found):
+            new = np.unique(nodes[found < 0])
+            if len(self) + len(new) > MOST:
+                self.clear()
+                new = np.unique(nodes)
+            self._learn(new.tolist())
+            kernels.look_up(nodes, self._keys, self._codes, found)
+        return found
+
+    def odd(self, starts: Numbers, nodes: Numbers, codes: Numbers, most: int) -> Any:
+        """Which notifications need a closer look, as flags: those with nodes that are not plain or
+        do not rise, or with more than `most`. None if there are none."""
+        found = np.zeros(len(starts) - 1, np.uint8)
+        return found if kernels.find_odd(starts, nodes, codes, self.plain, most, found) else None
+
+    def matched(self, starts: Numbers, codes: Numbers) -> MatchColumns:
+        """The nodes that notifications match, given the codes of the lowest ones."""
+        most = kernels.count_above(codes, self.above_starts)
+        seen, times, _ = self._room()
+        matched_starts = np.empty(len(starts), np.int64)
+        matched, used = np.empty(most, np.int64), np.empty(most, np.int64)
+        done, distinct = kernels.list_matched(
+            starts, codes, self.above_starts, self.above, self.numbers, seen, self._stamp, times,
+            matched_starts, matched, used,
+        )  # fmt: skip
+        self._stamp += len(starts)
+        used = used[:distinct]
+        often = times[used]
+        times[used] = 0
+        return MatchColumns(matched_starts, matched[:done], self.numbers[used], often)
+
+    def numbered(
+        self, starts: Numbers, nodes: Numbers, codes: Numbers, given: Mapping[int, int]
+    ) -> MarkColumns:
+        """Marks for these nodes, with the numbers that follow those in `given`."""
+        local = self._room()[2]
+        which, used = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
+        used = used[: kernels.list_distinct(codes, local, which, used)]
+        distinct = self.numbers[used]
+        before = (given.get(node, 0) for node in distinct.tolist())
+        last = np.fromiter(before, np.int64, len(used))
+        numbers, rows = np.empty(len(codes), np.int64), np.empty(len(used), np.int64)
+        kernels.number_marks(starts, which, last, numbers, rows)
+        return MarkColumns(starts, nodes, numbers, distinct, which, last, rows)
+
+    def _room(self) -> Numbers:
+        """Room for each code: when it was last seen, how often, and a position."""
+        if self._scratch.shape[1] < len(self):
+            self._scratch = np.zeros((3, len(self.numbers)), np.int64)
+            self._scratch[2] = -1
+            self._stamp = 1
+        return self._scratch
+
+    def _learn(self, nodes: Iterable[int]) -> None:
+        """Add nodes, and with them the nodes above."""
+        first = len(self._known)
+        plain, new, above = bytearray(), list[int](), list[tuple[int, ...]]()
+        todo = [*nodes]
+        while todo:
+            node = todo.pop()
+            if node in self._known:
+                continue
+            self._known[node] = len(self._known)
+            is_plain, found = self._look(node)
+            new.append(node)
+            plain.append(is_plain)
+            above.append((node, *found))
+            todo += found
+        sizes = np.fromiter(map(len, above), np.int64, len(above))
+        codes = (self._known[node] for one in above for node in one)
+        flat = np.fromiter(codes, np.int64, int(sizes.sum()))
+        begun = int(self.above_starts[first])
+        ends = begun + np.cumsum(sizes)
+        self.plain = _put(self.plain, first, np.frombuffer(bytes(plain), np.uint8))
+        self.numbers = _put(self.numbers, first, np.array(new, np.int64))
+        self.above_starts = _put(self.above_starts, first + 1, ends)
+        self.above = _put(self.above, begun, flat)
+        self._enter(np.array(new, np.int64), first)
+
+    def _enter(self, nodes: Numbers, first: int) -> None:
+        if 2 * len(self._known) > len(self._keys):
+            size = 1 << (4 * len(self._known)).bit_length()
+            self._keys, self._codes = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            nodes, first = np.fromiter(self._known, np.int64, len(self._known)), 0
+        kernels.put_all(nodes, first, self._keys, self._codes)
+
+
+def _put(array: Any, at: int, new: Any) -> Any:
+    """Put values at an offset of an array, which is replaced by a larger one if it is too small."""
+    if at + len(new) > len(array):
+        larger = np.zeros(2 * (at + len(new)), array.dtype)
+        larger[:at] = array[:at]
+        array = larger
+    array[at : at + len(new)] = new
+    return array
+
+
+def number_alone(starts: Numbers, nodes: Numbers) -> tuple[MarkColumns, MatchColumns]:
+    """The marks of notifications as if there had been none before them, and no node covered
+    another."""
+    table = NodeTable(lambda _: (True, ()))
+    codes = table.codes_of(nodes)
+    table.odd(starts, nodes, codes, len(nodes))
+    return table.numbered(starts, nodes, codes, {}), table.matched(starts, codes)

@@ -1,0 +1,162 @@
+"""From the nodes with which somebody tagged notifications to the lowest ones that there are now.
+
+    gone         what stands for it now: nodes with an equal filter, else the lowest that covered it
+    set aside    nothing is tagged with it any more, but with what covers it
+    equal        to another node, which gets the mark too: whoever tagged may have named only one
+    newer        than the tag: never added. That is the cut: an interest holds for a pipeline from
+                 the first batch begun after its acknowledgment on
+
+Nearly all notifications need none of this (see node_table.py). The others are looked at one by one;
+equal tags have equal results until the graph changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.model import TidingsError
+from tidings.routing.forwarding.graph_caches import GraphCaches
+from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.neighbours import Name
+from tidings.routing.protocol.limits import Limits
+from tidings.routing.root.handover.node_table import NodeTable
+from tidings.routing.root.history import History
+from tidings.routing.root.interests import Interests
+from tidings.routing.root.nodes import SetAside
+from tidings.routing.root.publishing import Tagger
+from tidings.routing.root.records import MatchColumns
+
+MOST_KNOWN = 10_000  # tags whose results are remembered
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Outdated(TidingsError):
+    """A tag names a node that is not known here: its notification must be tagged again."""
+
+
+class Tags(NamedTuple):
+    """The lowest nodes of some notifications with their codes in the table, and all nodes that
+    match them. The starts say where the nodes of each notification begin."""
+
+    starts: Numbers
+    nodes: Numbers
+    codes: Numbers
+    matched: MatchColumns
+
+
+class Resolving:
+    """Finds the nodes that there are now."""
+
+    def __init__(
+        self,
+        graph: LabelGraph[Name],
+        caches: GraphCaches,
+        interests: Interests,
+        history: History,
+        set_aside: SetAside,
+        tagger: Tagger,
+        limits: Limits,
+    ) -> None:
+        self._limits = limits
+        self._graph = graph
+        self._interests = interests
+        self._history = history
+        self._aside = set_aside.aside
+        self._tagger = tagger
+        self._caches = caches
+        self.equal: dict[int, set[int]] = {}
+        """Nodes that were proven equal by nodes which are gone, with the others."""
+        self.table = caches.add(NodeTable(self._look))
+        self._known: dict[tuple[int, Label], Label] = caches.add({})
+
+    def renewed(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
+        """The nodes that there are now, and all that match. Outdated if one of the given nodes is
+        not known here."""
+        codes = self.table.codes_of(nodes)
+        odd = self.table.odd(starts, nodes, codes, self._limits.marks)
+        if odd is not None:
+            starts, nodes = self._resolve_odd(starts, nodes, odd, version)
+            codes = self.table.codes_of(nodes)
+        matched = self.table.matched(starts, codes)
+        wide = np.diff(matched.starts) > self._limits.matches
+        if wide.any():
+            starts, nodes = self._resolve_odd(starts, nodes, wide, version)
+            codes = self.table.codes_of(nodes)
+            matched = self.table.matched(starts, codes)
+        return Tags(starts, nodes, codes, matched)
+
+    def _look(self, node: int) -> tuple[bool, Iterable[int]]:
+        """Can a node stay in a tag as it is, and which nodes cover it?"""
+        if node not in self._graph.nodes:
+            return False, ()
+        above = self._graph.ancestors(node)
+        plain = node not in self._aside and not self._equals(node)
+        return plain, above.difference(self._aside) if self._aside else above
+
+    def _equals(self, node: int) -> Iterable[int]:
+        known = self.equal.get(node)
+        found = self._interests.equal(node)
+        return found if known is None else {*known, *found} - {node}
+
+    # -- one by one ----------------------------------------------------------------------------
+
+    def _resolve_odd(
+        self, starts: Numbers, nodes: Numbers, odd: npt.NDArray[Any], version: int
+    ) -> tuple[Numbers, Numbers]:
+        """Replace the nodes of some notifications. Setting filters aside changes the graph, and
+        with it what was found for others: then all over."""
+        rows = np.flatnonzero(odd).tolist()
+        while True:
+            before = self._caches.version
+            found = {row: self._resolve_row(starts, nodes, row, version) for row in rows}
+            if self._caches.version == before:
+                break
+            rows = [*range(len(starts) - 1)]
+        sizes = np.diff(starts)
+        pieces, at = list[Numbers](), 0
+        for row, label in found.items():
+            pieces += nodes[at : starts[row]], np.array(label, np.int64)
+            sizes[row], at = len(label), starts[row + 1]
+        pieces.append(nodes[at:])
+        changed = np.zeros(len(starts), np.int64)
+        np.cumsum(sizes, out=changed[1:])
+        return changed, np.concatenate(pieces)
+
+    def _resolve_row(self, starts: Numbers, nodes: Numbers, row: int, version: int) -> Label:
+        given = tuple(nodes[starts[row] : starts[row + 1]].tolist())
+        return self._tagger.fit(lambda: self._resolve_one(given, version))
+
+    def _resolve_one(self, given: Label, version: int) -> Label:
+        found = self._known.get((version, given))
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            found = self._known[version, given] = self._replace(given, version)
+        return found
+
+    def _replace(self, given: Label, version: int) -> Label:
+        graph, aside = self._graph.nodes, self._aside
+        there: set[int] = set()
+        todo = [*self._history.stands_for(given)]
+        seen: set[int] = set()
+        while todo:
+            node = todo.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node not in graph:
+                raise Outdated(
+                    f"found node {node} in a tag of version {version}, which is not a node of this "
+                    f"channel, expected nodes of version {self._history.version}"
+                )
+            todo += (one for one in self._equals(node) if one <= version and one in graph)
+            if node in aside:
+                todo += graph[node].parents
+            else:
+                there.add(node)
+        return self._graph.lowest(there)

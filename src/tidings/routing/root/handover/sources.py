@@ -1,0 +1,50 @@
+"""How far each source has handed over: parts come in order, and each is taken once.
+
+    batch 7: part 0, 1, 2 (last)     batch 8: part 0 ...        a source may begin with any batch
+
+Only the last part of a source is known: everything before it was taken. A source that is forgotten
+could hand everything over again, so none is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidings.model import TidingsError
+from tidings.routing.root.records import Progress
+
+
+class Sources:
+    """The progress of all sources, up to what was given to the journal."""
+
+    def __init__(self, known: Mapping[str, Progress], most: int) -> None:
+        self.known = dict(known)
+        self._most = most
+
+    def taken(self, source: str, batch: int, part: int) -> Progress | None:
+        """How much of a part is taken; None if all of it is. TidingsError if it is not its turn."""
+        known = self.known.get(source)
+        if known is None and len(self.known) >= self._most:
+            raise TidingsError(
+                f"there are {len(self.known):,} sources of tagged batches, expected fewer than "
+                f"{self._most:,}, which is the limit sources"
+            )
+        if known is None or known.batch < 0:
+            expected = batch, 0
+        elif not known.whole:
+            expected = known.batch, known.part
+        else:
+            expected = (known.batch + 1, 0) if known.last else (known.batch, known.part + 1)
+        if (batch, part) == expected:
+            if known is not None and not known.whole:
+                return known
+            return Progress(batch, part, 0, False, False, 0 if known is None else known.stamp)
+        if known is not None and (batch, part) <= (known.batch, known.part):
+            return None
+        raise TidingsError(
+            f"found part {part} of batch {batch} of {source!r}, expected part {expected[1]} of "
+            f"batch {expected[0]}"
+        )
+
+    def advance(self, source: str, progress: Progress) -> None:
+        self.known[source] = progress

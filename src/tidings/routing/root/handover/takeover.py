@@ -1,0 +1,164 @@
+"""Takes parts of batches that somebody else tagged: each notification is numbered once.
+
+    piece ──> its turn? ──> nodes that there are now ──> number ──> journal ──(on the disk)──> Taken
+                │
+                └─ taken before: acknowledge again; not its turn, another life, too old: refuse
+
+A piece goes to the journal as one write: its notifications, and how far its source has come by it.
+So after a crash the source repeats the part, and what was taken of it is not taken again. A part is
+acknowledged when its last piece is on the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tidings.model import TidingsError
+from tidings.routing.forwarding.neighbours import Context, Name
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.counts import Counts
+from tidings.routing.root.handover.columns import Columns, Piece
+from tidings.routing.root.handover.resolving import Outdated, Resolving
+from tidings.routing.root.handover.sources import Sources
+from tidings.routing.root.history import History
+from tidings.routing.root.problems import Problems
+from tidings.routing.root.records import Block, PayloadColumns, Progress
+from tidings.routing.root.write_queue import WriteQueue
+
+
+class TakeOver:
+    """Takes the parts of a channel."""
+
+    def __init__(
+        self,
+        context: Context,
+        history: History,
+        sources: Sources,
+        resolving: Resolving,
+        counts: Counts,
+        queue: WriteQueue,
+        problems: Problems,
+    ) -> None:
+        self._context = context
+        self._history = history
+        self._sources = sources
+        self._resolving = resolving
+        self._counts = counts
+        self._queue = queue
+        self._problems = problems
+
+    def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
+        """A part in pieces, which are taken one after the other; the part itself if it makes no
+        sense, which `refuse` tells its sender."""
+        try:
+            return Columns(message, self._context.limits.part_bytes).pieces()
+        except TidingsError:
+            return (message,)
+
+    def take(self, sender: Name, message: m.HandOver) -> None:
+        """Take a part, all at once."""
+        try:
+            pieces = Columns(message, self._context.limits.part_bytes).pieces()
+        except TidingsError as problem:
+            self._answer(sender, message, str(problem))
+            return
+        for piece in pieces:
+            self.take_piece(sender, piece)
+
+    def take_piece(self, sender: Name, piece: Piece) -> None:
+        """Take the next piece of a part; with the last one, its sender gets an answer when it is on
+        the disk. If a piece is refused, the rest of its part is ignored."""
+        message = piece.message
+        if piece.of.refused:
+            return
+        try:
+            if self._queue.failed:
+                self._refuse(sender, piece, self._queue.failed, later=True)
+                return
+            progress = self._sources.taken(message.source, message.batch, message.part)
+            if progress is not None:
+                self._need_known(message)
+                self._take_rest(piece, progress)
+        except Outdated as problem:
+            self._refuse(sender, piece, str(problem), version=self._history.version)
+        except TidingsError as problem:
+            self._refuse(sender, piece, str(problem))
+        except Exception:
+            self._refuse(sender, piece, self._problems.report("take a part"), later=True)
+        else:
+            if piece.is_last:
+                self._queue.hold((sender, self._taken(message)))
+
+    def _need_known(self, message: m.HandOver) -> None:
+        """Raise TidingsError if a tag says nothing here, or no longer enough."""
+        history = self._history
+        if message.life != history.life:
+            raise TidingsError(
+                f"found a part that was tagged in life {message.life} of the channel, expected "
+                f"life {history.life}: the rendezvous point has lost data since, and began anew"
+            )
+        if not history.knows(message.version):
+            raise Outdated(
+                f"found a part that was tagged at version {message.version}, of which not enough "
+                f"is known any more, expected version {history.version}"
+            )
+
+    def _take_rest(self, piece: Piece, before: Progress) -> None:
+        """Take the notifications of a piece that were not taken before."""
+        if piece.first > before.done:
+            raise TidingsError(
+                f"found notification {piece.first:,} of a part, expected {before.done:,} next"
+            )
+        if before.done > len(piece.of):
+            raise TidingsError(
+                f"found a part of {len(piece.of):,} notifications, expected at least "
+                f"{before.done:,}, which were taken before"
+            )
+        rest = msgspec.structs.replace(piece, first=min(max(piece.first, before.done), piece.end))
+        if not len(rest) and not piece.is_last:
+            return
+        message = piece.message
+        progress = Progress(
+            message.batch, message.part, max(before.done, piece.end), piece.is_last,
+            piece.is_last and message.last, before.stamp + len(rest),
+        )  # fmt: skip
+        block = self._number(rest, progress)
+        self._queue.append_block(block)
+        self._counts.give_block(block)
+        self._sources.advance(message.source, progress)
+
+    def _number(self, piece: Piece, progress: Progress) -> Block:
+        """Find the nodes of notifications and number them. Nothing is used up yet."""
+        columns, message = piece.of, piece.message
+        starts = columns.node_starts[piece.first : piece.end + 1]
+        nodes = columns.nodes[starts[0] : starts[-1]]
+        tags = self._resolving.renewed(starts - starts[0], nodes, message.version)
+        marks = self._resolving.table.numbered(
+            tags.starts, tags.nodes, tags.codes, self._counts.given_counts
+        )
+        payloads = PayloadColumns(
+            columns.payload_starts[piece.first : piece.end + 1], columns.payloads
+        )
+        serial = self._counts.given + 1
+        return Block(message.source, progress, serial, marks, tags.matched, payloads)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def _refuse(
+        self, sender: Name, piece: Piece, why: str, *, later: bool = False, version: int = 0
+    ) -> None:
+        piece.of.refused = True
+        self._answer(sender, piece.message, why, later=later, version=version)
+
+    def _answer(
+        self, sender: Name, message: m.HandOver, why: str, *, later: bool = False, version: int = 0
+    ) -> None:
+        self._context.beyond["parts"] += 1
+        taken = self._taken(message)
+        answer = msgspec.structs.replace(taken, refusal=why, later=later, version=version)
+        self._context.send(sender, answer)
+
+    def _taken(self, message: m.HandOver) -> m.Taken:
+        return m.Taken(self._context.epoch, message.source, message.batch, message.part)

@@ -1,0 +1,30 @@
+"""A notification as the journal stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tidings.routing.forwarding.label_graph import Label
+from tidings.routing.protocol import messages as m
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A notification as the journal stores it."""
+
+    serial: int
+    publisher: str
+    stamp: int
+    marks: Sequence[m.Mark]
+    matched: Label  # all nodes that match it
+    payload: bytes
+
+    def matches(self, node: int) -> int:
+        """Does it match a node? 1 or 0, as in a block of many."""
+        return node in self.matched
+
+    def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:
+        """The notification to send, with its own marks or with marks that have other labels."""
+        marks = tuple(self.marks) if marks is None else marks
+        return m.Notification(epoch, self.serial, marks, self.payload, self.publisher, self.stamp)

@@ -10,8 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTHON ?=
 CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
-# `make test`: the number of test processes; with 0, all tests run in the main one.
-WORKERS ?= 2
+# `make test`: the number of test processes; with 0, all tests run in the main one. Tests often wait
+# for processes and clocks, so three keep two cores busy.
+WORKERS ?= 3
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
 # `make timemachine`: rounds of the network and of Spark, and the seed, by default a random one.

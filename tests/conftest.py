@@ -61,6 +61,15 @@ def seed() -> int:
     return SEED
 
 
+@pytest.fixture
+def patient_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Content graphs that find all coverings of a new filter, however long that takes: `insert`
+    gives up after PLACING steps, and what compiles graphs in bulk does not."""
+    from tidings.graph import content_graph
+
+    monkeypatch.setattr(content_graph, "PLACING", 1 << 60)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of a test run: starting one takes many seconds."""

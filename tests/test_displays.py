@@ -40,7 +40,9 @@ def test_explanations() -> None:
     assert ["passed", "n > 5", "n is 7"] in rows
     assert ["alternative 2"] in rows
     never = parse("n > 5 AND n < 2").explain({"n": 7})
-    assert never._repr_html_().startswith("<p>does not match: the filter can never match</p>")
+    why = "no value of n is both &gt; 5 and &lt; 2"
+    said = f"<p>does not match: the filter can never match: {why}</p>"
+    assert never._repr_html_().startswith(said)
 
 
 def test_graphs() -> None:

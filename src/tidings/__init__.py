@@ -11,6 +11,7 @@ their folders export:
     cli          the program `tidings`
     studies      measurements
     spark        tables, streams and backtests         broker     one running router or root
+    channel      where pipelines and networks meet
     snapshots    compiled subscriptions                network    links, agents
     store        durable state                         routing    forwarding by header, no I/O
     graph        content graphs

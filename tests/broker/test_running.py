@@ -86,6 +86,23 @@ def test_what_is_refused(tmp_path: Path) -> None:
     running(work)
 
 
+def test_a_filter_that_can_never_match_gets_a_word_through_routers(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 2)
+        async with connect(at(network[1][-1]), times=FAST) as agent:
+            never, all_ = agent.subscribe("n > 5 AND n < 3"), agent.subscribe("n >= 0")
+            async with never, all_:
+                assert never.never
+                assert never.note.endswith("no value of n is both > 5 and < 3")
+                assert (all_.note, all_.never) == ("", False)
+                await agent.publish({"n": 4}, b"4")
+                assert await payloads(all_, 1) == [b"4"]
+                assert await never.next(timeout=0) is None
+        await stopped(network)
+
+    running(work)
+
+
 def test_a_root_that_is_started_again(tmp_path: Path) -> None:
     async def work() -> None:
         network = await started(tmp_path, 1)

@@ -117,8 +117,8 @@ def test_nodes_that_are_set_aside(tmp_path: Path) -> None:
 def test_filters_beyond_a_share_are_set_aside(tmp_path: Path) -> None:
     root = Root(tmp_path)
     root.machine.context.limits = limits = Limits(marks=4)
-    for part in (root.machine.take_over._resolving, root.machine.take_over._resolving._tagger):
-        part._limits = limits  # type: ignore[attr-defined]
+    resolving = root.machine.take_over._resolving
+    resolving._limits = resolving._tagger._limits = limits
     nodes = [root.place(f"array_contains(l, {at})") for at in range(10)]
     for node in nodes:
         root.say(m.Subscribe(root.machine.epoch, (node,)))

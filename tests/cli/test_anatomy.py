@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tidings
-from tidings.cli.filters.anatomy import describe_values, dissect, oddities
+from tidings.cli.filters.anatomy import describe_values, dissect
+from tidings.filters import oddities_of
 
 WIDE = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(30))
 
@@ -26,7 +27,7 @@ WIDE = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(30))
     ],
 )
 def test_oddities(text: str, found: list[str]) -> None:
-    assert oddities(tidings.parse(text)) == found
+    assert oddities_of(tidings.parse(text).form) == found
 
 
 def test_parts_of_a_residual() -> None:

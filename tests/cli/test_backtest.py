@@ -306,3 +306,50 @@ def test_types_and_dialects(run: Run, write: Write) -> None:
         assert found.records[1]["total"] == 1
     refused = run("backtest", "delay > 'x'", *words)
     assert (refused.code, "character" in refused.err) == (2, True)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_nested_columns_are_converted_to_their_declared_types(
+    run: Run, write: Write, spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    """Each value by itself: one that can't be converted does not take its array with it."""
+    rows = [
+        {"id": 1, "lines": [{"sku": "a", "price": "300", "n": 1}, {"sku": "b", "price": "x"}],
+         "user": {"age": "41", "name": {"last": "5"}}, "attrs": {"k1": "7", "k 2": "2.5"}},
+        {"id": 2, "lines": [{"sku": "a", "price": "0.1"}, None], "user": None,
+         "attrs": {"k1": "no"}, "days": ["2024-02-29", "never", None]},
+        {"id": 3, "lines": [], "user": {"age": "x"}, "attrs": None, "days": None},
+    ]  # fmt: skip
+    on = write("past.json", "\n".join(map(json.dumps, rows)))
+    if form == "parquet":
+        spark.read.json(on).write.parquet(str(tmp_path / "past"))
+        on = str(tmp_path / "past")
+    types = write(
+        "types.toml",
+        """
+        id = "integer"
+        lines = "list<struct<sku: string, price: decimal(12, 3)>>"
+        user = {age = "integer", name = "struct<last: integer>"}
+        attrs = "map<string, double>"
+        days = "list<date>"
+    """,
+    )
+    fired = {
+        "exists(lines, x -> x.price > 299.999)": [1],
+        "array_contains(lines.price, 0.1)": [2],
+        "array_contains(lines.sku, 'b')": [1],
+        "user.age > 40": [1],
+        "user.name.last = 5": [1],
+        "user IS NULL": [2],
+        "attrs.k1 = 7": [1],
+        "attrs['k 2'] = 2.5": [1],
+        "attrs.k1 IS NULL": [2, 3],
+        "array_contains(days, DATE '2024-02-29')": [2],
+        "days IS NULL": [1, 3],
+    }
+    done = run("backtest", *fired, "--on", on, "--types", types, "--json")
+    assert done.code == 0, done.err
+    found = {one["filter"]: [row["id"] for row in one["samples"]] for one in done.records[1:]}
+    assert found == fired

@@ -45,9 +45,9 @@ def filters(write: Write) -> str:
         ("e.json", OBJECTS),
         ("e.json", "\ufeff" + PRETTY),
         ("e.json", PRETTY.replace("\n", "\r\n")),
-        ("e.jsonl.gz", gzip.compress(LINES.encode())),
-        ("E.JSON.GZ", gzip.compress(PRETTY.encode())),
-        ("packed.jsonl", gzip.compress(LINES.encode())),  # whatever it is called
+        ("e.jsonl.gz", gzip.compress(LINES.encode(), mtime=0)),
+        ("E.JSON.GZ", gzip.compress(PRETTY.encode(), mtime=0)),
+        ("packed.jsonl", gzip.compress(LINES.encode(), mtime=0)),  # whatever it is called
     ],
 )
 def test_json_in_all_shapes(
@@ -58,7 +58,13 @@ def test_json_in_all_shapes(
 
 @pytest.mark.parametrize(
     "content",
-    [LINES, PRETTY, OBJECTS, gzip.compress(LINES.encode()), gzip.compress(PRETTY.encode())],
+    [
+        LINES,
+        PRETTY,
+        OBJECTS,
+        gzip.compress(LINES.encode(), mtime=0),
+        gzip.compress(PRETTY.encode(), mtime=0),
+    ],
 )
 def test_standard_input(run: Run, filters: str, content: str | bytes) -> None:
     assert ids(run, "--filters", filters, "--events", "-", stdin=content) == [0, 2]
@@ -120,8 +126,14 @@ def test_a_file_whose_name_is_a_pattern(run: Run, write: Write, filters: str) ->
         ('{\n "a": 1\n}\n{\n "a": x\n}', "line 5, character 7: this is not JSON"),
         ('[{"a": NaN}]', "line 1, character 2: this is not JSON"),
         ("[" * 200_000, "nested too deeply"),
-        (gzip.compress(LINES.encode())[:-12], "this can't be decompressed: it ends too early"),
-        (gzip.compress(LINES.encode())[:30] + b"damage" * 9, "this can't be decompressed: "),
+        (
+            gzip.compress(LINES.encode(), mtime=0)[:-12],
+            "this can't be decompressed: it ends too early",
+        ),
+        (
+            gzip.compress(LINES.encode(), mtime=0)[:30] + b"damage" * 9,
+            "this can't be decompressed: ",
+        ),
     ],
 )
 def test_what_is_refused(
@@ -147,7 +159,7 @@ RULES = [{"id": "big", "filter": PATTERN, "subscriber": "ops"},
         json.dumps(RULES),
         json.dumps(RULES, indent=2),
         "\n".join(json.dumps(one, indent=2) for one in RULES),
-        gzip.compress(json.dumps(RULES).encode()),
+        gzip.compress(json.dumps(RULES).encode(), mtime=0),
     ],
 )
 def test_filters_that_are_objects(run: Run, write: Write, content: str | bytes) -> None:

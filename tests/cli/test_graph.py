@@ -25,12 +25,12 @@ def test_people_see_layers_and_a_tree(run: Run, write: Write) -> None:
 
 def test_programs_get_nodes_and_edges(run: Run, write: Write) -> None:
     result = run("graph", write("f.jsonl", FILTERS), "--json")
-    names = ("node", "filter", "ids", "depth", "parents", "children")
+    names = ("node", "filter", "ids", "depth", "parents", "children", "never")
     assert [tuple(record) for record in result.records] == [names] * 3
     assert [tuple(record.values()) for record in result.records] == [
-        (1, "x > 1", ["a"], 0, [], [2]),
-        (2, "x > 5", ["b", "c"], 1, [1], []),
-        (3, "y = 2", ["d"], 0, [], []),
+        (1, "x > 1", ["a"], 0, [], [2], False),
+        (2, "x > 5", ["b", "c"], 1, [1], [], False),
+        (3, "y = 2", ["d"], 0, [], [], False),
     ]
 
 

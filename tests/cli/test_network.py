@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import signal
 import subprocess
 import sys
@@ -82,6 +83,42 @@ def test_from_publish_to_subscribe(run: Run, write: Write, processes: Processes)
         assert process.wait(20) == 0
 
 
+def test_notifications_of_files(
+    run: Run, write: Write, processes: Processes, tmp_path: Path
+) -> None:
+    """As other commands read events: lines, arrays, gzip, patterns, folders, tables, stdin."""
+    root = processes.router(write("root.toml", ROOT))
+    there = ("--router", f"tidings://127.0.0.1:{root}", "--token", "secret")
+    reader = processes.start("subscribe", "price > 0", "--most", "15", *there)
+    assert reader.stderr is not None
+    assert "subscribed to price > 0" in reader.stderr.readline()
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "1.jsonl").write_text('{"price": 1, "who": "ana"}\n\n{"price": 2}\n')
+    (folder / "2.json").write_text('[\n  {"price": 3},\n  {"price": 4, "tags": ["a", null]}\n]\n')
+    (folder / "3.json.gz").write_bytes(gzip.compress(b'{\n"price": 5\n}\n{"price": 6}\n'))
+    (folder / "4.csv").write_text("price,day\n7,2024-02-29\n8,\n")
+    (folder / "_no.json").write_text("rubbish")
+    assert run("publish", "--events", str(folder), *there).out == "published 8\n"
+    pattern = str(folder / "[12].json*")
+    assert run("publish", "--events", pattern, *there, "--payload", "x").out == "published 4\n"
+    array = '[{"price": 9}, {"price": 10}]'
+    assert run("publish", "--events", "-", *there, stdin=array).out == "published 2\n"
+    lines = '{"price": 11}\nrubbish\n'
+    broken = run("publish", "--events", "-", *there, stdin=lines)
+    assert broken.code == 2
+    assert "after publishing 1: stdin, line 2" in broken.err
+    told = [
+        '{"price":1,"who":"ana"}', '{"price":2}', '{"price":3}', '{"price":4,"tags":["a",null]}',
+        '{"price":5}', '{"price":6}', '{"price":7,"day":"2024-02-29"}', '{"price":8}',
+        *["x"] * 4, '{"price":9}', '{"price":10}', '{"price":11}',
+    ]  # fmt: skip
+    assert reader.communicate(timeout=20)[0].splitlines() == told
+    assert "there is no such file" in run("publish", "--events", "gone.json", *there).err
+    for words in ((), ("{}", "--events", "gone.json")):
+        assert "expected either the JSON of a notification" in run("publish", *words, *there).err
+
+
 def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path: Path) -> None:
     root = processes.router(write("root.toml", ROOT))
     there = ["--router", f"tidings://127.0.0.1:{root}"]
@@ -95,7 +132,7 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
         assert "expected one such as" in run("publish", "{}", "--router", address).err
     assert "expected a JSON object" in run("publish", "", *there).err
     several = run("publish", "-", *there, stdin='{"price": 1}\n{"price": 2}\nrubbish\n{}\n')
-    assert "line 3, after publishing 2: found 'rubbish'" in several.err
+    assert "after publishing 2: line 3: found 'rubbish'" in several.err
 
 
 def test_over_tls_with_a_token_from_the_environment(

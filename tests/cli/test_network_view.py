@@ -130,3 +130,11 @@ def test_the_record_has_seconds_and_links() -> None:
     assert (b["above"], b["age"], b["in_per_second"]) == ("root", 0.5, None)
     (only,) = root["links"]
     assert (only["direction"], only["kind"], only["heard"]) == ("below", "agent", 1.5)
+
+
+def test_fields_that_a_root_does_not_declare() -> None:
+    view = NetworkView()
+    view.feed(report(node(0, "root", uptime=2000, serial=7, undeclared=1234), node(1, "edge")))
+    title = "2 nodes  0 agents  up 0:00:02  serial 7  1,234 undeclared fields"
+    assert lines(view.draw())[0] == title
+    assert [one["undeclared"] for one in view.record()["nodes"]] == [1234, 0]

@@ -130,7 +130,7 @@ def test_letters_are_listed_and_shown(run: Run, folder: Path) -> None:
     ]  # fmt: skip
 
 
-def test_mended_letters_are_replayed_once(run: Run, folder: Path) -> None:
+def test_corrected_letters_are_replayed_once(run: Run, folder: Path) -> None:
     file = str(folder / "p.toml")
     add_letters(folder, 3, ("a", '{"qty": "x"}'), ("b", '{"qty": 7, "sku": 1}'), ("c", "{"))
     nothing = run("dead-letters", "replay", file)
@@ -138,16 +138,16 @@ def test_mended_letters_are_replayed_once(run: Run, folder: Path) -> None:
     assert "3 rows still refused; the first, row 0 of batch 3: column 'qty'" in nothing.err
     lines = run("dead-letters", "show", "--json", file).records
     lines[0]["raw"] = '{"qty": 8,\n "sku": "a\u2028b"}'
-    mended = folder / "mended.jsonl"
-    mended.write_text("".join(json.dumps(one) + "\n" for one in lines[:1]))
-    done = run("dead-letters", "replay", file, str(mended))
+    corrected = folder / "corrected.jsonl"
+    corrected.write_text("".join(json.dumps(one) + "\n" for one in lines[:1]))
+    done = run("dead-letters", "replay", file, str(corrected))
     assert (done.code, done.err) == (0, "")
     (made,) = (folder / "in").iterdir()
     assert made.name.startswith("replayed-")
     assert [json.loads(line) for line in made.read_text().split("\n") if line] == [
         {"qty": 8, "sku": "a\u2028b"}
     ]
-    again = run("dead-letters", "replay", file, str(mended))
+    again = run("dead-letters", "replay", file, str(corrected))
     assert (again.code, again.out) == (0, "no dead letters are waiting\n")
     assert list((folder / "in").iterdir()) == [made]
     assert [one["row"] for one in run("dead-letters", "show", "--json", file).records] == [1, 2]
@@ -222,11 +222,11 @@ def test_a_topic_is_not_written_to(run: Run, folder: Path) -> None:
         ('{"batch": 3, "row": 0}', "expected batch, row and raw"),
     ],
 )
-def test_mended_lines_that_make_no_sense(run: Run, folder: Path, line: str, said: str) -> None:
+def test_corrected_lines_that_make_no_sense(run: Run, folder: Path, line: str, said: str) -> None:
     add_letters(folder, 3, ("a", "{}"))
-    mended = folder / "m.jsonl"
-    mended.write_text(line + "\n")
-    answer = run("dead-letters", "replay", str(folder / "p.toml"), str(mended))
+    corrected = folder / "m.jsonl"
+    corrected.write_text(line + "\n")
+    answer = run("dead-letters", "replay", str(folder / "p.toml"), str(corrected))
     assert answer.code == 2
     assert said in answer.err
     assert not any((folder / "in").iterdir())

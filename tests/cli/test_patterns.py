@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run, Write
 
-from tidings import parse
-from tidings.cli.filters.pattern_explanation import covers, explain_pattern, values_wanted
+from tidings import Attributes, Matcher, parse
+from tidings.cli.filters.doctor_command import Wanted, covers
+from tidings.filters.dialects import DIALECTS
 
 PATTERN = {
     "source": ["aws.ec2"],
     "detail": {"state": ["on", {"prefix": "st"}], "tags": {"the key": [{"exists": True}]}},
 }
+
+
+def values_wanted(text: str) -> Wanted:
+    words = DIALECTS["eventbridge"].words
+    assert words is not None
+    return {field.path: field.values for field in words.fields(text)}
 
 
 def explained(run: Run, pattern: Any, event: Any) -> tuple[int, list[Any]]:
@@ -40,6 +47,49 @@ def test_one_line_for_each_field(run: Run) -> None:
     assert 'does not match: expected ["on",{"prefix":"st"}], but detail.state is' in shown.out
     for word in ("isnested", "event_pattern", " IS NULL"):
         assert word not in shown.out
+
+
+EVENT = {"source": "aws.ec2", "detail": {"state": ["off", None], "n": 1}}
+SAID = """\
+does not match
+  failed: expected ["on",{"prefix":"st"}], but detail.state is ["off",null]
+  failed: expected [{"exists":true}], but detail.tags.the key is absent
+  passed: ["aws.ec2"] (source is "aws.ec2")"""
+
+
+def test_python_says_the_same() -> None:
+    """However the filter came about: from a text, from an object, from the SQL that logs and
+    matchers keep, on declared attributes."""
+    declared = Attributes(
+        {"source": "string", "detail": "struct<state: list<string>, tags: struct>"}, extra="open"
+    )
+    one = parse(json.dumps(PATTERN), "eventbridge")
+    pattern = json.dumps(PATTERN)
+    matcher = Matcher(background=False)
+    matcher.add("one", one)
+    matcher.merge()
+    for found in (
+        one, parse(PATTERN, "eventbridge"), parse(one.sql()), matcher.filter("one"),
+        parse(f"event_pattern('{pattern}')"), parse(pattern, "eventbridge", attributes=declared),
+        parse(parse(pattern, "eventbridge", attributes=declared).sql(), attributes=declared),
+    ):  # fmt: skip
+        assert set(str(found.explain(EVENT)).splitlines()) == set(SAID.splitlines()), found
+    assert str(one.explain(EVENT)) == SAID
+    assert str(matcher.explain("one", json.dumps(EVENT))) == str(parse(one.sql()).explain(EVENT))
+    plain = parse({"a": ["x"]}, "eventbridge", attributes=Attributes({"a": "string"}))
+    assert str(plain.explain({"a": "y"})) == (
+        'does not match\n  failed: expected ["x"], but a is "y"'
+    )
+    assert plain.sql() == "a = 'x'"  # from here on it is a condition like any other
+
+
+def test_what_was_combined_is_explained_as_sql() -> None:
+    one = parse(PATTERN, "eventbridge")
+    for found in (one & parse("n > 1"), ~one):
+        said = str(found.explain(EVENT))
+        assert "isnested" in said or "n > 1" in said
+        assert found.explain(EVENT).matched is found.matches(EVENT)
+    assert str((one | one.canonical()).explain(EVENT)) == SAID  # which is the same filter
 
 
 def test_either(run: Run) -> None:
@@ -105,8 +155,13 @@ def test_the_verdict_is_that_of_the_filter(seed: int) -> None:
         for _ in range(4):
             event = {name: random_value(random_) for name in "abc"}
             verdicts = [filter_.matches(event) for filter_ in filters]
-            found = explain_pattern(one, event, verdicts[0])
+            found = filters[0].explain(event)
+            assert found.matched == verdicts[0]
             assert (not found.boxes[0].failed) == verdicts[0]
+            again = parse(filters[0].sql()).explain(event)
+            assert {test.term: test.passed for test in again.boxes[0].tests} == {
+                test.term: test.passed for test in found.boxes[0].tests
+            }
             assert not is_covering or verdicts[0] or not verdicts[1], (one, other, event)
             kinds.add((is_covering, verdicts[1]))
     assert len(kinds) == 4

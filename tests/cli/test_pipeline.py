@@ -58,7 +58,8 @@ path = "out"
 {trigger}
 """
 NOW, ALWAYS = "available_now = true", "every_seconds = 0.1"
-SINK = 'available_now = true\n[[sinks]]\nkind = "rendezvous"\nhost = "h"\nport = {}'
+SINK = 'available_now = true\n[[sinks]]\nkind = "console"\nrows = {}'
+CHANNEL = 'channel = "tidings://127.0.0.1:1"'
 GOOD = '{"flight": 1, "dep_delay": 75, "origin": "EWR"}'
 BAD = '{"flight": "x"}'
 
@@ -252,6 +253,18 @@ def test_check(run: Run, folder: Path) -> None:
     assert found["columns"][0] == {"name": "flight", "type": "bigint", "compared_with": None}
 
 
+def test_check_names_who_can_never_match(run: Run, folder: Path) -> None:
+    log = ChangeLog(folder / "subscriptions")
+    log.put_many({"never": "dep_delay > 9 AND dep_delay < 3", "FALSE": "FALSE"})
+    result = run("pipeline", "check", str(folder / "p.toml"))
+    said = "note: 2 subscriptions can never match: never, FALSE; `tidings check` says why\n"
+    assert (result.code, result.err) == (0, said)
+    log.drop("FALSE")  # after the compilation
+    log.put("later", "origin = 'a' AND origin = 'b'")
+    [found] = run("pipeline", "check", str(folder / "p.toml"), "--json").records
+    assert sorted(found["never"]) == ["later", "never"]
+
+
 def test_check_remarks_that_nobody_is_there(run: Run, folder: Path) -> None:
     log = ChangeLog(folder / "subscriptions")
     log.drop("late")
@@ -281,7 +294,7 @@ def one_sentence(result: Result, sentence: str) -> None:
         ((NOW, "every_seconds = nan"), "trigger.every_seconds: found nan, expected 0 to"),
         ((NOW, "every_seconds = inf"), "trigger.every_seconds: found inf, expected 0 to"),
         ((NOW, "every_seconds = -1"), "trigger.every_seconds: found -1.0, expected 0 to"),
-        ((NOW, SINK.format("99999999")), "sinks[0].port: found 99999999, expected 1 to 65,535"),
+        ((NOW, SINK.format("-1")), "sinks[0].rows: found -1, expected 0 to 2,147,483,647"),
         ((NOW, SINK.format(f"0x{'f' * 9999}")), "found an integer of more than 20 digits"),
         (
             ("files_per_trigger = 1", "files_per_trigger = 0"),
@@ -300,6 +313,22 @@ def one_sentence(result: Result, sentence: str) -> None:
             "archive: found",
         ),
         (("files_per_trigger = 1", 'archive = "x"'), "source: expected both when_read"),
+        (
+            ('log = "subscriptions"', f'log = "subscriptions"\n{CHANNEL}'),
+            "subscriptions: expected one of channel, log and snapshot",
+        ),
+        (
+            ('log = "subscriptions"', CHANNEL),
+            "columns: found some, expected none, because the channel declares the attributes",
+        ),
+        (
+            ('log = "subscriptions"', 'log = "subscriptions"\ntoken_file = "t"'),
+            "subscriptions.token_file: expected none without a channel",
+        ),
+        (
+            (NOW, NOW + '\n[[sinks]]\nkind = "channel"'),
+            "sinks[0].kind: found 'channel', expected another kind without subscriptions.channel",
+        ),
         (("[trigger]", f"y = {'1' * 5000}\n[trigger]"), "an integer has too many digits"),
         (("[trigger]", f"y = {'[' * 9999}\n[trigger]"), "nested too deeply"),
     ],
@@ -317,6 +346,48 @@ def test_what_is_refused_is_refused_in_one_sentence(
         one_sentence(run("subscriptions", "list", str(file)), sentence)
     elif "p.toml is a file" in sentence:
         one_sentence(run("pipeline", "run", str(file)), sentence)
+
+
+@pytest.fixture
+def channel_file(folder: Path) -> Path:
+    """A pipeline whose channel does not answer."""
+    file = folder / "p.toml"
+    text = file.read_text().replace('log = "subscriptions"', CHANNEL)
+    columns = text[text.index("[columns]") : text.index("[subscriptions]")]
+    file.write_text(text.replace(columns, "") + '[[sinks]]\nkind = "channel"\n')
+    return file
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ((CHANNEL, 'channel = "127.0.0.1:1"'), "expected an address such as tidings://127.0.0.1:"),
+        ((CHANNEL, 'channel = "s3://b/x"'), "expected an address such as tidings://127.0.0.1:7400"),
+        (
+            ('name = "flights"', 'name = "flights"\nextra = "keep"'),
+            "extra: found some, expected none",
+        ),
+        ((NOW, NOW + '\n[[sinks]]\nkind = "channel"'), "sinks[1].kind: found 'channel' again"),
+        ((CHANNEL, f'{CHANNEL}\ntoken_file = "none"'), "none can't be read: No such file"),
+        (("a", "a"), "tidings://127.0.0.1:1"),
+    ],
+)
+def test_channels_that_are_refused(
+    run: Run,
+    channel_file: Path,
+    change: tuple[str, str],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tidings.spark.channel.owner.TRY", 0.2)
+    channel_file.write_text(channel_file.read_text().replace(*change))
+    one_sentence(run("pipeline", "check", str(channel_file)), sentence)
+
+
+def test_a_channel_has_its_own_subscriptions(run: Run, channel_file: Path) -> None:
+    for command in (("add", "x", "a > 1"), ("list",)):
+        result = run("subscriptions", command[0], str(channel_file), *command[1:])
+        one_sentence(result, "its subscriptions are those of the channel tidings://127.0.0.1:1")
 
 
 def test_check_refuses_an_outbox_of_another_checkpoint(run: Run, folder: Path) -> None:

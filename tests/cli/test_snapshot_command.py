@@ -159,7 +159,7 @@ def test_an_empty_snapshot_can_be_shown(run: Run, tmp_path: Path) -> None:
         (("show", "nowhere"), "'nowhere' is not a snapshot"),
         (("verify", "nowhere"), "'nowhere' is not a snapshot"),
         (("build", "nowhere.txt", "x"), "nowhere.txt: there is no such file"),
-        (("build", "MIXED", "x"), "expected all texts or all integers"),
+        (("build", "MIXED", "x"), "expected all strings or all integers"),
         (("build", "GOOD", "FULL"), "exists but is not a snapshot; it was not replaced"),
     ],
 )

@@ -173,6 +173,21 @@ def test_a_subscriber_ends_when_nothing_comes(run: Run, scene: Scene) -> None:
     eventually(lambda: scene.numbers() == [5])
 
 
+def test_what_can_never_match_by_the_types_of_the_channel(run: Run, tmp_path: Path) -> None:
+    """Only the rendezvous point knows that n is an integer."""
+    scene = Scene(tmp_path, '[columns]\nn = "integer"\n')
+    try:
+        why = "the filter can never match: no value of n, an integer, is both > 3 and < 4"
+        words = ("subscribe", "n > 3 AND n < 4", "--timeout", "1", *scene.there)
+        done = run(*words)
+        assert (done.code, done.err) == (2, f"error: {why}; --force accepts it\n")
+        done = run(*words, "--force")
+        assert done.code == 0
+        assert done.err.startswith(f"note: {why}\nnote: subscribed to n > 3 AND n < 4\n")
+    finally:
+        scene.close()
+
+
 @pytest.mark.parametrize("words", [("subscribe", "n > 0"), ("publish", '{"n": 1}')])
 def test_a_server_that_does_not_answer(run: Run, words: tuple[str, ...]) -> None:
     with create_server(("127.0.0.1", 0)) as silent:

@@ -40,6 +40,7 @@ def test_simple_filters(seed: int, run: int) -> None:
 
 
 @pytest.mark.parametrize("run", range(3))
+@pytest.mark.usefixtures("patient_graphs")
 def test_filters_of_every_kind(seed: int, run: int) -> None:
     rng = random.Random(f"{seed}/{run}")
     writer = Writer(rng, schema(rng), spark=False)
@@ -102,6 +103,7 @@ def hostile(rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("run", range(3))
+@pytest.mark.usefixtures("patient_graphs")
 def test_hostile_filters_in_any_order(
     seed: int, run: int, square: tuple[Filter, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import tidings.matching
 from tidings.matching.jit import compiling
 
 DAY = 24 * 3600
+SORTS = {"sort", "argsort", "sorted", "unique", "median", "percentile", "quantile"}
 
 
 def test_other_sources_have_another_folder(tmp_path: Path) -> None:
@@ -131,3 +133,20 @@ def test_what_numba_is_told(told: str | None, expected: str, tmp_path: Path) -> 
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert answer.stdout.strip() == expected.format(**names)
+
+
+def test_one_kernel_at_most_sorts_with_numba() -> None:
+    """See `sort_lists` in tag_kernels.py; a kernel that calls it may be anywhere in the package."""
+    found = [
+        f"{file.name}: {one.name}"
+        for file in sorted(Path(tidings.__file__).parent.rglob("*.py"))
+        for one in ast.walk(ast.parse(file.read_text()))
+        if isinstance(one, ast.FunctionDef)
+        and any("kernel" in ast.unparse(mark) for mark in one.decorator_list)
+        and SORTS & {_called(call) for call in ast.walk(one) if isinstance(call, ast.Call)}
+    ]
+    assert found == ["tag_kernels.py: sort_lists"]
+
+
+def _called(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]

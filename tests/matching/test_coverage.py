@@ -295,3 +295,16 @@ def test_memory(text: str, count: int, most: float) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert float(answer.stdout) < most
+
+
+def test_places_are_sorted_by_their_values(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    for size in (0, 1, 2, 3, 5, 17, 300):
+        values = chance.integers(0, 50, size + 4)
+        places = np.arange(size + 4, dtype=np.uint32)
+        cover_kernels.sort_places(places, 2, size + 2, values)
+        assert places[:2].tolist() == [0, 1]
+        assert places[size + 2 :].tolist() == [size + 2, size + 3]
+        inside = places[2 : size + 2]
+        assert sorted(inside.tolist()) == [*range(2, size + 2)]
+        assert values[inside].tolist() == sorted(values[2 : size + 2].tolist())

@@ -79,3 +79,28 @@ def test_random_changes_and_matches_agree_with_the_reference(
         assert sorted(zip(rows.tolist(), ids.tolist(), strict=True)) == sorted(
             (row, id_) for row, found in enumerate(want) for id_ in found
         )
+
+
+def test_filters_that_can_never_match(tmp_path: Path) -> None:
+    texts = {
+        "a": "x > 1",
+        "b": "x > 5 AND x < 3",
+        "c": "FALSE",
+        "d": "x RLIKE 'a'",
+        "e": "TRUE",
+        "f": " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(30)),
+        "g": "y = 1 AND y = 2 OR x IN (1, 2) AND x = 3",
+    }
+    assert [id_ for id_, text in texts.items() if parse(text).never] == ["b", "c", "g"]
+    matcher = Matcher(background=False)
+    matcher.add_many(texts)
+    assert matcher.never() == ["b", "c", "g"]
+    matcher.remove("c")
+    matcher.replace("b", "x > 5")
+    matcher.replace("a", "x = 1 AND x = 2")
+    assert sorted(map(str, matcher.never())) == ["a", "g"]
+    matcher.merge()
+    assert sorted(map(str, matcher.never())) == ["a", "g"]
+    matcher.save(tmp_path / "saved")
+    assert sorted(map(str, Matcher.open(tmp_path / "saved").never())) == ["a", "g"]
+    assert Matcher().never() == []

@@ -100,7 +100,7 @@ def later_version(path: Path) -> None:
         (missing, "terms.arrow is missing"),
         (without_manifest, "is not a snapshot"),
         (broken_manifest, "manifest.json can't be read"),
-        (later_version, f"version 99, expected .* version {VERSION}"),
+        (later_version, f"version 99 in .*, expected .* version {VERSION}"),
     ],
 )
 def test_a_harmed_snapshot_is_refused(

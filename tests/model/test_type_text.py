@@ -58,7 +58,7 @@ def test_a_type_is_written_as_it_is_read(text: str) -> None:
         ("struct<a.b: int>", "found '.' at character 9"),
         ("map<list<int>, int>", "found list<integer> as the type of a map's keys"),
         ("decimal", r"found the end, expected digits in brackets, such as decimal\(10, 2\)"),
-        ("decimal(2, 3)", "found '3' at character 12, expected digits behind the point of at most"),
+        ("decimal(2, 3)", "found '3' at character 12, expected digits after the point of at most"),
         ("decimal(77, 3)", "expected a number of digits of at most 76"),
         ("uint64", r"expected decimal\(20, 0\)"),
         ("null", "expected the type that the values will have"),

@@ -95,6 +95,21 @@ def test_the_same_verbs(root: Root) -> None:
         assert 0.05 < time.monotonic() - started < 3
 
 
+def test_a_filter_that_can_never_match_gets_a_word(root: Root) -> None:
+    with connect_blocking(root.address, token="secret") as agent:
+        for _ in range(2):  # of a new node, and of one that is there
+            with agent.subscribe("n > 5 AND n < 3") as told:
+                assert told.never
+                assert told.note == (
+                    "the filter can never match: no value of n is both > 5 and < 3"
+                )
+        with agent.subscribe("n IS NULL OR n IS NOT NULL") as told:
+            assert not told.never
+            assert told.note == "the filter matches every event, whatever the value of n is"
+        with agent.subscribe("n > 5") as told:
+            assert (told.note, told.never) == ("", False)
+
+
 def test_under_a_loop_that_runs(root: Root) -> None:
     """As in a notebook."""
 

@@ -157,7 +157,7 @@ def test_ids_of_the_other_kind_when_all_before_are_gone(before: str, now: str) -
     live = VersionedSnapshot(Snapshot.build({old: "x > 1", older: "x > 2"}, number=1))
     batch = pa.record_batch({"x": [5]})
     live.apply([Change(2, old, None, 0), Change(3, new, "x > 3", 3), Change(4, older, None, 0)])  # type: ignore[arg-type]
-    with pytest.raises(TidingsError, match=r"^found texts and integers as ids, expected all"):
+    with pytest.raises(TidingsError, match=r"^found strings and integers as ids, expected all"):
         live.view(3)
     assert live.view(2).subscriptions(batch).to_pylist() == [[older]]
     assert live.view(4).subscriptions(batch).to_pylist() == [[new]]
@@ -175,7 +175,7 @@ def test_ids_of_the_other_kind_when_all_before_are_gone(before: str, now: str) -
         ),
         (["abc"], "found 'abc', expected a pair of id and filter"),
         ([("a", "x > 1", 3)], "found .*, expected a pair of id and filter"),
-        ({"a": "x > 1", 1: "x > 1"}, "found texts and integers as ids, expected all"),
+        ({"a": "x > 1", 1: "x > 1"}, "found strings and integers as ids, expected all"),
     ],
 )
 def test_a_snapshot_refuses_in_one_sentence(bad: Any, sentence: str) -> None:

@@ -146,14 +146,14 @@ def test_logs_and_outboxes_are_written_here_alone(
     monkeypatch.chdir(tmp_path)
     for make in (ChangeLog, Outbox):
         for given in (address, Path(address)):
-            with pytest.raises(TidingsError, match=r"expected a folder of this machine"):
+            with pytest.raises(TidingsError, match=r"expected a local path"):
                 make(given)
     file = tmp_path / "p.toml"
     for at, name in enumerate(("out", "log", "check", "in")):
         text = PIPELINE
         text = text.replace(f'"{name}"', f'"{address}"')
         file.write_text(text)
-        with pytest.raises(SettingsError, match="expected a folder of this machine") as found:
+        with pytest.raises(SettingsError, match="expected a local path") as found:
             load_settings(file)
         assert "\n" not in str(found.value), at
     file.write_text(PIPELINE.replace('log = "log"', f'snapshot = "{address}"'))

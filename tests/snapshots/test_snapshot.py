@@ -70,6 +70,7 @@ def test_tags_are_the_lowest_nodes() -> None:
 
 
 @pytest.mark.parametrize("run", range(4))
+@pytest.mark.usefixtures("patient_graphs")
 def test_tags_are_those_of_the_content_graph(seed: int, run: int, tmp_path: Path) -> None:
     rng = random.Random(f"{seed} tags {run}")
     filters, of = many_filters(rng, 80)
@@ -123,7 +124,7 @@ def test_no_subscriptions_at_all(tmp_path: Path) -> None:
     [
         ([("a", "x >")], "a filter is refused; 'a': found the end of the filter"),
         ([("a", "x > 1"), ("a", "x > 2")], "the id 'a' occurs twice"),
-        ([("a", "x > 1"), (1, "x > 2")], "expected all texts or all integers"),
+        ([("a", "x > 1"), (1, "x > 2")], "expected all strings or all integers"),
         ([((1, 2), "x > 1")], "expected a string or a 64-bit integer"),
     ],
 )
@@ -153,7 +154,9 @@ def test_altered_files_are_refused(tmp_path: Path) -> None:
         (path / name).write_bytes(whole)
     manifest = (path / "manifest.json").read_text()
     (path / "manifest.json").write_text(manifest.replace('"version": 3', '"version": 99'))
-    with pytest.raises(SnapshotError, match="version 99, expected tidings-snapshot version 3"):
+    with pytest.raises(
+        SnapshotError, match=r"99 in manifest\.json, expected tidings-snapshot version 3"
+    ):
         Snapshot.open(path)
 
 
@@ -302,3 +305,17 @@ def _told(function: Any, note: Callable[[str], None]) -> Any:
         return function(path, *more)
 
     return run
+
+
+def test_subscriptions_that_can_never_match(seed: int, tmp_path: Path) -> None:
+    snapshot = Snapshot.build({**FLIGHTS, "nothing": "FALSE"})
+    assert snapshot.never() == ["none", "nothing"]
+    assert snapshot.stats()["never"] == 2
+    assert repr(snapshot).endswith("7 subscriptions, 5 nodes; 2 can never match>")
+    snapshot.save(tmp_path / "saved")
+    assert Snapshot.open(tmp_path / "saved").never() == ["none", "nothing"]
+    assert "never" not in repr(Snapshot.build({"a": "x = 1"}))
+
+    filters, _ = many_filters(random.Random(seed), 200)
+    never = {id_ for id_, one in filters if one.never}
+    assert set(Snapshot.build(filters).never()) == never

@@ -230,7 +230,7 @@ def test_feeds_as_a_table(spark: SparkSession, server: FeedServer) -> None:
     [
         ({}, 'The option "urls" is missing'),
         ({"urls": "a", "interval": "soon"}, "The option \"interval\" is 'soon'"),
-        ({"urls": "a", "largest": "-1"}, "expected a number not below 0"),
+        ({"urls": "a", "largest": "-1"}, "expected a number of at least 0"),
     ],
 )
 def test_options_are_checked(options: dict[str, str], sentence: str) -> None:

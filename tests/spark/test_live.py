@@ -17,9 +17,9 @@ from tidings.filters import Attributes
 from tidings.matching.disk.manifest import SnapshotError
 from tidings.model import AttributesError
 from tidings.snapshots import Snapshot
+from tidings.spark.loading import background
 from tidings.spark.loading.log_snapshots import compile_version
 from tidings.spark.loading.restated import BEYOND, Unfit
-from tidings.spark.pipeline import subscription_source
 from tidings.spark.pipeline.pipeline import load_checked_view
 from tidings.spark.pipeline.settings import OutboxSettings, Rate, Settings, Subscriptions
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
@@ -94,7 +94,7 @@ def test_the_snapshot_that_a_batch_begins_with_is_not_removed(
 ) -> None:
     """A batch that is done again may need one that others have long left behind."""
     monkeypatch.setattr(
-        "tidings.spark.pipeline.subscription_source.subprocess.Popen", lambda *_args, **_more: None
+        "tidings.spark.loading.background.subprocess.Popen", lambda *_args, **_more: None
     )
     grow(log, 2)
     followed = FollowedSubscriptions(log.path, rebuild_after=2)
@@ -110,11 +110,11 @@ def test_a_snapshot_is_removed_at_one_stroke(
     log: ChangeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "tidings.spark.pipeline.subscription_source.subprocess.Popen", lambda *_args, **_more: None
+        "tidings.spark.loading.background.subprocess.Popen", lambda *_args, **_more: None
     )
     # as if it was killed
     monkeypatch.setattr(
-        "tidings.spark.pipeline.subscription_source.shutil.rmtree", lambda *_args, **_more: None
+        "tidings.spark.loading.log_snapshots.shutil.rmtree", lambda *_args, **_more: None
     )
     grow(log, 30)
     followed = FollowedSubscriptions(log.path, rebuild_after=1)
@@ -151,11 +151,11 @@ def test_what_dead_processes_left_goes_after_a_while(
     log: ChangeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "tidings.spark.pipeline.subscription_source.subprocess.Popen", lambda *_args, **_more: None
+        "tidings.spark.loading.background.subprocess.Popen", lambda *_args, **_more: None
     )
     grow(log, 3)
     followed = FollowedSubscriptions(log.path, rebuild_after=1)
-    for name, age in ((".old", 2 * subscription_source.LEFT_OVER), (".new", 10.0)):
+    for name, age in ((".old", 2 * background.LEFT_OVER), (".new", 10.0)):
         folder = followed.home / name
         folder.mkdir()
         os.utime(folder, (time.time() - age,) * 2)

@@ -85,7 +85,7 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(TidingsError, match="there is no log of subscriptions in"):
         tag_live(stream, tmp_path / "none")
-    with pytest.raises(TidingsError, match="expected a folder of this machine"):
+    with pytest.raises(TidingsError, match="expected a local path"):
         tag_live(stream, "s3a://bucket/log")
     log = ChangeLog(tmp_path / "log")
     log.put("odd", "valeu > 5")

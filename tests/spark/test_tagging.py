@@ -20,9 +20,10 @@ from tidings import (
     parse,
 )
 from tidings.snapshots import Snapshot
-from tidings.spark import backtest, tag, tag_parquet
-from tidings.spark.tagging.column_checks import MisfitWarning
+from tidings.spark import backtest, build_snapshot, tag, tag_live, tag_parquet
+from tidings.spark.tagging.column_checks import MisfitWarning, NeverTrueWarning
 from tidings.spark.tagging.worker import Pinned, view_of
+from tidings.store import ChangeLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +55,9 @@ def told(df: DataFrame, column: str, n: str = "n") -> dict[int, Any]:
     return {row[n]: row[column] for row in df.select(n, column).collect()}
 
 
+@pytest.mark.filterwarnings("ignore::tidings.spark.tagging.column_checks.NeverTrueWarning")
 @pytest.mark.parametrize("declared", [False, True], ids=["undeclared", "declared"])
+@pytest.mark.usefixtures("patient_graphs")
 def test_tags_are_what_spark_says(
     spark: SparkSession, seed: int, declared: bool, tmp_path: Path
 ) -> None:
@@ -270,6 +273,35 @@ def test_a_backtest_sets_bad_filters_aside(spark: SparkSession) -> None:
     found = backtest(table, given, errors="collect")
     assert found.ids == ["ok"]
     assert sorted(found.refused) == ["bad", "worse"]
+
+
+def test_who_can_never_match_is_named(
+    spark: SparkSession, flights: DataFrame, tmp_path: Path
+) -> None:
+    given = {"ok": "n > 1", "empty": "n > 5 AND n < 3", "none": "FALSE"}
+    rows = spark.createDataFrame(list(given.items()), "id string, filter string")
+    snapshot = build_snapshot(rows, tmp_path / "snapshot")
+    assert sorted(snapshot.never()) == ["empty", "none"]
+    log = ChangeLog(tmp_path / "log")
+    log.put_many(given)
+    flights.select("n").write.parquet(str(tmp_path / "in"))
+    tries: list[Callable[[], Any]] = [
+        lambda: tag(flights, snapshot, "subscriptions"),
+        lambda: tag_live(flights, log),
+        lambda: tag_parquet(spark, tmp_path / "in", tmp_path / "out", snapshot),
+    ]
+    for attempt in tries:
+        with pytest.warns(NeverTrueWarning) as caught:
+            attempt()
+        said = str(caught[0].message)
+        assert said in (
+            "2 subscriptions can never match: 'empty', 'none'",
+            "2 subscriptions can never match: 'none', 'empty'",
+        )
+        assert caught[0].filename == __file__  # the line that called it
+    found = backtest(flights.select("n"), given)
+    assert found.never() == ["empty", "none"]
+    assert found.never_fired() == ["empty", "none"]
 
 
 def test_a_missing_column_names_the_subscriptions(flights: DataFrame) -> None:

@@ -15,7 +15,7 @@ from tidings.studies.compare import comparing
 from tidings.studies.compare.comparing import Comparison, Disagreement, compare_revisions
 from tidings.studies.tables import compare_lines, compare_table
 
-SOURCE = Path(comparing.__file__).resolve().parents[2]
+SOURCE = Path(comparing.__file__).resolve().parents[3]
 MEASURES = [
     "build", "batch, pairs", "batch, lists", "one dict, p50", "one dict, p99", "one JSON, p50",
     "index",

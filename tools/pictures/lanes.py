@@ -35,13 +35,25 @@ def network_lane() -> Drawing:
 def two_lanes() -> Drawing:
     said = (
         f"Above, the pipeline lane. {PIPELINE_SAID} Below, the network lane. {NETWORK_SAID} Both "
-        f"use the same filters, content graph and matcher."
+        f"use the same filters, content graph and matcher. They meet at the root: a pipeline can "
+        f"take its subscriptions, the nodes of a channel, from there instead of from a change log, "
+        f"and hands committed batches over to it."
     )
     drawing = Drawing(WIDTH, PIPELINE + SHARED + NETWORK, "The two lanes of tidings", said)
     _draw_pipeline(drawing, 0)
     _draw_shared(drawing, PIPELINE)
     _draw_network(drawing, PIPELINE + SHARED)
+    _draw_meeting(drawing, PIPELINE + SHARED)
     return drawing
+
+
+def _draw_meeting(d: Drawing, top: float) -> None:
+    """From the root, whose box begins 44 below `top`, to the snapshot, and from the sinks to it."""
+    root = top + 42
+    d.arrow((504, root), (504, 246), (410, 246), (410, 236), tone="match")
+    d.text(512, 248, "the nodes of a channel, by version", "small", anchor="start", tone="match")
+    d.arrow((858, 85), (868, 85), (868, top + 22), (580, top + 22), (580, root), tone="told")
+    d.text(724, top + 16, "committed batches, in parts", "small", tone="told")
 
 
 def _draw_pipeline(d: Drawing, top: float) -> None:

@@ -125,8 +125,8 @@ def _problems(found: Config) -> Iterator[Problem]:
     if found.extra == "drop":
         yield Problem(
             ("extra",),
-            'extra: found "drop", expected "open", "keep" or "refuse", because a rendezvous point '
-            "passes notifications on as they are",
+            'extra: found "drop", expected "open", "keep" or "refuse"; a rendezvous point passes '
+            "on only the payload, so there are no attributes to leave out",
         )
     for name, text in (("listen", found.listen), ("upstream", found.upstream)):
         if text is not None:

@@ -38,6 +38,13 @@ class Aside(msgspec.Struct, frozen=True):
     reason: str
 
 
+class ExtraFields(msgspec.Struct):
+    """How many fields of notifications are not declared, and how many notifications have some."""
+
+    notifications: int = 0
+    fields: int = 0
+
+
 class GraphInterests:
     """The filters of a channel, by the numbers of their nodes."""
 
@@ -47,10 +54,12 @@ class GraphInterests:
         interests: Iterable[tuple[int, bytes]] = (),
         last: int = 0,
         limits: Limits = DEFAULTS,
+        extra: ExtraFields | None = None,
     ) -> None:
         """`interests` are the stored filters with their numbers; `last` is the highest number ever
-        assigned."""
+        assigned. `extra` counts what the attributes do not declare."""
         self.attributes = attributes
+        self.extra = ExtraFields() if extra is None else extra
         self._most_parts = limits.filter_parts
         self._most_content = limits.content_bytes
         self._most_long = limits.long_filter_bytes
@@ -82,7 +91,7 @@ class GraphInterests:
         filter_ = self._parsed(interest)
         known = self._graph.node(filter_)
         if known is not None:
-            return self.placed(self._same[known.id][0])
+            return _annotate(self.placed(self._same[known.id][0]), filter_)
         size = len(interest)
         if size > LONG and self._long_bytes + size > self._most_long:
             raise LimitError(
@@ -97,7 +106,7 @@ class GraphInterests:
         self._count_long(self._last, size)
         others = (number for number in self._same[self._node(self._last).id])
         also = tuple(self.placed(number) for number in others if number != self._last)
-        return msgspec.structs.replace(self.placed(self._last), also=also)
+        return _annotate(msgspec.structs.replace(self.placed(self._last), also=also), filter_)
 
     def all_placed(self) -> list[Placed]:
         """Every node with its parents, in an order in which parents come first."""
@@ -158,11 +167,14 @@ class GraphInterests:
 
     def tag(self, content: bytes) -> list[int]:
         event = self._read(content)
-        return self._lowest(self._plain(event) + self._computing.match(event, len(content)))
+        found = self._plain(event) + self._computing.match(event, len(content))
+        self._count_extra(event)
+        return self._lowest(found)
 
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
         event = self._read(content)
         found = self._computing.match_each(event, len(content), owners)
+        self._count_extra(event)
         return Fair(self._lowest(self._plain(event) + found.matched), found.over)
 
     def _read(self, content: bytes) -> Event:
@@ -176,6 +188,12 @@ class GraphInterests:
         except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return event if self.attributes is None else self.attributes.read(event)
+
+    def _count_extra(self, event: Event) -> None:
+        count = 0 if self.attributes is None else len(self.attributes.extra_fields(event))
+        if count:
+            self.extra.notifications += 1
+            self.extra.fields += count
 
     def _plain(self, event: Event) -> list[int]:
         found: list[int] = self._matcher.match(event)  # type: ignore[assignment]
@@ -314,3 +332,10 @@ class GraphInterests:
         node = self._graph.node(filter_)
         assert node is not None
         return node
+
+
+def _annotate(placed: Placed, filter_: Filter) -> Placed:
+    """The place with the note on its filter, if there is one."""
+    if not filter_.note:
+        return placed
+    return msgspec.structs.replace(placed, note=filter_.note, never=filter_.never)

@@ -143,6 +143,8 @@ class Reporting(Protocol):
     def door(self) -> Door: ...
     @property
     def port(self) -> int: ...
+    @property
+    def undeclared(self) -> int: ...
 
 
 def status_of(node: Reporting, now: float) -> m.NodeStatus:
@@ -167,7 +169,7 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
         shorten(f"{node.door.address.host}:{node.port}"), millis(now - node.began), 0,
         len(machine.graph), machine.epoch, machine.serial,
         totals.published, totals.told_in, totals.told_out, totals.dropped,
-        sum(link.kind != "above" for link in links), _select_links(links),
+        sum(link.kind != "above" for link in links), _select_links(links), node.undeclared,
     )  # fmt: skip
 
 

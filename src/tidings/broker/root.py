@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from tidings.broker.admission.listen import Door
-from tidings.broker.interests import GraphInterests
+from tidings.broker.interests import ExtraFields, GraphInterests
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
 from tidings.broker.server import CACHE_BYTES, Server
@@ -112,6 +112,7 @@ class RootNode(Server):
     ) -> None:
         self._path = Path(journal)
         self._attributes = attributes
+        self.extra = ExtraFields()  # also of earlier machines
         self._times = times
         self._name = name
         self._cache_bytes = cache_bytes
@@ -159,7 +160,9 @@ class RootNode(Server):
     def _load_machine(self) -> FramedRendezvous:
         """A machine that continues from the state on disk."""
         last = self.journal.history.base
-        interests = GraphInterests(self._attributes, self.journal.interests(), last, self._limits)
+        interests = GraphInterests(
+            self._attributes, self.journal.interests(), last, self._limits, self.extra
+        )
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
@@ -167,6 +170,10 @@ class RootNode(Server):
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
             self._definition,
         )  # fmt: skip
+
+    @property
+    def undeclared(self) -> int:
+        return self.extra.fields
 
     def _renew(self, interests: GraphInterests) -> None:
         """If stored filters are read in another way than before, those who tag must start over."""

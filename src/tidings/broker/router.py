@@ -149,9 +149,9 @@ class RouterNode(Server):
             self.feed(UPSTREAM, message)
 
     def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
-        """Forward frames by their fronts if they belong to this life. Serials increase, so the last
-        frame has the highest. It is enough to check the first and the last frame, because a lineage
-        is exchanged between two lives."""
+        """Forward frames without decoding them if they belong to this life. Serials increase, so
+        the last frame has the highest. It is enough to check the first and the last frame, because
+        a lineage is exchanged between two lives."""
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
         if first == last == self.machine.epoch:

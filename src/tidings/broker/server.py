@@ -95,6 +95,11 @@ class Server:
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
+    @property
+    def undeclared(self) -> int:
+        """Fields of publications that the channel does not declare; only a root counts them."""
+        return 0
+
     async def stop(self) -> None:
         """Stop listening, and close all links."""
         for task in self._tasks:

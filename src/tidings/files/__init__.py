@@ -4,7 +4,7 @@
     atomic_folder.py   replaces whole folders: readers find the old one or the new one
     lock_files.py      one writer, or many readers, among the processes of one machine
     private.py         files (0600) and folders (0700) that only their owner can access
-    places.py          paths of this machine, and addresses such as s3://bucket/folder
+    places.py          local paths, and addresses such as s3://bucket/folder
     secret.py          files with tokens, refused if others can read them
     toml_file.py       files of settings: all their problems, with line numbers
     user_cache.py      the user's cache folder, for data that can be rebuilt or fetched again

@@ -1,9 +1,9 @@
-"""Where folders lie: at a path of this machine, or at an address such as s3://bucket/folder.
+"""Local paths, and addresses such as s3://bucket/folder.
 
-    file:///data/x, file:/data/x, /data/x, x     a path of this machine
+    file:///data/x, file:/data/x, /data/x, x     a local path
     s3://, s3a://, gs://, hdfs://, abfs://       an address, opened by pyarrow.fs
 
-Hadoop and Arrow name the same stores differently: `s3a` and `s3n` of Spark are `s3` of Arrow. Arrow
+Hadoop and Arrow name the same stores differently: Spark's `s3a` and `s3n` are Arrow's `s3`. Arrow
 takes credentials and endpoints from the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL), not from
 Spark's settings.
 """
@@ -24,19 +24,19 @@ _OF_ARROW = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
 
 def scheme_of(path: str | Path) -> str:
-    """The scheme of an address, in lower case; "" for a path of this machine."""
+    """The scheme of an address, in lower case; "" for a local path."""
     found = _ADDRESS.match(str(path)) or _BY_PATH.match(str(path))
     scheme = found[1].lower() if found else ""
     return "" if scheme == "file" else scheme
 
 
 def local_path(path: str | Path, what: str) -> Path:
-    """The path of a folder that must be on this machine; `what` names it, as in "a change log"."""
+    """The path of a folder, which must be local; `what` names it in the error: "a change log"."""
     scheme = scheme_of(path)
     if scheme:
         raise TidingsError(
-            f"found '{address_of(path)}' for {what}, expected a folder of this machine: it needs "
-            f"locks and renames, which {scheme}:// does not have"
+            f"found '{address_of(path)}' for {what}, expected a local path: it needs locks "
+            f"and renames, which {scheme}:// does not have"
         )
     text = str(path)
     if not re.match(r"file:/", text, re.IGNORECASE):
@@ -44,12 +44,12 @@ def local_path(path: str | Path, what: str) -> Path:
     found = urlsplit(text)
     if found.netloc not in ("", "localhost"):
         raise TidingsError(f"found '{text}' for {what}, expected file:///PATH, with three slashes")
-    # Hadoop does not escape the paths that it prints, so only a whole URL is unescaped.
+    # Hadoop does not escape the paths that it prints, so only full URLs are unescaped.
     return Path(unquote(found.path) if "://" in text else text.partition(":")[2])
 
 
 def address_of(path: str | Path) -> str:
-    """An address with both slashes, which a Path has lost one of."""
+    """An address with both its slashes, one of which a Path drops."""
     scheme, _, rest = str(path).partition(":")
     return f"{scheme}://{rest.lstrip('/')}" if scheme_of(path) else str(path)
 
@@ -69,7 +69,7 @@ def open_place(address: str | Path) -> tuple[Any, str]:
 
 
 def copy_here(address: str | Path, folder: Path, names: list[str]) -> None:
-    """Copy files of a folder at an address to a folder of this machine. A missing one raises
+    """Copy files from a folder at an address to a local folder. A missing file raises
     FileNotFoundError."""
     import shutil
 

@@ -7,8 +7,8 @@
     [trigger]
     every_seconds = "1"
 
-tomllib reads the file but keeps no positions, so `find_lines` finds the lines of keys again in a
-text that tomllib has accepted. A key inside an inline table has the line of the table.
+tomllib parses the file but keeps no positions, so `find_lines` searches the accepted text for the
+lines of keys. A key inside an inline table has the line of the table.
 """
 
 from __future__ import annotations

@@ -11,21 +11,34 @@
     canonical/   the form of a filter, and which filter covers which
 
 `Filter.matches` evaluates the expression exactly as the semantics are defined. Forms, indexes,
-batches and Spark are all tested against it. misfits.py finds tests that make no sense on columns of
-given types. This room does no I/O and needs only msgspec and RE2.
+batches and Spark are all tested against it. misfits.py finds tests that don't fit columns of given
+types; oddities.py says in words why a filter can never match, or that it always does. This room
+does no I/O and needs only msgspec and RE2.
 
 Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an explanation from
 `tidings`. The other names exported here and by the subfolders are for other rooms only. Start at
 filter.py; docs/filters.md is the specification.
 """
 
-from tidings.filters.explanation import BoxReport, Explanation, TestReport, format_value
+from tidings.filters.explanation import BoxReport, Explanation, format_value
 from tidings.filters.filter import Filter, need_filter, need_mapping, parse
 from tidings.filters.language.attributes import Attributes
+from tidings.filters.language.dialect import TestReport
 from tidings.filters.misfits import Misfit, domain_of, misfit_of_term, misfit_of_test, misfits_of
+from tidings.filters.oddities import (
+    ALWAYS_TRUE,
+    NEVER_TRUE,
+    ODDITIES,
+    RESIDUAL_ONLY,
+    oddities_of,
+)
 from tidings.filters.values.ontology import Ontology
 
 __all__ = [
+    "ALWAYS_TRUE",
+    "NEVER_TRUE",
+    "ODDITIES",
+    "RESIDUAL_ONLY",
     "Attributes",
     "BoxReport",
     "Explanation",
@@ -40,5 +53,6 @@ __all__ = [
     "misfits_of",
     "need_filter",
     "need_mapping",
+    "oddities_of",
     "parse",
 ]

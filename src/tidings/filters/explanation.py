@@ -12,26 +12,13 @@ from tidings.filters.canonical.boxes import Box
 from tidings.filters.canonical.form import Form
 from tidings.filters.canonical.form_to_expression import express_test, express_tree
 from tidings.filters.canonical.set_tree import All, Node, Test
+from tidings.filters.language.dialect import TestReport
 from tidings.filters.language.evaluation import find, term_value
 from tidings.filters.language.expression import Attribute, attributes_of
 from tidings.filters.language.sql_writer import literal_text, name_text, text_of
 from tidings.filters.language.static_types import is_condition
 from tidings.filters.values.sets import key
 from tidings.model import ABSENT, Event, type_of
-
-
-class TestReport(msgspec.Struct, frozen=True):
-    """The result of one test: the term, the expected values, the actual value."""
-
-    term: str
-    expected: str
-    actual: str
-    passed: bool
-
-    def __str__(self) -> str:
-        if self.passed:
-            return f"passed: {self.expected} ({self.term} is {self.actual})"
-        return f"failed: expected {self.expected}, but {self.term} is {self.actual}"
 
 
 class BoxReport(msgspec.Struct, frozen=True):
@@ -49,12 +36,14 @@ class Explanation(msgspec.Struct, frozen=True):
 
     matched: bool
     boxes: list[BoxReport]
+    note: str = ""
+    """The sentence of `Filter.note`: why the filter can never match, or that it always does."""
 
     @property
     def reason(self) -> str:
         """The reason in one line, from the closest alternative."""
         if not self.boxes:
-            return "the filter can never match"
+            return self.note
         best = self.boxes[0]
         if self.matched:
             return "; ".join(str(test) for test in best.tests) or "the filter always matches"
@@ -70,7 +59,7 @@ class Explanation(msgspec.Struct, frozen=True):
             ordered = sorted(box.tests, key=lambda test: test.passed)
             lines.extend(f"  {test}" for test in ordered)
         if not self.boxes:
-            lines.append("  the filter can never match")
+            lines.append(f"  {self.note}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -87,13 +76,13 @@ class Explanation(msgspec.Struct, frozen=True):
                 )
         verdict = "matches" if self.matched else "does not match"
         if not self.boxes:
-            verdict += ": the filter can never match"
+            verdict += f": {html.escape(self.note)}"
         head = "<tr><th>result</th><th>expected</th><th>found</th></tr>" if rows else ""
         return f"<p>{verdict}</p><table>{head}{''.join(rows)}</table>"
 
 
-def explain(form: Form, event: Event) -> Explanation:
-    """Run every test of every box on this notification."""
+def explain(form: Form, event: Event, note: str) -> Explanation:
+    """Run every test of every box on this notification; `note` is that of the filter."""
     if form.boxes is not None:
         reports = [BoxReport([_report_test(form, event, Test(t, v)) for t, v in _tests(box)])
                    for box in form.boxes]  # fmt: skip
@@ -102,7 +91,7 @@ def explain(form: Form, event: Event) -> Explanation:
         clauses = form.tree.items if isinstance(form.tree, All) else (form.tree,)
         reports = [BoxReport([_report_test(form, event, clause) for clause in clauses])]
     reports.sort(key=lambda box: (len(box.failed), len(box.tests)))
-    return Explanation(any(not box.failed for box in reports), reports)
+    return Explanation(any(not box.failed for box in reports), reports, note)
 
 
 def _tests(box: Box) -> list[tuple[str, Any]]:

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from tidings.filters import explanation
+from tidings.filters import explanation, oddities
 from tidings.filters.canonical import covering, form, form_to_expression, rules
 from tidings.filters.canonical.set_tree import is_opaque
 from tidings.filters.dialects import registry
-from tidings.filters.explanation import Explanation
+from tidings.filters.explanation import BoxReport, Explanation
 from tidings.filters.language import evaluation, sql_writer
 from tidings.filters.language.attributes import Attributes
-from tidings.filters.language.dialect import Context
+from tidings.filters.language.dialect import DIALECTS, Context, OwnWords
 from tidings.filters.language.expression import MAX_DEPTH, And, Expression, Not, Or, depth_of
+from tidings.filters.language.foreign import program_of, programs_of
 from tidings.model import Event, FilterError, NotificationError
 
 
@@ -39,7 +40,11 @@ def parse(
     LimitError. By default there is no limit.
     """
     context = Context(attributes, functions or {}, most_parts or 1 << 62)
-    return Filter(registry.read(text, dialect, context), attributes)
+    found = Filter(registry.read(text, dialect, context), attributes)
+    words = DIALECTS[dialect].words
+    if words is not None:
+        found._written = words, registry.as_text(text)
+    return found
 
 
 def need_filter(value: object) -> None:
@@ -81,6 +86,7 @@ class Filter:
     def __init__(self, expression: Expression, attributes: Attributes | None = None) -> None:
         self._expression: Expression | None = expression
         self._attributes = attributes
+        self._written: tuple[OwnWords, str] | None = None  # if its dialect has such words
 
     @property
     def expression(self) -> Expression:
@@ -94,7 +100,7 @@ class Filter:
     def slim(self) -> None:
         """Free the expression and the bytes, and keep the form and the identity. Nothing is lost:
         the form can rebuild both, and for a long filter they take more memory than what is kept."""
-        _ = self.key
+        _ = self.key, self.note  # the note quotes the expression
         self.__dict__.pop("encoded", None)
         self._expression = None
 
@@ -133,9 +139,30 @@ class Filter:
         return same
 
     def explain(self, event: Event) -> Explanation:
-        """Report which tests passed and which failed, with expected and actual values."""
+        """Report which tests passed and which failed, with expected and actual values. An event
+        pattern is explained field by field, in its own words; every other filter as SQL."""
         need_mapping(event)
-        return explanation.explain(self.form, event)
+        written = self._written or self._restored()
+        if written is None:
+            return explanation.explain(self.form, event, self.note)
+        words, text = written
+        matched = self.matches(event)
+        return Explanation(matched, [BoxReport(words.explain(text, event, matched))], self.note)
+
+    def _restored(self) -> tuple[OwnWords, str] | None:
+        """The words of the dialect that the filter was written in before it became SQL, and its
+        text there; None if there is none."""
+        node, declared = self._expression, self._attributes
+        if node is None:
+            return None
+        called = {one.function for one in programs_of(node)}
+        for dialect in DIALECTS.values() if called else ():
+            if dialect.words and dialect.function and dialect.function.name in called:
+                text = dialect.words.restore(node)
+                is_alone = program_of(node) is not None
+                if text and (is_alone or parse(text, dialect.name, attributes=declared) == self):
+                    return dialect.words, text
+        return None
 
     def sql(self) -> str:
         """The filter as SQL, the default dialect; parsing the text gives an equal filter."""
@@ -155,6 +182,12 @@ class Filter:
     def residuals(self) -> list[str]:
         """The conditions that no index can decide; each is evaluated on its own."""
         return [text for text, term in self.form.terms.items() if is_opaque(term)]
+
+    @cached_property
+    def note(self) -> str:
+        """One sentence about a filter that can't be meant as it is written: it can never match, and
+        why; or it always matches, although it reads attributes. Empty for all others."""
+        return oddities.sentence_of(self.expression, self.form, self._attributes)
 
     # -- combinations --------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Tests that make no sense on a column: `city > 5` on strings, `length(qty)` on numbers.
+"""Tests that don't fit the type of a column: `city > 5` on strings, `length(qty)` on numbers.
 
 A comparison with a value of another family is unknown, and so is a function of a value of the wrong
 type. On a column of one type such a test never passes, and the filter silently never matches. If
@@ -8,7 +8,7 @@ typed columns arrives.
     a test misfits    when no value of the column's type passes it, but some other value would
     a term misfits    when one of its functions or comparisons does not take the column's type
 
-Each filter is judged by itself, and over all its boxes: `x = 5 OR x = 'a'` fits numbers as well as
+Each filter is checked on its own, over all its boxes: `x = 5 OR x = 'a'` fits numbers as well as
 strings.
 """
 

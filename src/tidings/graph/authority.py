@@ -5,7 +5,7 @@
 
 A copy does not know of nodes added after it was made, and may name nodes removed since. Its tag
 says which version it was made with. The authority matches only the newer nodes, and replaces
-removed nodes by their current substitutes. The result is the tag that an up-to-date preprocessor
+removed nodes with their current substitutes. The result is the tag that an up-to-date preprocessor
 would give. If a tag has an unknown version, another life or an unknown node, the authority tags the
 notification itself. So nothing is lost, however old a copy is.
 

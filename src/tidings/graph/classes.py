@@ -9,7 +9,7 @@ that was registered with it, or that its `__subclasshook__` accepts. A program m
 at any time, and an edge must not depend on that. For the same reason `__class__` and `isinstance`
 are not used; the type of an object is `type(object)`.
 
-Cost: `tag` does one look-up for each class in the object's `__mro__`, however many nodes there are.
+Cost: `tag` does one lookup for each class in the object's `__mro__`, however many nodes there are.
 A new class is compared with all nodes.
 """
 

@@ -54,7 +54,8 @@ class ContentGraph(Lattice[Node, Event]):
         note: Callable[[str], None] = lambda _: None,
     ) -> ContentGraph:
         """The graph of many filters. It is far faster than inserting them one by one, and the
-        result is the same, except for the numbers of nodes.
+        result is the same, except for the numbers of nodes, and for coverings that `insert` gives
+        up on after PLACING steps.
 
         `progress` is called with the number of filters placed since the last call, `note` with the
         name of the next step. `threads` is used for the join, the smaller part of the work; it

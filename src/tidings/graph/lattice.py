@@ -188,7 +188,7 @@ class Lattice(ABC, Generic[V, N]):
         """The keys that a node is found by."""
 
     def _forget(self, node: V) -> None:
-        """Drop a removed node from the look-up tables."""
+        """Drop a removed node from the lookup tables."""
         for key in self._keys_of(node):
             del self._by_key[key]
 

@@ -8,7 +8,8 @@
 Answers are checked. A new object is compared with every node, in both directions, before the graph
 changes. The answers must agree with the existing paths:
 
-- every node above a node that covers the object covers it too, and likewise below
+- if a node covers the object, so do all nodes above it
+- if the object covers a node, it also covers all nodes below it
 - every node that covers the object covers every node that the object covers
 
 If they disagree, or a method raises, GraphError names the objects and the graph stays unchanged.

@@ -17,6 +17,7 @@
     jit/            compiles and caches kernels, and passes arrays to them
     array_fields.py declares the arrays of a named tuple in one place
     oracle.py       the naive matcher against which the engine is tested
+    effort.py       counts the tests that the engine evaluates for an event
     warming.py      loads kernels before the first event needs them
 
 This room knows filters and events, but not nodes. No other room imports Numba. Users import
@@ -25,6 +26,8 @@ studies. Start at matcher.py, then segments/segment.py; docs/matching.md says ho
 """
 
 from tidings.matching.matcher import Matcher
+from tidings.matching.rank_space.columns import rows as events_of
+from tidings.matching.rank_space.event_lists import batch_of
 from tidings.matching.warming import load_kernels
 
-__all__ = ["Matcher", "load_kernels"]
+__all__ = ["Matcher", "batch_of", "events_of", "load_kernels"]

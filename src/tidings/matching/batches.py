@@ -87,7 +87,7 @@ def rows_of(pieces: Sequence[Lists], threads: int) -> Array:
 
 def _pieces(batch: pa.RecordBatch, threads: int) -> list[pa.RecordBatch]:
     if type(threads) is not int or threads < 1:
-        raise TidingsError(f"threads is {threads!r}, expected a whole number from 1 up")
+        raise TidingsError(f"threads is {threads!r}, expected a whole number of at least 1")
     size = BATCH
     if threads > 1:  # one piece per thread, unless pieces get too small for the join to pay
         size = max(min(BATCH, -(-batch.num_rows // threads)), LEAST_PIECE)

@@ -46,7 +46,7 @@ MOST_PARTS = 4
 
 
 class HeldFilters:
-    """Filters under ids, in parts that can be matched. `Matcher` asks them about events."""
+    """Filters under ids, in parts that can be matched. `Matcher` matches events against them."""
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class HeldFilters:
         Returns the state as it was at the start, plus that part, and the slots that were dead then.
         So a batch sees every filter exactly once, even one that is being replaced.
         """
-        with self._lock:  # usually there is nothing to seal, and no lock to wait for
+        with self._lock:  # usually there is nothing to seal, and no need to wait for `_sealing`
             state = self._state
             if len(state.fresh) == 1 and not state.fresh[0]:
                 return state, state.register.dead.copy()

@@ -1,7 +1,7 @@
 """Matcher, the public class of this room: it matches many filters exactly and fast.
 
-held_filters.py keeps the filters; this module asks them about single events and batches, explains
-matches, and saves and opens matchers.
+held_filters.py keeps the filters; this module matches single events and batches against them,
+explains matches, and saves and opens matchers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from tidings.filters.language import Types
 from tidings.matching import batches
 from tidings.matching.covering.neighbours import Neighbours
 from tidings.matching.disk import matcher_folder
+from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
 from tidings.matching.matcher_state import SealedPart, State, seal_tests
 from tidings.matching.placing.box_index import BoxIndex, IndexArrays
-from tidings.matching.rank_space.columns import as_batch, conform
+from tidings.matching.rank_space.columns import as_batch
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merge_segments
 from tidings.matching.segments.misfits import find_misfits, find_readers
@@ -257,20 +258,22 @@ class Matcher(HeldFilters):
 
     def match_counts(self, events: Any, *, threads: int = 1) -> Array:
         """How many filters match each event, as an int64 array."""
-        batch, (state, dead) = self._as_batch(events), self._seal()
+        state, dead = self._seal()
+        batch = self._as_batch(events, state)
         found = batches.match_counts(state, dead, batch, threads)
         self._tidy()
         return found
 
     def _match_lists(self, events: Any, threads: int) -> tuple[list[batches.Lists], Register]:
-        batch, (state, dead) = self._as_batch(events), self._seal()
+        state, dead = self._seal()
+        batch = self._as_batch(events, state)
         pieces = batches.match_lists(state, dead, batch, threads)
         self._tidy()
         return pieces, state.register
 
-    def _as_batch(self, events: Any) -> pa.RecordBatch:
-        batch = as_batch(events)
-        return batch if self.attributes is None else conform(batch, self.attributes)
+    def _as_batch(self, events: Any, state: State) -> pa.RecordBatch:
+        nulls = state.null_paths if isinstance(events, (list, tuple)) else ()
+        return as_batch(events, self.attributes, nulls)
 
     # -- inspect -------------------------------------------------------------------------------
 
@@ -308,7 +311,7 @@ class Matcher(HeldFilters):
         return tested(sealed.part.segment for sealed in state.parts)
 
     def misfits(self, types: Types) -> dict[Misfit, list[Hashable]]:
-        """The ids of filters that make no sense on columns of these types, by what they expect."""
+        """The ids of the filters that don't fit columns of these types, by what they expect."""
         state, dead = self._seal()
         segments = [sealed.part.segment for sealed in state.parts]
         found = find_misfits(segments, types)
@@ -324,11 +327,33 @@ class Matcher(HeldFilters):
         slots = find_readers([sealed.part.segment for sealed in state.parts], path)
         return state.register.ids_of(slots[dead[slots] == 0])
 
+    def never(self) -> list[Hashable]:
+        """The ids of filters that can never match. `filter(id).note` says why."""
+        state, dead = self._seal()
+        register = state.register
+        empty = dead[: register.size] == 0
+        for sealed in state.parts:
+            empty[sealed.part.segment.arrays.box_slot] = False
+        # Filters that are set aside, or that another thread is adding, have no boxes either.
+        texts = ((slot, register.text(slot)) for slot in np.flatnonzero(empty).tolist())
+        return [register.id(slot) for slot, text in texts if self._is_never(text)]
+
+    def _is_never(self, filter_: Filter | str) -> bool:
+        return _text(filter_) not in self.set_aside and self._parse(filter_).never
+
     def null_paths(self) -> frozenset[tuple[str, ...]]:
-        """The attributes whose null and absence some filter tells apart, by path. Whoever turns
-        JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere else."""
+        """The paths of the attributes for which some filter distinguishes null from absent. Code
+        that turns JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere
+        else."""
         state, _ = self._seal()
-        return frozenset().union(*(sealed.part.null_paths for sealed in state.parts))
+        return state.null_paths
+
+    def effort(self, event: Event) -> Effort:
+        """Match one event, and count the tests that this evaluates. Slow: for measurements."""
+        need_mapping(event)
+        event = event if self.attributes is None else self.attributes.read(event)
+        state, dead = self._seal()
+        return sum((count_effort(one.part, event, dead) for one in state.parts), NOTHING)
 
     def stats(self) -> dict[str, int]:
         """Counts of filters, parts, boxes and terms, and the size of the index."""

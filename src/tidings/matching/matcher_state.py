@@ -17,6 +17,7 @@ from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.statistics import DRIFT, Statistics, excess_work, move_counts
 from tidings.matching.write_buffer import WriteBuffer
+from tidings.model import Path
 
 Array = npt.NDArray[Any]
 
@@ -58,6 +59,11 @@ class State(msgspec.Struct, frozen=True):
     @property
     def fresh_count(self) -> int:
         return sum(len(one) for one in self.fresh)
+
+    @property
+    def null_paths(self) -> frozenset[Path]:
+        """The attributes whose null and absence some filter in a part tells apart."""
+        return frozenset().union(*(sealed.part.null_paths for sealed in self.parts))
 
     def many(self, slots: int) -> Array:
         """uint8 per slot: 1 for filters of several boxes, which may be found more than once."""

@@ -50,6 +50,6 @@ class WriteBuffer:
         return list(self._forms.values())
 
     def renumber(self, number: npt.NDArray[np.int64]) -> None:
-        """Replace every slot by `number[slot]`."""
+        """Replace every slot with `number[slot]`."""
         self._forms = {n: (int(number[slot]), form) for n, (slot, form) in self._forms.items()}
         self._by_slot = {slot: n for n, (slot, _) in self._forms.items()}

@@ -7,8 +7,8 @@
     map<string, double>                           any key, with values of one type
     list  struct                                  elements or fields of any type
 
-`str` writes a type in this form, and `parse_type` in type_text.py reads it. `DataType.kind` is the
-name alone; code that only needs to know whether something is a list compares that.
+`str` writes a type in this form, and `parse_type` in type_text.py reads it. `DataType.kind` is only
+the name, for code that just needs to know, for example, whether a type is a list.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DataType(msgspec.Struct, frozen=True):
     is_open: bool = False
     """Whether a struct may have other fields that filters may use."""
     precision: int = 0
-    """The digits of a decimal, and how many of them are behind the point."""
+    """The digits of a decimal, and how many of them are after the point."""
     scale: int = 0
 
     def field(self, name: str) -> DataType | None:

@@ -1,7 +1,7 @@
-"""Decimals among the other numbers: where they lie, and the ones that only a decimal can name.
+"""The order of decimals among other numbers, and the decimals that equal no integer or double.
 
 Numbers lie on one line. An integer and a decimal lie at their values. A double lies at the shortest
-decimal that is read as it, the one that every program prints (0.1 lies at 0.1, not at
+decimal that parses back to it, which is what programs print (0.1 lies at 0.1, not at
 0.1000000000000000055); only a double above 2**53 that is a 64-bit integer lies at that integer. The
 order of doubles among themselves and among integers is the usual one. So
 
@@ -30,9 +30,9 @@ _LONGEST = 400  # characters of a text
 
 
 class LongDecimal(Decimal):
-    """A finite decimal that no 64-bit integer and no double stands for, with no trailing zeros.
+    """A finite decimal, without trailing zeros, that equals no 64-bit integer and no double.
 
-    It compares with doubles by their places.
+    In comparisons, a double counts as its place on the line.
     """
 
     __slots__ = ()
@@ -66,14 +66,14 @@ def _place(number: Any) -> Any:
 
 
 def place_of(number: float) -> Decimal:
-    """Where a double lies: an exact decimal. NaN and infinities are themselves."""
+    """The decimal at which a double lies. NaN and infinities stay as they are."""
     if -_WHOLE < number < _WHOLE or not -_INTEGERS <= number < _INTEGERS:
         return Decimal(repr(number))
     return Decimal(number)
 
 
 def exact_value(number: Any) -> Decimal:
-    """Where any finite number lies, as an exact decimal."""
+    """The decimal at which any finite number lies."""
     return place_of(number) if isinstance(number, float) else Decimal(number)
 
 
@@ -96,7 +96,7 @@ def normalise_decimal(value: Decimal) -> int | float | LongDecimal:
 
 
 def _without_zeros(value: Decimal) -> LongDecimal:
-    """The same number in one form. `Decimal.normalize` would round it to 28 digits."""
+    """The same number without trailing zeros. `Decimal.normalize` would round it to 28 digits."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     end = len(digits)
@@ -123,7 +123,7 @@ def fits_decimal(value: int | float | Decimal, precision: int, scale: int) -> bo
 
 
 def read_decimal(text: str) -> Decimal:
-    """Parse a decimal as Spark's cast does; ValueError if the text is none."""
+    """Parse a decimal as Spark's cast does; ValueError if the text is not a decimal."""
     word = text.strip()
     if len(word) > _LONGEST or not word.isascii() or "_" in word:
         raise ValueError(f"'{word[:40]}' is not a decimal")

@@ -33,7 +33,7 @@ def article(kind: str) -> str:
 class _Entry(NamedTuple):
     path: Path
     type: DataType
-    place: tuple[str, ...]  # the keys under which the file has it
+    place: tuple[str, ...]  # its keys in the file
 
 
 def read_declaration(given: Mapping[str, Any] | str) -> dict[str, DataType]:
@@ -135,7 +135,7 @@ def _merge(kind: DataType, below: list[_Entry], path: Path, problems: list[Probl
 
 
 def need_extra(extra: str) -> Extra:
-    """The word, if it is one of the four; else AttributesError."""
+    """The word, if it is one of the four; otherwise AttributesError."""
     for one in EXTRAS:
         if extra == one:
             return one

@@ -1,13 +1,13 @@
-"""Types by looking: the type that fits all values of a sample, or of a schema of Arrow or Spark.
+"""Infers types: the type that fits all values of a sample, or that of an Arrow or Spark schema.
 
     {"id": 1, "at": "2024-02-29T10:30Z", "tags": ["a"], "price": 5}
     {"id": 2, "at": null, "price": 9.5}                    id: integer    at: timestamp
                                                            tags: list<string>    price: double
 
-A `Guess` collects values one by one; `type` says what they have in common. A text counts as a date
-or a timestamp only if all texts of the field are written as one. An object whose keys differ from
-row to row, with values of one type, is a map. Values that no type fits (a number in one row, a text
-in the next) have a reason instead of a type.
+A `Guess` collects values one by one; `type` says what they have in common. A field of texts counts
+as dates or timestamps only if all its texts do. An object whose keys differ from row to row, with
+values of one type, is a map. If no type fits (a number in one row, a text in the next), the field
+has a reason instead of a type.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _kind_of(value: Any) -> str:
 
 
 def look_at_rows(rows: Iterable[Mapping[str, Any]]) -> Guess:
-    """A guess for rows: its `fields` are the attributes."""
+    """A guess from rows; its `fields` are the attributes."""
     guess = Guess()
     for row in rows:
         guess.look(row)
@@ -181,7 +181,7 @@ def type_of_spark(kind: Any) -> DataType:
 def types_of_fields(
     fields: Iterable[tuple[str, Any]], read: Any
 ) -> tuple[dict[str, DataType], dict[str, str]]:
-    """The types of named fields, and the reasons for those that filters can't use."""
+    """The types of named fields, and for those that filters can't use, the reasons."""
     types: dict[str, DataType] = {}
     reasons: dict[str, str] = {}
     for name, kind in fields:

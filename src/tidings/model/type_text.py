@@ -1,12 +1,13 @@
-"""Reads types and names as declarations write them; every file, option and argument uses this.
+"""Parses the types and names of declarations, in files, options and arguments alike.
 
     type     boolean | ... | decimal(10, 2) | list<type> | map<type, type> | struct<fields>
     fields   name: type, ...    a name that is not an identifier stands in `backquotes`
     name     user.city          the field city of user
              `geo.zone`         one name with a dot in it
 
-The names that Spark and Arrow use for these types are read too (`bigint`, `array<int>`, `utf8`,
-`timestamp[us, tz=UTC]`, `list<item: string>`), in any case. Refusals name the character.
+It also reads the names that Spark and Arrow use for these types (`bigint`, `array<int>`, `utf8`,
+`timestamp[us, tz=UTC]`, `list<item: string>`). Names of types are case-insensitive. Error messages
+give the position.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _UNITS = ("s", "ms", "us", "ns", "day")
 
 
 def parse_type(text: str) -> DataType:
-    """Read a type; AttributesError, with the character, if the text is none."""
+    """Read a type; AttributesError, with the position, if the text is not a type."""
     if not isinstance(text, str):
         raise AttributesError(f"found {text!r:.60}, expected a type: {EXPECTED}")
     return _Reader(text).whole()
@@ -86,7 +87,7 @@ def parse_name(text: str) -> Path:
 def parse_inline(text: str) -> list[tuple[str, str]]:
     """Read `name = type, name = type` as pairs; AttributesError for anything else.
 
-    Commas inside brackets and backquotes do not separate.
+    Commas inside brackets and backquotes do not count.
     """
     pairs = []
     for part in _split_commas(text):
@@ -125,7 +126,7 @@ def _partition_equals(part: str) -> tuple[str, str, str]:
 
 
 class _Reader:
-    """A recursive reader of one text."""
+    """A recursive-descent parser of one text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -229,7 +230,7 @@ class _Reader:
     def _decimal(self, word: str) -> DataType:
         self._need("(", f"digits in brackets, such as {word}(10, 2)")
         precision = self._number("a number of digits", MOST_DIGITS)
-        scale = self._number("digits behind the point", precision) if self._skip(",") else 0
+        scale = self._number("digits after the point", precision) if self._skip(",") else 0
         if precision == 0:
             self._fail("at least one digit")
         self._need(")")
@@ -254,7 +255,7 @@ class _Reader:
         key = self._type()
         if key.kind in ("list", "struct", "map"):
             raise AttributesError(
-                f"found {key} as the type of a map's keys, expected a type without parts"
+                f"found {key} as the type of a map's keys, expected a scalar type"
             )
         self._need(",", "',' and the type of the values")
         element = self._type()
@@ -271,7 +272,7 @@ class _Reader:
                 is_open = True
                 break
             name = self._field_name()
-            self._skip(":")  # SQL writes it without: struct<sku string>
+            self._skip(":")  # SQL has no colon: struct<sku string>
             if name in fields:
                 raise AttributesError(f"the field {quote_field(name)} is declared twice")
             fields[name] = self._type()

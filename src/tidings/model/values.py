@@ -10,9 +10,9 @@ within four families. Between families, a comparison is *unknown* (None here, nu
     strings by code point
     dates and timestamps together by time; a date is its midnight in UTC
 
-An attribute that a notification does not have is *absent*, and one that it has may be null. To SQL
-they are the same; event patterns tell them apart. In a mapping, a missing name is absent and None
-is null. `ABSENT` stands for the missing name where a value is expected.
+An attribute that a notification does not have is *absent*, and one that it has may be null. SQL
+treats them the same; event patterns distinguish them. In a mapping, a missing name is absent and
+None is null. `ABSENT` stands for the missing name where a value is expected.
 """
 
 from __future__ import annotations
@@ -92,19 +92,6 @@ def _normalise_datetime(value: dt.datetime) -> Any:
         return None
     to_pydatetime = getattr(value, "to_pydatetime", None)
     return to_pydatetime(warn=False) if callable(to_pydatetime) else value
-
-
-def drop_null_cells(value: Any) -> Any:
-    """A value of a table, with structs as dicts, as it counts in an event: null fields are absent
-    unless they are marked (see NULL_MARK). Nulls in lists remain."""
-    if isinstance(value, dict):
-        return {
-            name: drop_null_cells(one)
-            for name, one in value.items()
-            if not name.startswith(NULL_MARK)
-            and (one is not None or value.get(NULL_MARK + name) is True)
-        }
-    return [drop_null_cells(one) for one in value] if isinstance(value, list) else value
 
 
 def _as_double(value: int) -> float:

@@ -1,4 +1,4 @@
-"""Links over TCP and TLS, forwarding by the fronts of frames, and the agent of applications.
+"""Links over TCP and TLS, fast forwarding of frames, and the agent of applications.
 
     application ── Agent ── Link ──frames──> Link ── broker ── Forwarder ──frames──> Link ── ...
 

@@ -74,6 +74,10 @@ class Subscription:
 
     It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more, and
     `Break` when it is not known how many were missed.
+
+    A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
+    also names a filter that matches everything although it reads attributes. Both are known once
+    the subscription is in force.
     """
 
     def __init__(self, agent: Agent, machine: Subscriber, timeout: float | None = None) -> None:
@@ -82,6 +86,16 @@ class Subscription:
         self._timeout = timeout
         self._news = asyncio.Event()
         self._closed = False
+
+    @property
+    def note(self) -> str:
+        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        return self._machine.note
+
+    @property
+    def never(self) -> bool:
+        """Whether the filter can never match, given the attributes that the channel declares."""
+        return self._machine.never
 
     async def __aenter__(self) -> Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.
@@ -216,8 +230,8 @@ class Agent:
     ) -> Subscription:
         """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
         `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
-        rendezvous point until there is room. A filter of another dialect is sent as SQL;
-        FilterError if it is not valid."""
+        rendezvous point until there is room. A filter in another dialect is translated to SQL
+        before it is sent; FilterError if it is not valid."""
         if dialect != "sql":
             interest = parse(interest, dialect).sql()
         number, self._next = self._next, self._next + 1
@@ -446,10 +460,10 @@ async def connect(
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate.
 
-    `name` tells the agent apart from others; `token` is needed if the router asks for one.
+    `name` distinguishes the agent from others; `token` is needed if the router asks for one.
     `authorities` is a file with the certificates to trust for the router, instead of those that
     this machine trusts; `tls` replaces the TLS context that is made here. TimedOut if there is no
-    link after `timeout` seconds. Later the agent connects again whenever it has to: `on_link` is
+    link after `timeout` seconds. Once connected, the agent reconnects by itself: `on_link` is
     called with the reason when the router is gone, and with "" when it is back. When the journal of
     the rendezvous point has gone back in time, `on_break` is called with a `Break`, which has the
     stamps of the acknowledged notifications that are gone. Without `on_break`, the next `publish`

@@ -58,6 +58,16 @@ class BlockingSubscription:
         self._is_closed = False
         self._refusal: Refusal | None = None
 
+    @property
+    def note(self) -> str:
+        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        return self._subscription.note
+
+    @property
+    def never(self) -> bool:
+        """Whether the filter can never match, given the attributes that the channel declares."""
+        return self._subscription.never
+
     def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
         """The next notification; None if none comes within `timeout` seconds, or after the end."""
         self._agent.check_thread()
@@ -229,8 +239,8 @@ class BlockingAgent:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the agent. If there is no exception, wait for all acknowledgments first, except
-        those that timed out."""
+        """Close the agent. Without an exception, first wait for all acknowledgments, except those
+        that timed out."""
         try:
             with self._lock:
                 while kind is None and self._under_way > len(self._abandoned):

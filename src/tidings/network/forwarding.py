@@ -1,4 +1,4 @@
-"""Forwards notifications many at a time, by the fronts of their frames.
+"""Forwards notifications many at a time, reading only the fronts of their frames.
 
     buffer  [frame][frame][frame][frame] ...        labels ──> plan, cached until the graph changes
                                                     plan: how each neighbour gets a frame
@@ -77,7 +77,7 @@ class Forwarder:
 
     def _runs(self, buffer: bytes, starts: list[int]) -> list[tuple[int, Plan]]:
         """The first frame of each run, and its plan. A run consists of adjacent frames with the
-        same plan. Cost: one look-up for each frame."""
+        same plan. Cost: one lookup for each frame."""
         runs: list[tuple[int, Plan]] = []
         known, unpack, head = self._plans.get, _FRONT.unpack_from, frames.HEAD
         run: Plan | None = None

@@ -1,4 +1,4 @@
-"""Random numbers that tell one start of a process from all others."""
+"""Random numbers that identify one start of a process."""
 
 from __future__ import annotations
 

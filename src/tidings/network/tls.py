@@ -50,8 +50,8 @@ def context_for(
         return given or client_context(authorities)
     if authorities is not None:
         raise EnvironmentProblem(
-            f"found authorities for the address tidings://{place.host}:{place.port}, which is "
-            "without TLS, expected an address with tidings+tls://"
+            f"authorities were given for the address tidings://{place.host}:{place.port}, which "
+            "does not use TLS, expected an address with tidings+tls://"
         )
     return given
 

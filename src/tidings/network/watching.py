@@ -40,7 +40,7 @@ class Watching:
                 await asyncio.wait_for(self._news.wait(), PATIENCE)
             except TimeoutError:
                 raise EnvironmentProblem(
-                    f"{self._where}: no report came for {PATIENCE:.0f} seconds"
+                    f"{self._where}: no report arrived for {PATIENCE:.0f} seconds"
                 ) from None
         found, self._latest = self._latest, None
         return found

@@ -1,4 +1,4 @@
-"""Decode raw rows into typed batches, from lines of JSON or columns of text.
+"""Decode raw rows into typed batches, from lines of JSON or columns of text, and encode them again.
 
     lines of JSON ──json_batch──┐             ┌──> good: Arrow columns of the declared types
                                 ├──> Decoded ─┤
@@ -12,6 +12,7 @@ Each row is either good or bad, no row raises, and no row depends on its neighbo
     null_marks.py  marks that tell an explicit null from an absent field
     json_rows.py   the careful reader, for a line that msgspec refused
     texts.py       a column of texts read as a type
+    json_texts.py  the way back: rows as payloads
 
 Texts are read by the rules of declared attributes, so this room lies above `filters`. It is for
 other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
@@ -19,7 +20,8 @@ other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
 
 from tidings.notifications.decoded import Decoded
 from tidings.notifications.json_batch import decode_json
-from tidings.notifications.null_marks import without_marks
+from tidings.notifications.json_texts import encode_rows, join_fields
+from tidings.notifications.null_marks import cell_cleaner, without_marks
 from tidings.notifications.schema import arrow_schema
 from tidings.notifications.text_batch import decode_text_columns
 from tidings.notifications.texts import read_texts
@@ -27,8 +29,11 @@ from tidings.notifications.texts import read_texts
 __all__ = [
     "Decoded",
     "arrow_schema",
+    "cell_cleaner",
     "decode_json",
     "decode_text_columns",
+    "encode_rows",
+    "join_fields",
     "read_texts",
     "without_marks",
 ]

@@ -40,6 +40,6 @@ def assemble(arrays: list[Any], schema: pa.Schema, length: int, bad: dict[int, s
     rows = np.delete(np.arange(length, dtype=np.int64), bad_rows)
     if arrays:
         good = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    else:  # a batch without columns can't get its length from them
+    else:  # with no columns, the length must be given another way
         good = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     return Decoded(good, rows, bad_rows, [bad[at] for at in positions])

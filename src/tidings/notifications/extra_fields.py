@@ -78,7 +78,8 @@ def _has_fields(slot: Slot) -> bool:
 
 
 def with_extra(decoded: Decoded, extras: dict[int, ExtraFields], *, kept: bool) -> Decoded:
-    """The result with the undeclared fields of its good rows, which `extras` has by position."""
+    """The result with the undeclared fields of its good rows, which `extras` contains by
+    position."""
     if not extras:
         return decoded
     texts: list[str | None] = [None] * len(decoded.rows)

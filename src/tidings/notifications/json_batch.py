@@ -8,10 +8,9 @@
 
 Each line is parsed by itself, so that an unclosed bracket can't swallow the next line. A line that
 msgspec accepts costs nothing more; only a line that it refuses is read again by the careful reader.
-A line with undeclared fields is refused first too; unless they are to be refused, it is read again
-without them, and extra_fields.py collects them.
-Lines are read in pieces of `PIECE`, whose records stay in the processor's cache until the columns
-are built.
+The decoder also refuses a line with undeclared fields. Unless `extra` is "refuse", the line is then
+read again without them, and extra_fields.py collects them. Lines are read in pieces of `PIECE`,
+whose records stay in the processor's cache until the columns are built.
 
 Speed, by tests/notifications/test_speed.py: 65,536 lines of 20 fields, three of them times, on one
 core of a shared machine, in thousands of lines per second of processor time. With no bad line, or
@@ -54,11 +53,11 @@ def decode_json(
     """Decode JSON objects, given as strings or bytes, into a batch of the declared types.
 
     Values are read as by `Attributes.read`; an absent field is null. If `extra` is "refuse", an
-    undeclared field makes its row bad. Otherwise it is counted and not in the batch; unless `extra`
-    is "drop", it is in `Decoded.extra`. No row raises: each is good or has a reason.
+    undeclared field makes its row bad. Otherwise it is counted and left out of the batch, but kept
+    in `Decoded.extra` unless `extra` is "drop". No row raises: each is good or has a reason.
 
-    The batch has marks for the attributes in `nulls` (see model.NULL_MARK), which tell an explicit
-    null from an absent field; `without_marks` removes them.
+    The batch has marks for the attributes in `nulls` (see model.NULL_MARK), which distinguish an
+    explicit null from an absent field; `without_marks` removes them.
     """
     schema = schema_of(declared)
     if nulls:

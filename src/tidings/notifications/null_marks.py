@@ -1,15 +1,16 @@
-"""Marks beside the fields of a schema, for attributes whose null and absence filters tell apart.
+"""Marks beside the fields of a schema, where filters distinguish null from absent.
 
     schema   delay: int64     user: struct<city: string>
     marked   delay: int64     user: struct<city: string, "\\0null city": bool>      of user.city
 
 A mark is true where JSON has an explicit null, and false where the field has a value or is absent.
-Only marked fields cost anything: one Boolean and one comparison for each row.
+Only marked fields cost anything: one Boolean and one comparison for each row. A null cell without a
+mark counts as absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -22,26 +23,31 @@ from tidings.model import NULL_MARK
 @lru_cache(maxsize=64)
 def mark_nulls(schema: pa.Schema, paths: frozenset[Path]) -> pa.Schema:
     """The schema with a mark for each of these paths that it has and that may be null."""
-    return pa.schema(_mark_fields(schema, paths, ()), metadata=schema.metadata)
+    return pa.schema(_mark_fields(schema, paths), metadata=schema.metadata)
 
 
-def _mark_fields(fields: Iterable[Any], paths: frozenset[Path], above: Path) -> list[Any]:
+def _mark_fields(fields: Iterable[Any], paths: frozenset[Path]) -> list[Any]:
     out, marks = [], []
     for field in fields:
-        path = (*above, field.name)
-        out.append(field.with_type(_mark_type(field.type, paths, path)))
-        if path in paths and field.nullable:
+        below = frozenset(path[1:] for path in paths if path and path[0] == field.name)
+        out.append(field.with_type(_mark_type(field.type, below)))
+        if () in below and field.nullable:
             marks.append(pa.field(NULL_MARK + field.name, pa.bool_()))
     return out + marks
 
 
-def _mark_type(kind: Any, paths: frozenset[Path], path: Path) -> Any:
+def _mark_type(kind: Any, paths: frozenset[Path]) -> Any:
+    """The type with marks at these paths below it. A map needs none for its own values: it has a
+    key whose value is null, and lacks one that is absent."""
     if pa.types.is_struct(kind):
-        return pa.struct(_mark_fields(kind, paths, path))
+        return pa.struct(_mark_fields(kind, paths))
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_mark_type(kind.value_type, paths, path)))
+        return pa.list_(kind.value_field.with_type(_mark_type(kind.value_type, paths)))
     if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_mark_type(kind.value_type, paths, path)))
+        return pa.large_list(kind.value_field.with_type(_mark_type(kind.value_type, paths)))
+    if pa.types.is_map(kind):
+        inner = _mark_type(kind.item_type, frozenset(path[1:] for path in paths if path))
+        return pa.map_(kind.key_field, kind.item_field.with_type(inner))
     return kind
 
 
@@ -64,4 +70,41 @@ def _unmark_field(field: Any) -> Any:
         return field.with_type(pa.list_(_unmark_field(kind.value_field)))
     if pa.types.is_large_list(kind):
         return field.with_type(pa.large_list(_unmark_field(kind.value_field)))
+    if pa.types.is_map(kind):
+        return field.with_type(pa.map_(kind.key_field, _unmark_field(kind.item_field)))
     return field
+
+
+@lru_cache(maxsize=256)
+def cell_cleaner(kind: Any) -> Callable[[Any], Any] | None:
+    """What turns a value of this type, with structs and maps as dicts, into that of an event: null
+    cells of structs are left out unless they are marked, and so are marks. Nulls in lists and maps
+    remain. None if there is nothing to do."""
+    is_ = pa.types
+    if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
+        element = cell_cleaner(kind.value_type)
+        return None if element is None else lambda v: None if v is None else [*map(element, v)]
+    if pa.types.is_map(kind):
+        item = cell_cleaner(kind.item_type)
+        if item is None:
+            return None
+        return lambda v: None if v is None else {key: item(one) for key, one in v.items()}
+    if not pa.types.is_struct(kind):
+        return None
+    inner = {field.name: cell_cleaner(field.type) for field in kind}
+    names = [name for name in inner if not name.startswith(NULL_MARK)]
+
+    def clean(value: Any) -> Any:
+        if value is None:
+            return None
+        out = {}
+        for name in names:
+            one = value[name]
+            if one is not None:
+                below = inner[name]
+                out[name] = one if below is None else below(one)
+            elif value.get(NULL_MARK + name) is True:
+                out[name] = None
+        return out
+
+    return clean

@@ -110,7 +110,7 @@ class Slot:
         return whole, np.array(bad, np.int64)
 
     def _read_decimals(self, values: list[Any]) -> tuple[Any, Positions]:
-        """msgspec has read the digits exactly; Arrow refuses those that do not fit, but NaN."""
+        """msgspec has read the digits exactly; Arrow refuses those that do not fit, except NaN."""
         try:
             array = pa.array(values, self.kind)
             if array.null_count == values.count(None):

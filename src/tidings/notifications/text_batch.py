@@ -39,9 +39,8 @@ def decode_text_columns(
 ) -> Decoded:
     """Decode a batch of strings into a batch of the declared types. A missing column is all null.
 
-    An undeclared column affects all rows: it raises NotificationError, or is left out unless
-    `extra` is "refuse". Rows in which the column `corrupt` is not null are bad; that column must
-    exist. No row raises.
+    An undeclared column raises NotificationError if `extra` is "refuse"; otherwise it is left out.
+    Rows in which the column `corrupt` is not null are bad; that column must exist. No row raises.
     """
     schema, closed = schema_of(declared), need_extra(extra) == "refuse"
     names = [name for name in batch.schema.names if name != corrupt]

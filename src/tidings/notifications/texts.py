@@ -5,8 +5,8 @@
 
 A plain shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). It excludes
 texts that only Arrow accepts (hexadecimal, far zones) and texts that only we accept (blanks, short
-dates). A text of the right shape may still be invalid (`2013-02-30`). Then the cast of the whole
-column fails, and the column is halved until it is small enough to read text by text.
+dates). A text of the right shape may still be invalid (`2013-02-30`). Then the cast of the column
+fails. The column is halved again and again, and small parts that still fail are read text by text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHAPES = {
     "timestamp": rf"\A{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?Z?\z",
 }
 _UTC = pa.timestamp("us", "UTC")
-_SMALL = 256  # parts of fewer texts than this are not halved again
+_SMALL = 256  # texts; a half is never smaller
 _NONE: Positions = np.zeros(0, np.int64)
 
 

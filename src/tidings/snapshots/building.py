@@ -224,7 +224,9 @@ def id_type(ids: list[Id]) -> Any:
     """The Arrow type of ids."""
     kinds = {type(id_) for id_ in ids}
     if len(kinds) > 1:
-        raise SnapshotError("found texts and integers as ids, expected all texts or all integers")
+        raise SnapshotError(
+            "found strings and integers as ids, expected all strings or all integers"
+        )
     return pa.int64() if kinds == {int} else pa.string()
 
 

@@ -1,8 +1,8 @@
-"""Snapshots at an address such as s3://bucket/snapshot: copied here before they are mapped.
+"""Copies snapshots from and to an address such as s3://bucket/snapshot.
 
-A copy is kept in the user's cache under the snapshot's identity, so all processes of a machine
-share one, and a snapshot that replaced another at the same address is copied anew. Digests are
-compared when the copy is opened, as for any snapshot.
+The copy is kept in the user's cache under the snapshot's identity. So all processes of a machine
+share one copy, and a snapshot that replaces another at the same address is copied again. Digests
+are checked when the copy is opened, as for any snapshot.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def remote_identity(address: str | Path) -> str:
 
 
 def fetch_snapshot(address: str | Path) -> Path:
-    """The folder of this machine that has a copy of the snapshot at an address."""
+    """A local folder with a copy of the snapshot at an address."""
     identity = remote_identity(address)
     home = user_cache_folder("snapshots", identity)
     open_cache_folder(home, "[0-9a-f]{32}", KEPT)
@@ -54,7 +54,7 @@ def fetch_snapshot(address: str | Path) -> Path:
         return place
     try:
         beside = Path(tempfile.mkdtemp(prefix=".", dir=home))
-    except OSError:  # there is no cache, as for some executors
+    except OSError:  # there is no cache folder, as on some executors
         beside = Path(tempfile.mkdtemp(prefix="tidings-snapshot-"))
         place = beside / "snapshot"
     try:
@@ -65,7 +65,7 @@ def fetch_snapshot(address: str | Path) -> Path:
     except FileNotFoundError as problem:
         raise _failure(address, "read", problem) from problem
     except OSError as problem:
-        if not place.is_dir():  # otherwise another process was first, with the same snapshot
+        if not place.is_dir():  # otherwise another process copied the same snapshot first
             raise _failure(address, "read", problem) from problem
     finally:
         if place.parent != beside:
@@ -74,8 +74,8 @@ def fetch_snapshot(address: str | Path) -> Path:
 
 
 def put_snapshot(folder: Path, address: str | Path) -> None:
-    """Copy a snapshot to an address. Its manifests are removed first and written last, so a copy
-    that was interrupted is not taken for a snapshot."""
+    """Copy a snapshot to an address. Its manifests are removed first and written last, so an
+    incomplete copy is not taken for a snapshot."""
     system, root = open_place(address)
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     names = [str(path.relative_to(folder)) for path in paths]

@@ -31,7 +31,7 @@ from tidings.filters import Attributes, Filter
 from tidings.matching import Matcher
 from tidings.matching.disk import (
     as_array,
-    mentions_patterns,
+    has_rekeyed,
     need_files,
     read_manifest,
     read_table,
@@ -86,11 +86,12 @@ class Snapshot:
         threads: int | None = None,
         errors: str = "raise",
     ) -> Snapshot:
-        """Compile (id, filter) pairs, or a mapping. Ids are all texts, or all integers.
+        """Compile (id, filter) pairs, or a mapping. Ids are all strings, or all integers.
 
         `number` is the version. `numbers` maps keys of filters to node numbers that were assigned
         earlier. If filters are refused, RefusedFilters lists them with their ids; with
-        `errors="collect"` they are left out, and are in `refused`.
+        `errors="collect"` they are left out, and are in `refused`. Filters that can never match are
+        kept; `never()` lists them.
         """
         distinct = gather(subscriptions, DistinctFilters(attributes, functions), errors)
         snapshot = cls(number, *build_nodes(distinct, numbers, progress, threads))
@@ -176,7 +177,7 @@ class Snapshot:
         found = cls(manifest.count("number"), nodes, matcher)
         if manifest.version < VERSION:
             texts = read_table(folder / "index" / "filters.arrow").column("text")
-            if mentions_patterns(texts):
+            if has_rekeyed(texts):
                 return found._compile_again(texts.to_pylist())
         return found
 
@@ -199,6 +200,8 @@ class Snapshot:
     def __repr__(self) -> str:
         where = "" if self.path is None else f" in {str(self.path)!r}"
         counts = f"{len(self):,} subscriptions, {len(self._nodes.numbers):,} nodes"
+        never = len(self.never())
+        counts += f"; {never:,} can never match" if never else ""
         return f"<Snapshot{where}: version {self.number:,}, {counts}>"
 
     def _repr_html_(self) -> str:
@@ -253,12 +256,18 @@ class Snapshot:
         """The ids of all subscriptions as an Arrow array, node by node."""
         return self._ids
 
+    def never(self) -> list[Id]:
+        """The ids of subscriptions whose filters can never match."""
+        return self.view.never()
+
     def stats(self) -> dict[str, int]:
-        """Counts of subscriptions, nodes and edges, and the size of the index."""
+        """Counts of subscriptions (`never`: of those that can never match), nodes and edges, and
+        the size of the index."""
         nodes = self._nodes
         return {
             "version": self.number,
             "subscriptions": len(self._ids),
+            "never": len(self.never()),
             "nodes": len(nodes.numbers),
             "edges": len(nodes.parents),
             "roots": int((np.diff(nodes.parent_starts) == 0).sum()),

@@ -81,7 +81,7 @@ class View:
         return starts, places
 
     def misfits(self, types: Types) -> dict[Misfit, list[Id]]:
-        """The subscriptions whose filters make no sense on columns of these types."""
+        """The subscriptions whose filters don't fit columns of these types."""
         found = self.matcher.misfits(types)
         named = {one: self._members(places) for one, places in found.items()}
         return {one: ids for one, ids in named.items() if ids}
@@ -89,6 +89,10 @@ class View:
     def readers(self, path: tuple[str, ...]) -> list[Id]:
         """The subscriptions whose filters read an attribute."""
         return self._members(self.matcher.readers(path))
+
+    def never(self) -> list[Id]:
+        """The subscriptions whose filters can never match."""
+        return self._members(self.matcher.never())
 
     def _members(self, places: list[Any]) -> list[Id]:
         """The ids of the subscriptions of some nodes; nodes of later versions are left out."""
@@ -101,6 +105,17 @@ class View:
         numbers = self.numbers[places]
         tag_kernels.sort_lists(starts, numbers)
         return as_lists(starts, pa.array(numbers))
+
+    def lowest_members(self, starts: Array, places: Array) -> Any:
+        """The ids of the subscriptions of the lowest nodes, ascending. If ids are numbers that
+        somebody else gave to filters, these are the lowest of those: filters that cover each other
+        share a node here, and all of them are named."""
+        found = self.subscription_lists(*self._lowest(starts, places))
+        starts = found.offsets.to_numpy().astype(np.int64)
+        # without any subscription, the type of their ids is not known
+        ids = np.array(found.values.to_numpy(zero_copy_only=False), np.int64)
+        tag_kernels.sort_lists(starts, ids)
+        return as_lists(starts, pa.array(ids))
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
         """The ids for all events at once. With very many matches that may exceed memory; use

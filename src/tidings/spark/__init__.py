@@ -8,9 +8,10 @@
     pipeline/    reads the pipeline file, and runs micro-batches from source to sinks
     outbox/      keeps the results for subscribers on disk, each batch exactly once
     backtests/   counts how often filters would have fired on past data
-    feeds/       RSS and Atom as a source        handover/    hands rows to a rendezvous point
+    channel/     subscriptions from a channel of the network, and rows for its subscribers
+    feeds/       RSS and Atom as a source
     session/     Java, sessions, Kafka, packing for clusters
-    sources.py   registers our source and sink with a session
+    sources.py   registers our source with a session
 
 Users get the names exported here (docs/spark.md, docs/pipelines.md); the names that the folders
 export are for cli and studies. A module is loaded when one of its names is first used. This keeps
@@ -25,7 +26,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidings.spark.backtests.backtesting import backtest
-    from tidings.spark.handover.rendezvous_sink import Target, hand_over
     from tidings.spark.loading.loading import build_snapshot, subscriptions
     from tidings.spark.outbox.outbox_tables import read_outbox
     from tidings.spark.pipeline.live_tagging import tag_live
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from tidings.spark.tagging.tagging import tag
 
 __all__ = [
-    "Target",
     "backtest",
     "build_snapshot",
-    "hand_over",
     "java_home",
     "kafka_jars",
     "kafka_settings",
@@ -54,10 +52,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Target": "tidings.spark.handover.rendezvous_sink",
     "backtest": "tidings.spark.backtests.backtesting",
     "build_snapshot": "tidings.spark.loading.loading",
-    "hand_over": "tidings.spark.handover.rendezvous_sink",
     "java_home": "tidings.spark.session.java",
     "kafka_jars": "tidings.spark.session.kafka",
     "kafka_settings": "tidings.spark.session.kafka",

@@ -1,4 +1,4 @@
-"""Registers the data sources and sinks that tidings adds to Spark."""
+"""Registers the data sources that tidings adds to Spark."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the formats "tidings-feeds" and "tidings-rendezvous" available in a session."""
+    """Make the format "tidings-feeds" available in a session."""
     from tidings.spark.feeds.feeds import FeedSource
-    from tidings.spark.handover.rendezvous_sink import RendezvousSink
 
     spark.dataSource.register(FeedSource)
-    spark.dataSource.register(RendezvousSink)

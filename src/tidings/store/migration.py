@@ -13,7 +13,7 @@ The last segment may end with an unfinished write. This format has no end mark, 
 notice that the end of the log was cut off.
 
 *Identities of an older version:* `changes/identities` has the version of the rules by which the
-identities in a log were computed. Since null and absence are two things, event patterns have other
+identities in a log were computed. Since null and absent are distinct, event patterns have other
 forms than before, and so other identities. They are computed again from the texts; versions, ids,
 texts and node numbers stay. A log that mentions no pattern is only noted as current. A node whose
 text is gone keeps its old identity: nobody subscribes to it.
@@ -29,7 +29,7 @@ from zlib import crc32
 import msgspec
 
 from tidings.files import replace_file
-from tidings.filters.dialects import PATTERN_CALL
+from tidings.filters.dialects import rekeyed_calls
 from tidings.model import Id
 from tidings.store import checkpoint
 from tidings.store.checkpoint import Checkpoint
@@ -230,11 +230,14 @@ def note_current(changes: Path) -> None:
     replace_file(changes / IDENTITIES, CURRENT)
 
 
-def mentions_patterns(folder: Path) -> bool:
-    """Whether any file of a log mentions an event pattern."""
-    wanted = PATTERN_CALL.encode()
+def has_rekeyed(folder: Path) -> bool:
+    """Whether a file of a log has a filter whose identity may be that of an older version."""
     files = (path for path in (folder / CHANGES).iterdir() if path.is_file())
-    return any(wanted in path.read_bytes().lower() for path in files)
+    return any(_is_rekeyed(path.read_bytes().lower()) for path in files)
+
+
+def _is_rekeyed(text: bytes) -> bool:
+    return any(call.encode() in text for call in rekeyed_calls())
 
 
 def renew_identities(folder: Path, beside: Path, key_of: KeyOf) -> None:
@@ -262,7 +265,7 @@ def _renew(known: dict[int, bytes], texts: Mapping[int, str], key_of: KeyOf) -> 
     used = set(known.values())
     out = dict(known)
     for node, text in sorted(texts.items()):
-        key = key_of(text) if PATTERN_CALL in text.lower() else None
+        key = key_of(text) if _is_rekeyed(text.lower().encode()) else None
         if key is not None and key not in used:
             out[node] = key
             used.add(key)

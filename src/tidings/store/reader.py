@@ -65,7 +65,7 @@ class Reader:
             self._points[: MOST_POINTS // 2] = self._points[: MOST_POINTS // 2 : 2]
 
     def changes(self, after: int, end: Mark) -> Iterator[Record]:
-        """The changes after a version, up to an end."""
+        """The changes after the version `after`, up to and including `end`."""
         if after >= end.value:
             return
         log = GroupLog(self._folder / CHANGES)

@@ -55,12 +55,12 @@ def _renew_identities(folder: Path, key_of: migration.KeyOf) -> None:
         with locked(folder):
             if migration.is_current(folder):
                 return
-            if migration.mentions_patterns(folder):
+            if migration.has_rekeyed(folder):
                 renew(folder, lambda beside: migration.renew_identities(folder, beside, key_of))
             else:
                 migration.note_current(folder / CHANGES)
     except PermissionError:
-        pass  # whoever may only read the log needs no identities
+        pass  # a process that may only read the log needs no identities
 
 
 def _is_to_be_renewed(folder: Path) -> bool:

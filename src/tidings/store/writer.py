@@ -149,7 +149,7 @@ class Writer:
                 migration.note_current(known.log.folder)
             group = known.log.append(encode_changes(before + 1, entries), last)
         except ValueError as problem:
-            raise LogError(f"{problem}; put fewer changes at once") from problem
+            raise LogError(f"{problem}; write fewer changes at once") from problem
         known.point = Point(last, group.end)
         known.version = self._latest = last
         nodes.update(new)

@@ -47,6 +47,9 @@ def match_sections(report: MatchReport) -> list[tuple[str, Table]]:
         (f"One event at a time, in µs ({run.one_dict.events:,} events)", single_table(report)),
         ("The index; the first batch compiles kernels or loads them", index_table(report)),
     ]
+    if run.tests is not None:
+        heading = f"Tests evaluated per event, and different ones ({run.tests.events:,} events)"
+        sections.append((heading, tests_table(report)))
     if report.growth:
         counted = any(one.counts is not None for one in report.growth)
         sections.append(
@@ -106,6 +109,23 @@ def index_table(report: MatchReport) -> Table:
             number(None if run.index_bytes is None else run.index_bytes / 1e6),
             number(run.bytes_per_filter),
         )  # fmt: skip
+    return table
+
+
+def tests_table(report: MatchReport) -> Table:
+    """Tests per event: filter by filter, then in the index. One row per number of filters."""
+    table = plain_table(
+        "workload", "filters#", "one by one#", "different#", "index: values coded#", "boxes#",
+        "compared#", "different#", "residuals asked#", "evaluated#",
+    )  # fmt: skip
+    for run in _distinct(report):
+        one = run.tests
+        if one is not None:
+            counts = (
+                one.one_by_one, one.shared, one.coded, one.candidates, one.compared,
+                one.compared_different, one.asked, one.evaluated,
+            )  # fmt: skip
+            table.add_row(run.workload, f"{run.filters:,}", *(f"{count:,.1f}" for count in counts))
     return table
 
 

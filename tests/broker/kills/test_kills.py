@@ -18,8 +18,8 @@ from tests.broker.kills.run import Run
 @pytest.mark.timeout(300)
 def test_a_few_kills(tmp_path: Path, seed: int) -> None:
     run = Run(tmp_path, seed)
-    run.go(5, 5000, pause=1.0, rest=1.0)
-    assert run.board.total() >= 5000
+    run.go(3, 3000, pause=1.0, rest=1.0)
+    assert run.board.total() >= 3000
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ class Judge:
     def judge(self) -> str:
         """Check everything; a line on how much there was."""
         self._batches()
-        files = self._files()
+        files = files_of_batches(self.folder, len(self.commits))
         expected = [name for names in files for name in names]
         assert sorted(expected) == sorted(self.feeder.good), "every file is in one batch"
         rows, dead = list[dict[str, Any]](), Counter[str]()
@@ -72,22 +72,6 @@ class Judge:
         for version in sorted(set(versions)):
             log = {i: text for i, (text, _) in self.changer.log.subscriptions(version).items()}
             assert log == self.changer.states[version]
-
-    def _files(self) -> list[list[str]]:
-        """The files of each batch, from what Spark noted."""
-        by_log: dict[int, set[str]] = {}
-        for path in (self.folder / "checkpoint" / "sources" / "0").glob("[0-9]*"):
-            for line in path.read_text().splitlines()[1:]:
-                entry = json.loads(line)
-                by_log.setdefault(entry["batchId"], set()).add(Path(entry["path"]).name)
-        found, before = list[list[str]](), -1
-        for number in range(len(self.commits)):
-            noted = (self.folder / "checkpoint" / "offsets" / str(number)).read_text()
-            upto = json.loads(noted.splitlines()[-1])["logOffset"]
-            logs = range(before + 1, upto + 1)
-            found.append(sorted(name for log in logs for name in by_log.get(log, ())))
-            before = upto
-        return found
 
     def _told(self, pin: Pin, commit: Commit, names: list[str]) -> list[dict[str, Any]]:
         events = [event for name in names for event in self.feeder.good[name]]
@@ -151,3 +135,20 @@ class Judge:
         if found is None:
             found = self._parsed[text] = parse(text, attributes=ATTRIBUTES)
         return found
+
+
+def files_of_batches(folder: Path, count: int) -> list[list[str]]:
+    """The files of each batch, from what Spark noted."""
+    by_log: dict[int, set[str]] = {}
+    for path in (folder / "checkpoint" / "sources" / "0").glob("[0-9]*"):
+        for line in path.read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            by_log.setdefault(entry["batchId"], set()).add(Path(entry["path"]).name)
+    found, before = list[list[str]](), -1
+    for number in range(count):
+        noted = (folder / "checkpoint" / "offsets" / str(number)).read_text()
+        upto = json.loads(noted.splitlines()[-1])["logOffset"]
+        logs = range(before + 1, upto + 1)
+        found.append(sorted(name for log in logs for name in by_log.get(log, ())))
+        before = upto
+    return found

@@ -106,8 +106,8 @@ class Permissions(msgspec.Struct, frozen=True):
 class Register:
     """The known tokens, by their digests, which are computed once.
 
-    A greeting costs one digest and one look-up, whatever the number of tokens. The time of the
-    look-up depends on digests alone. To learn from that time how much of a digest is right, an
+    A greeting costs one digest and one lookup, whatever the number of tokens. The time of the
+    lookup depends on digests alone. To learn from that time how much of a digest is right, an
     attacker would need a token for each digest to try, and SHA-256 prevents finding such tokens.
     """
 

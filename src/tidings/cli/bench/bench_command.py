@@ -88,6 +88,10 @@ def bench_match(
             "--sample", metavar="N", min=1, help="Events to check against the reference semantics."
         ),
     ] = 50,
+    tests: Annotated[
+        int,
+        typer.Option("--tests", metavar="N", min=0, help="Events whose tests are counted."),
+    ] = 0,
     seed: Seed = 1,
     json: options.Json = False,
 ) -> None:
@@ -102,6 +106,9 @@ def bench_match(
     take turns: to pairs of event and filter, to lists of ids, and from JSON lines. Single events
     follow, as dicts and as JSON text. With several --filters, a table shows how the time grows;
     with several --threads, a column shows the speed-up over the first.
+
+    With --tests, the tests that are evaluated for some events are counted: if every filter is
+    matched by itself, and in the index. Columns named "different" count equal tests once.
 
     With --json, one object: machine, runs, growth. Times are in microseconds per event.
     """
@@ -121,7 +128,7 @@ def bench_match(
     with report_steps() as note:
         report = studies.bench_matching(
             names, sizes, events=count, batch=size, threads=counts, repeats=repeats,
-            sample=sample, seed=seed, note=note,
+            sample=sample, tests=tests, seed=seed, note=note,
         )  # fmt: skip
     if json:
         emit(report)

@@ -58,15 +58,20 @@ def read_parquet(path: str) -> Rows:
 
 
 def rows_of(batch: Any) -> Rows:
-    """The rows of a record batch or table as dicts."""
+    """The rows of a record batch or table as events: null cells are left out."""
     pa = load_pyarrow()
+    from tidings.notifications import cell_cleaner
+
     for at, field in enumerate(batch.schema):
         # Python's datetime has no nanoseconds, and pyarrow would need pandas to keep them.
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             micros = batch.column(at).cast(pa.timestamp("us", field.type.tz), safe=False)
             batch = batch.set_column(at, field.name, micros)
+    clean = cell_cleaner(pa.struct(list(batch.schema)))
+    assert clean is not None
     for start in range(0, batch.num_rows, BATCH_ROWS):
-        yield from batch.slice(start, BATCH_ROWS).to_pylist(maps_as_pydicts="lossy")
+        rows = batch.slice(start, BATCH_ROWS).to_pylist(maps_as_pydicts="lossy")
+        yield from map(clean, rows)
 
 
 def load_pyarrow() -> Any:

@@ -1,7 +1,7 @@
 """Reads files as lines or JSON objects; errors name the file and the line.
 
-JSON is one object per line, an array of objects, or objects that may span lines. Files that gzip
-compressed are decompressed on the way.
+JSON is one object per line, an array of objects, or objects that may span lines. Gzip files are
+decompressed as they are read.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def extension_of(path: str) -> str:
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """Open a file, or stdin, and decompress it if gzip compressed it; raise BadInput if it can't be
-    read or is empty."""
+    """Open a file, or stdin, and decompress it if it is gzip; raise BadInput if it can't be read or
+    is empty."""
     with _open_packed(path) as file:
         if not _is_packed(file):
             yield file
@@ -136,7 +136,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def read_objects(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, object) for each object of a JSON file; a place is such as `line 3`.
+    """Yield (place, object) for each object of a JSON file; `line 3` is a place.
 
     The file has one object per line, and is then read as a stream; or it is an array of objects, or
     objects that span several lines, and is then read as a whole.
@@ -163,7 +163,7 @@ def spans_lines(path: str) -> bool:
 
 
 def _is_begun(line: str) -> bool:
-    """Whether a line is the beginning of an object that goes on in the next line."""
+    """Whether a line is the beginning of an object that continues in the next line."""
     if not line.lstrip().startswith("{"):
         return False
     try:
@@ -218,7 +218,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _whole_refusal(text: str, at: int, name: str, reason: str) -> BadInput:
-    """The error for a text that is not JSON at a position."""
+    """The error for invalid JSON at a position of a text."""
     line = text.count("\n", 0, at) + 1
     begin = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
@@ -254,7 +254,7 @@ def kind_of(value: object) -> str:
 
 
 def _json_refusal(text: str, reason: str, where: str) -> BadInput:
-    """The error for broken JSON; it names the character of the line."""
+    """The error for invalid JSON; it gives the position in the line."""
     found = re.search(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)", reason)
     at = len(text)
     if found:

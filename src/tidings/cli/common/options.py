@@ -27,6 +27,7 @@ Dialect = Annotated[
 Cores = Annotated[int, typer.Option("--cores", metavar="N", min=1, help="Cores for Spark to use.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 All = Annotated[bool, typer.Option("--all", help="Show every row, however many there are.")]
+Force = Annotated[bool, typer.Option("--force", help="Accept a filter that can never match.")]
 FiltersFormat = Annotated[
     str | None,
     typer.Option(

@@ -188,7 +188,7 @@ def tasks_bar(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
 
 @contextmanager
 def tasks_of_jobs(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar of tasks, of which more may come; yield a function that updates it."""
+    """A progress bar of tasks, whose number may grow; yield a function that updates it."""
     from rich.progress import TextColumn, TimeElapsedColumn
 
     with _bar(TextColumn("tasks"), TimeElapsedColumn()) as bar:

@@ -18,13 +18,14 @@ import msgspec
 
 from tidings import Filter, FilterError, parse
 from tidings.cli.common import arrow, input_files
-from tidings.cli.common.command_errors import BadInput, filter_refusal, report
+from tidings.cli.common.command_errors import BadInput, filter_refusal, remark, report
 from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.filters.dialects import DIALECTS
 
 FORMATS = ("text", "json", "csv", "parquet")
 _EXPECTED = "expected id, filter and optionally subscriber"
 MOST_REPORTED = 20  # refused filters
+MOST_NOTED = 5  # filters that can never match, or always do
 
 
 class Subscription(msgspec.Struct, frozen=True):
@@ -47,6 +48,11 @@ class Subscription(msgspec.Struct, frozen=True):
         """The place, and the id if it is not the line number."""
         return self.place if self.place.endswith(f" {self.id}") else f"{self.place}, id {self.id}"
 
+    @property
+    def named(self) -> str:
+        """Where it was found, with the id."""
+        return f"{self.file}, {self.spot}" if self.file and self.place else self.where
+
     def parse(self, dialect: str, declared: DeclaredTypes) -> Filter:
         """Parse the filter; raise BadInput, with the place and the id, if it is refused."""
         if self.shape != "text":
@@ -54,8 +60,7 @@ class Subscription(msgspec.Struct, frozen=True):
         try:
             return parse(self.text, dialect, attributes=declared.attributes)
         except FilterError as problem:
-            where = f"{self.file}, {self.spot}" if self.file and self.place else self.where
-            raise filter_refusal(problem, where) from None
+            raise filter_refusal(problem, self.named) from None
 
     def _need_json(self, dialect: str) -> None:
         """Refuse a filter that is an object, in a dialect that is not written in JSON."""
@@ -103,6 +108,30 @@ def parse_all(
         more = f"; the first {MOST_REPORTED} are listed" if count > MOST_REPORTED else ""
         raise BadInput(f"{count:,} of {count + len(parsed):,} filters are refused{more}")
     return parsed
+
+
+def note_odd(parsed: Iterable[tuple[Subscription, Filter]]) -> list[Subscription]:
+    """Print a note on each filter that can never match, or always does: MOST_NOTED at most, and how
+    many more there are. Return the subscriptions that can never match."""
+    odd = [(one, filter_) for one, filter_ in parsed if filter_.note]
+    odd.sort(key=lambda pair: not pair[1].never)
+    for one, filter_ in odd[:MOST_NOTED]:
+        remark(f"{one.named}: {filter_.note}" if one.named else filter_.note)
+    rest = len(odd) - MOST_NOTED
+    if rest > 0:
+        filters = "filter is" if rest == 1 else "filters are"
+        remark(f"{rest:,} more {filters} never true or always true; `tidings doctor` lists them")
+    return [one for one, filter_ in odd if filter_.never]
+
+
+def refuse_never(filter_: Filter, force: bool, where: str = "") -> None:
+    """Refuse a filter that a person typed and that can never match; with `force`, print a note
+    instead, as for a filter that always matches."""
+    sentence = f"{where}: {filter_.note}" if where else filter_.note
+    if filter_.never and not force:
+        raise BadInput(f"{sentence}; --force accepts it")
+    if filter_.note:
+        remark(sentence)
 
 
 def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscription]:

@@ -4,7 +4,6 @@
     convert_command.py    translates filters from one dialect to another
     match_command.py      which events match which subscriptions; match_counts.py counts them
     explain_command.py    why an event matches, or why not
-    pattern_explanation.py    why an event pattern matches, field by field
     doctor_command.py     what is wrong with a file of filters (findings.py)
     graph_command.py      which filter covers which: table, tree or picture
     hints.py              notes on filters and events that do not fit each other

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidings import Filter
-from tidings.filters import format_value
+from tidings.filters import format_value, oddities_of
 from tidings.filters.canonical import (
     All,
     Form,
@@ -19,15 +19,7 @@ from tidings.filters.canonical import (
 from tidings.filters.language import find, name_text, text_of
 from tidings.model import Event
 
-NEVER, ALWAYS, RESIDUAL = "never-true", "always-true", "residual-only"
-
 SEVERAL = "(several)"  # shown as the term of a clause that has several
-
-MEANING = {
-    NEVER: "no event can match it",
-    ALWAYS: "every event matches it",
-    RESIDUAL: "no index can help: it is evaluated on every event",
-}
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -49,6 +41,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     residuals: list[str]
     attributes: list[str]
     warnings: list[str]
+    note: str  # why the filter can never match, or that it always does; else empty
 
 
 def dissect(filter_: Filter, text: str) -> Anatomy:
@@ -62,20 +55,9 @@ def dissect(filter_: Filter, text: str) -> Anatomy:
         boxes=_boxes(form),
         residuals=filter_.residuals,
         attributes=sorted(name_text(path) for path in reads(form)),
-        warnings=oddities(filter_),
+        warnings=oddities_of(form),
+        note=filter_.note,
     )
-
-
-def oddities(filter_: Filter) -> list[str]:
-    """The warnings for a filter: keys of MEANING."""
-    form = filter_.form
-    if form.never:
-        return [NEVER]
-    if form.always:
-        return [ALWAYS]
-    boxes = [form.hull] if form.boxes is None else form.boxes
-    blind = any(all(is_opaque(form.terms[term]) for term in box) for box in boxes)
-    return [RESIDUAL] if blind else []
 
 
 def _boxes(form: Form) -> list[list[Part]]:

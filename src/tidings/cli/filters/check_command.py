@@ -14,7 +14,8 @@ from tidings.cli.common.command_errors import BAD_INPUT, BadInput, report
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import count_of, emit, facts, plain_text, show, table
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
-from tidings.cli.filters.anatomy import MEANING, SEVERAL, Anatomy, Part, dissect
+from tidings.cli.filters.anatomy import SEVERAL, Anatomy, Part, dissect
+from tidings.filters import ODDITIES
 
 
 def check_filters(
@@ -39,7 +40,8 @@ def check_filters(
     with, so it is evaluated for each event.
 
     With --json, one line per filter: id, filter, canonical, identity, wide, boxes (lists of term,
-    set, residual), residuals, attributes, warnings (never-true, always-true, residual-only).
+    set, residual), residuals, attributes, warnings (never-true, always-true, residual-only), note
+    (why it can never match, or that it always does).
 
     Exit code: 0 when all filters are accepted, 2 when one is refused.
     """
@@ -88,7 +90,8 @@ def _show(one: Subscription, anatomy: Anatomy) -> None:
         ("residuals", "; ".join(anatomy.residuals) or "none"),
     ]
     rows.extend(
-        ("warning", plain_text(f"{name}: {MEANING[name]}", "yellow")) for name in anatomy.warnings
+        ("warning", plain_text(f"{name}: {anatomy.note or ODDITIES[name]}", "yellow"))
+        for name in anatomy.warnings
     )
     where = f"{one.where}: " if one.place else ""
     show(plain_text(where + anatomy.filter, "bold"), facts(rows), "")

@@ -8,9 +8,10 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BAD_INPUT, BadInput, clean_text, report
-from tidings.cli.common.declared_types import DeclaredTypes, read_types
+from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import emit, say
-from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import Subscription, note_odd, read_subscriptions
+from tidings.filters import Filter
 from tidings.filters.dialects import DIALECTS
 from tidings.filters.language import Expression, nested_attributes, without_nested
 
@@ -39,7 +40,7 @@ def convert_filters(
     can't express that, unless --types declares the attributes or --single rules out lists.
 
     With --json, one line per filter: id, filter and, if there is one, subscriber. The output is
-    again a file of filters.
+    again a file of filters. Notes on stderr name filters that can never match or always do.
 
     Exit code: 0 when all filters are converted, 2 when one is refused.
     """
@@ -48,9 +49,13 @@ def convert_filters(
     _need_one_of(target, tuple(sorted(writers)), "--to")
     declared = read_types(types, others)
     code = 0
+    odd: list[tuple[Subscription, Filter]] = []
     for one in read_subscriptions(file, filters_format):
         try:
-            text = writers[target](_plain_expression(one, source, target, declared, single))
+            parsed = one.parse(source, declared)
+            if parsed.note:
+                odd.append((one, parsed))
+            text = writers[target](_plain_expression(one, parsed, target, single))
             if not json and clean_text(text) != text:
                 raise BadInput(f"{one.where}: found characters that can't be shown; use --json")
         except BadInput as problem:
@@ -62,6 +67,7 @@ def convert_filters(
             emit({"id": one.id, "filter": text, **who})
         else:
             say(text)
+    note_odd(odd)
     return code
 
 
@@ -70,11 +76,8 @@ def _need_one_of(found: str, expected: tuple[str, ...], option: str) -> None:
         raise BadInput(f"{option}: found '{found}', expected one of {', '.join(expected)}")
 
 
-def _plain_expression(
-    one: Subscription, source: str, target: str, declared: DeclaredTypes, single: bool
-) -> Expression:
+def _plain_expression(one: Subscription, parsed: Filter, target: str, single: bool) -> Expression:
     """The expression of a filter; raise BadInput if it looks into lists or structs."""
-    parsed = one.parse(source, declared)
     expression = without_nested(parsed.expression) if single else parsed.expression
     nested = nested_attributes(expression)
     if nested:

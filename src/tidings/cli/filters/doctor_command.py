@@ -12,8 +12,6 @@ from tidings.cli.common import options
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, cut, emit, show, show_rest, table, track
 from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
-from tidings.cli.filters import pattern_explanation
-from tidings.cli.filters.anatomy import MEANING, RESIDUAL, oddities
 from tidings.cli.filters.findings import (
     COVERED,
     KINDS,
@@ -23,8 +21,8 @@ from tidings.cli.filters.findings import (
     count_shared,
     examine,
 )
-from tidings.filters import parse
-from tidings.filters.dialects import PATTERNS
+from tidings.filters import ODDITIES, RESIDUAL_ONLY, oddities_of, parse
+from tidings.filters.dialects import DIALECTS, OwnWords
 
 
 def examine_file(
@@ -46,7 +44,7 @@ def examine_file(
     With --json, one object: filters, subscribers, shared (filters that another subscriber also
     has, which is not a fault), counts by kind, and findings (kind, id, subscriber, place, filter,
     other: the id and place of the filter that causes the finding; fields: those of an event
-    pattern that cause it).
+    pattern that cause it; note: why a filter can never match, or that it always does).
 
     Exit code: 0 when nothing is found, 1 when something is found, 2 on bad input.
     """
@@ -54,8 +52,9 @@ def examine_file(
     listed = track(read_subscriptions(file, filters_format), "reading filters")
     parsed: list[Parsed] = parse_all(listed, dialect, declared)
     findings = examine(parsed)
-    if dialect == PATTERNS:
-        findings = _add_patterns(parsed, findings)
+    words = DIALECTS[dialect].words
+    if words is not None:
+        findings = _in_own_words(dialect, words, parsed, findings)
     if json:
         _emit_report(parsed, findings)
     else:
@@ -63,14 +62,19 @@ def examine_file(
     return 1 if findings else 0
 
 
-def _add_patterns(parsed: list[Parsed], findings: list[Finding]) -> list[Finding]:
-    """The findings on event patterns: with the fields that cause them, and with the patterns that
-    others cover, as far as their fields show it."""
-    known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL}
-    own: dict[str | None, list[tuple[Subscription, pattern_explanation.Wanted]]] = {}
+Wanted = dict[tuple[str, ...], frozenset[str]]  # what a filter accepts, by field
+
+
+def _in_own_words(
+    dialect: str, words: OwnWords, parsed: list[Parsed], findings: list[Finding]
+) -> list[Finding]:
+    """Add to each finding about a filter that consists of fields the fields that cause it. Also add
+    a finding for each filter that another covers, comparing the two field by field."""
+    known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL_ONLY}
+    own: dict[str | None, list[tuple[Subscription, Wanted]]] = {}
     for one, _ in parsed:
         if str(one.id) not in known:
-            wanted = pattern_explanation.values_wanted(one.text)
+            wanted = {field.path: field.values for field in words.fields(one.text)}
             own.setdefault(one.subscriber, []).append((one, wanted))
     more = [
         Finding(COVERED, one, other)
@@ -80,29 +84,34 @@ def _add_patterns(parsed: list[Parsed], findings: list[Finding]) -> list[Finding
         if (other := _covering(mine, at)) is not None
     ]
     place = {str(one.id): at for at, (one, _) in enumerate(parsed)}
-    found = [*map(_name_fields, findings), *more]
+    found = [*(_name_fields(dialect, words, one) for one in findings), *more]
     return sorted(found, key=lambda finding: place[str(finding.subscription.id)])
 
 
-def _covering(
-    mine: list[tuple[Subscription, pattern_explanation.Wanted]], at: int
-) -> Subscription | None:
-    """The first pattern that covers the one at a place; of two equal ones, only the later one is
+def covers(wanted: Wanted, other: Wanted) -> bool:
+    """Whether a filter matches whatever another one matches, as far as their fields show it: the
+    other has all fields of this one, with no further values."""
+    return all(path in other and other[path] <= values for path, values in wanted.items())
+
+
+def _covering(mine: list[tuple[Subscription, Wanted]], at: int) -> Subscription | None:
+    """The first filter that covers the one at a place; of two equal ones, only the later one is
     covered."""
-    covers, wanted = pattern_explanation.covers, mine[at][1]
+    wanted = mine[at][1]
     for place, (other, values) in enumerate(mine):
         if place != at and covers(values, wanted) and (place < at or not covers(wanted, values)):
             return other
     return None
 
 
-def _name_fields(finding: Finding) -> Finding:
-    """The finding with the fields of the pattern that have the same fault by themselves."""
-    if finding.kind not in MEANING:
+def _name_fields(dialect: str, words: OwnWords, finding: Finding) -> Finding:
+    """The finding, with the fields of the filter that have the same fault on their own."""
+    if finding.kind not in ODDITIES:
         return finding
-    fields = pattern_explanation.list_fields(finding.subscription.text)
     odd = [
-        str(field) for field in fields if finding.kind in oddities(parse(field.pattern, PATTERNS))
+        field.label
+        for field in words.fields(finding.subscription.text)
+        if finding.kind in oddities_of(parse(field.text, dialect).form)
     ]
     return msgspec.structs.replace(finding, fields=tuple(odd))
 
@@ -130,6 +139,7 @@ def _record(finding: Finding) -> dict[str, object]:
         "filter": one.text.strip(),
         "other": None if other is None else {"id": other.id, "place": other.place},
         **({"fields": finding.fields} if finding.fields else {}),
+        **({"note": finding.note} if finding.note else {}),
     }
 
 
@@ -141,7 +151,7 @@ def _show_report(parsed: list[Parsed], findings: list[Finding], most: int | None
         rows = []
         for finding in findings[:most]:
             one, other = finding.subscription, finding.other
-            by = ", ".join(finding.fields)
+            by = ", ".join(finding.fields) or finding.note
             if other is not None:
                 by = f"{other.spot}: {cut(other.text.strip(), 120)}"
             rows.append((one.spot, finding.kind, cut(one.text.strip(), 120), by))

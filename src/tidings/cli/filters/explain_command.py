@@ -17,8 +17,6 @@ from tidings.cli.common.events import conform_event, read_events
 from tidings.cli.common.input_files import object_of
 from tidings.cli.common.screen import count_of, emit, plain_text, show, show_rest, table
 from tidings.cli.common.subscription_files import Subscription, read_subscriptions
-from tidings.cli.filters import pattern_explanation
-from tidings.filters.dialects import PATTERNS
 
 FEW = 3  # alternatives that are shown
 
@@ -55,7 +53,7 @@ def explain_event(
     """Show, test by test, why an event matches a filter or does not.
 
     A filter may have several alternatives; the closest one is shown first. An event pattern is
-    explained field by field, in its own words.
+    explained field by field, in the terms of the pattern.
 
     With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
     actual, passed).
@@ -66,11 +64,7 @@ def explain_event(
     subscription = _subscription(filter_, filters, id_, filters_format)
     parsed = subscription.parse(dialect, declared)
     given = _event(event, events, row, format_, declared, nulls or [])
-    if dialect == PATTERNS:
-        text = subscription.text
-        explanation = pattern_explanation.explain_pattern(text, given, parsed.matches(given))
-    else:
-        explanation = parsed.explain(given)
+    explanation = parsed.explain(given)
     if json:
         _emit(subscription, explanation)
     else:

@@ -9,7 +9,7 @@ import msgspec
 from tidings import ContentGraph, Filter, Node
 from tidings.cli.common.screen import track
 from tidings.cli.common.subscription_files import Subscription
-from tidings.cli.filters import anatomy
+from tidings.filters import ALWAYS_TRUE, NEVER_TRUE, ODDITIES, oddities_of
 
 MANY = 1_000  # filters of one subscriber; with fewer, building in bulk does not pay off
 DUPLICATE, COVERED = "duplicate", "covered"
@@ -17,7 +17,7 @@ DUPLICATE, COVERED = "duplicate", "covered"
 KINDS = {
     DUPLICATE: "the subscriber already has an equal filter",
     COVERED: "not needed: the subscriber has a filter that covers it",
-    **anatomy.MEANING,
+    **ODDITIES,
 }
 
 Parsed = tuple[Subscription, Filter]
@@ -31,6 +31,8 @@ class Finding(msgspec.Struct, frozen=True):
     other: Subscription | None = None
     fields: tuple[str, ...] = ()
     """The fields of an event pattern that cause it."""
+    note: str = ""
+    """Why the filter can never match, or that it always does."""
 
 
 def examine(parsed: list[Parsed]) -> list[Finding]:
@@ -58,13 +60,13 @@ def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
     first: dict[bytes, Subscription] = {}
     sound: list[Parsed] = []
     for one, filter_ in own:
-        odd = anatomy.oddities(filter_)
-        empty = anatomy.NEVER in odd or anatomy.ALWAYS in odd  # reported as such, not as duplicates
+        odd = oddities_of(filter_.form)
+        empty = NEVER_TRUE in odd or ALWAYS_TRUE in odd  # reported as such, not as duplicates
         earlier = one if empty else first.setdefault(filter_.key, one)
         if earlier is not one:
             yield Finding(DUPLICATE, one, earlier)
             continue
-        yield from (Finding(kind, one) for kind in odd)
+        yield from (Finding(kind, one, note=filter_.note) for kind in odd)
         if not empty:
             sound.append((one, filter_))
     yield from _find_covered(sound)

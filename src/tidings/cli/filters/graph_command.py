@@ -13,7 +13,12 @@ from tidings.cli.common import input_files, options
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, emit, say, show, show_rest, table, track
-from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
+from tidings.cli.common.subscription_files import (
+    Subscription,
+    note_odd,
+    parse_all,
+    read_subscriptions,
+)
 from tidings.cli.common.trees import show_trees
 from tidings.graph import layers_of
 
@@ -42,12 +47,17 @@ def show_graph(
     """Show which filter of a file covers which.
 
     FILE is as for `tidings match --filters`. A node is one distinct filter, however many
-    subscriptions it has. Its depth is the longest path to it from a filter that nothing covers.
+    subscriptions it has. The depth of a node is the length of the longest path to it from a filter
+    that nothing covers.
 
     With --svg, a picture in layers: boxes with the beginning of each filter, or dots if there are
     many. Hover over a box or a dot to read its filter.
 
-    With --json, one line per node: node, filter, ids, depth, parents, children.
+    Notes on stderr name filters that can never match or always do. Every filter covers one that can
+    never match.
+
+    With --json, one line per node: node, filter, ids, depth, parents, children, never (true if it
+    can never match).
 
     Exit code: 0, or 2 on bad input.
     """
@@ -56,6 +66,7 @@ def show_graph(
     declared = read_types(types, others)
     listed = track(read_subscriptions(file, filters_format), "reading filters")
     parsed = parse_all(listed, dialect, declared)
+    note_odd(parsed)
     filters = [filter_ for _, filter_ in parsed]
     if len(filters) > MANY:
         graph = ContentGraph.build(track(filters, "comparing", len(filters)))
@@ -122,6 +133,7 @@ class _GraphView:
                     "depth": self._layers[place],
                     "parents": [parent.id for parent in self._graph.parents(node)],
                     "children": [self._nodes[child].id for child in self._below[place]],
+                    "never": node.filter.never,
                 }
             )
 

@@ -3,7 +3,7 @@
 Types are not declared by default, and a comparison with a value of another family is unknown. So a
 typo in a name causes no error, and nothing matches. A date that is a string in one file and a date
 in the other has the same effect. AttributeWatch finds such attributes in the first events, and the
-filters that make no sense on them, each judged by itself.
+filters that don't fit their types. It checks each filter on its own.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _DECLARED = {"boolean": "boolean", "number": "double", "time": "timestamp"}
 
 
 class AttributeWatch:
-    """Collects the families of the values that the first events have for the attributes that
-    filters read. `filters` are pairs of id and filter."""
+    """Collects, for each attribute that filters read, the families of its values in the first
+    events. `filters` are pairs of id and filter."""
 
     def __init__(self, filters: Iterable[tuple[int | str, Filter]]) -> None:
         self._filters = list(filters)
@@ -81,8 +81,8 @@ class AttributeWatch:
         yield from self._mixtures(events)
 
     def _mixtures(self, events: str) -> Iterator[str]:
-        """Yield one sentence for each attribute with values of several types, unless all filters
-        read it regardless of type."""
+        """Yield one sentence for each attribute with values of several types, unless the type does
+        not matter to any filter."""
         typed = set().union(*(_typed_paths(one.form) for _, one in self._filters))
         for path in sorted(typed):
             kinds = {_NAMES[family]: family for family in self._seen[path] if family in _NAMES}
@@ -105,8 +105,8 @@ class AttributeWatch:
 
 
 def advise(path: tuple[str, ...], kind: str) -> str:
-    """The options that declare one attribute, as a shell reads them. Without --others, filters
-    could use no other attribute."""
+    """The options that declare one attribute, quoted for a shell. Without --others, filters could
+    use no other attribute."""
     return f"--types {shlex.quote(f'{name_text(path)}={kind}')} --others"
 
 
@@ -117,8 +117,8 @@ def _common_type(families: set[int]) -> str:
 
 
 def _typed_paths(form: Form) -> set[tuple[str, ...]]:
-    """The attributes of a filter that it does not only read regardless of type, as filters of other
-    dialects may."""
+    """The attributes that a filter reads, except arguments of functions that take any type, which
+    other dialects use."""
     free = {
         arg.path
         for node in form.terms.values()

@@ -16,7 +16,7 @@ from tidings.cli.common.declared_types import DeclaredTypes, read_types
 from tidings.cli.common.events import read_events
 from tidings.cli.common.input_files import STDIN
 from tidings.cli.common.screen import MOST_ROWS, count_of, emit, show, show_rest, table, track
-from tidings.cli.common.subscription_files import parse_all, read_subscriptions
+from tidings.cli.common.subscription_files import note_odd, parse_all, read_subscriptions
 from tidings.cli.filters.hints import AttributeWatch
 from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
@@ -55,8 +55,8 @@ def match_events(
     With --json, one line for each event that matches, printed at once: event (its index, from 0)
     and ids (of the filters).
 
-    At the end, notes on stderr name attributes that filters test but no event has, or that events
-    have only with values of another type.
+    Notes on stderr name filters that can never match or always do, and at the end attributes that
+    filters test but no event has, or that events have only with values of another type.
     """
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
@@ -86,7 +86,9 @@ def _load_counts(
 ) -> MatchCounts:
     counts = MatchCounts()
     listed = track(read_subscriptions(path, given), "reading filters")
-    for one, filter_ in parse_all(listed, dialect, declared):
+    parsed = parse_all(listed, dialect, declared)
+    note_odd(parsed)
+    for one, filter_ in parsed:
         counts.subscribe(one, filter_)
     return counts
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tidings import ContentGraph, Filter
+from tidings.cli.common.arrow import rows_of
 from tidings.cli.common.subscription_files import Subscription
 from tidings.cli.filters.anatomy import describe_values
-from tidings.model import drop_null_cells
 
 if TYPE_CHECKING:
     from tidings.matching import Matcher
@@ -83,8 +83,7 @@ class MatchCounts:
             tally = self.subscriptions[place]
             if not tally.count:
                 row = int(rows[at])
-                sample = drop_null_cells(batch.slice(row, 1).to_pylist()[0])
-                tally.first, tally.sample = start + row, sample
+                tally.first, tally.sample = start + row, next(rows_of(batch.slice(row, 1)))
             tally.count += count
         return len(rows)
 

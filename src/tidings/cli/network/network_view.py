@@ -151,6 +151,9 @@ class NetworkView:
         if nodes:
             parts.append(f"up {_clock(nodes[0].uptime // 1000)}")
             parts.append(f"serial {nodes[0].serial:,}")
+        undeclared = sum(one.undeclared for one in nodes)
+        if undeclared:
+            parts.append(count_of(undeclared, "undeclared field"))
         silent = sum(one.age > SILENT for one in nodes)
         text = plain_text("  ".join(parts), "dim")
         return text.append(f"  {silent} silent", "yellow") if silent else text

@@ -6,13 +6,18 @@ import asyncio
 import contextlib
 import sys
 import threading
-from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Iterator
+from itertools import islice
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import typer
 
+from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
+from tidings.cli.common.declared_types import DeclaredTypes
+from tidings.cli.common.events import read_events
+from tidings.cli.common.input_files import STDIN
 from tidings.cli.common.screen import count_of, say
 from tidings.cli.common.shutdown import run_until_ended
 from tidings.cli.network import connecting
@@ -20,20 +25,29 @@ from tidings.cli.network.connecting import choose_token, note_link, run_async
 from tidings.model import EnvironmentProblem
 
 PATIENCE = 5.0  # seconds until a note says that an answer is slow
-TOGETHER = 1000  # publications that are waited for together
+TOGETHER = 1000  # publications in flight before it waits for them
+PIECE = 100  # events of files that are handed over together
+Item = TypeVar("Item")
 
 
 def publish_notification(
     attributes: Annotated[
-        str, typer.Argument(metavar="JSON", help="Its attributes; - reads lines.", hidden=True)
-    ],
+        str | None,
+        typer.Argument(metavar="JSON", help="Its attributes; - reads lines.", hidden=True),
+    ] = None,
+    events: Annotated[
+        str | None,
+        typer.Option("--events", metavar="FILE", help="A file of notifications (- is stdin)."),
+    ] = None,
+    format_: options.EventsFormat = None,
+    nulls: options.Nulls = None,
     payload: Annotated[
         str | None,
         typer.Option("--payload", metavar="TEXT", help="The payload that subscribers get."),
     ] = None,
     timeout: Annotated[
         float | None,
-        connecting.timeout_option("Fail after so many seconds without an answer."),
+        connecting.timeout_option("Fail after this many seconds without an answer."),
     ] = None,
     router: connecting.Router = connecting.DEFAULT,
     token: connecting.Token = "",
@@ -43,49 +57,88 @@ def publish_notification(
 ) -> None:
     """Publish a notification: the JSON object of its attributes, or - for one per line of stdin.
 
+    With --events, publish each event of a file, of a folder, or of the files that a quoted pattern
+    such as 'in/*.json.gz' matches: JSON (lines, an array, or objects that span lines), CSV or
+    Parquet.
+
     When the command ends, the rendezvous point has the notification on disk. Without --payload, the
     payload is the JSON itself. With --timeout, the command fails if the router or the rendezvous
-    point does not answer for so long; a notification that was not acknowledged may be published or
-    not. A note says when the router is gone, and when it is back.
+    point does not answer within that time; a notification that was not acknowledged may still have
+    been published. A note says when the router is gone, and when it is back.
     """
     from tidings.network import connect
 
     token = choose_token(token, token_file)
-    is_stream = attributes == "-"
+    if (attributes is None) == (events is None):
+        raise BadInput("expected either the JSON of a notification, or --events FILE")
+    given = _Given(attributes, events, format_, nulls or [])
 
     async def work() -> int:
-        at = count = 0
+        count = 0
         async with connect(
             router, name=name, token=token, authorities=authorities, timeout=timeout,
             on_link=note_link,
         ) as agent:  # fmt: skip
             waiting: list[asyncio.Future[int]] = []
-            async for line in stdin_lines() if is_stream else _one_line(attributes):
-                at += 1
-                text = line.strip()
-                if not text and is_stream:
-                    continue
-                try:
-                    content = _parse_object(text)
-                except BadInput as problem:
-                    if not is_stream:
-                        raise
-                    await _settle(waiting, count, timeout)
-                    sentence = f"line {at}, after publishing {count:,}: {problem}"
-                    raise BadInput(sentence) from None
-                told = text if payload is None else payload
-                waiting.append(agent.publish_soon(content, told.encode("utf-8", "surrogateescape")))
-                count += 1
-                if len(waiting) >= TOGETHER:
-                    await _settle(waiting, count, timeout)
-                    waiting.clear()
+            try:
+                async for content, text in given.notifications():
+                    told = text if payload is None else payload
+                    body = told.encode("utf-8", "surrogateescape")
+                    waiting.append(agent.publish_soon(content, body))
+                    count += 1
+                    if len(waiting) >= TOGETHER:
+                        await _settle(waiting, count, timeout)
+                        waiting.clear()
+            except BadInput as problem:
+                if not given.are_many:
+                    raise
+                await _settle(waiting, count, timeout)
+                sentence = f"after publishing {count:,}: {problem}"
+                raise BadInput(sentence, problem.pointer) from None
             await _settle(waiting, count, timeout)
         return count
 
     count = run_async(run_until_ended(work()))
     if count is None:  # Ctrl-C
         raise KeyboardInterrupt
-    say(f"published {count:,}" if is_stream else "published")
+    say(f"published {count:,}" if given.are_many else "published")
+
+
+class _Given(NamedTuple):
+    """What is to be published, as the command line names it."""
+
+    attributes: str | None
+    events: str | None
+    format: str | None
+    nulls: list[str]
+
+    @property
+    def are_many(self) -> bool:
+        return self.events is not None or self.attributes == "-"
+
+    async def notifications(self) -> AsyncIterator[tuple[dict[str, Any], str]]:
+        """The attributes and the JSON text of each."""
+        if self.events is not None:
+            async for piece in _from_thread(self._read_pieces(self.events)):
+                for event in piece:
+                    yield event, msgspec.json.encode(event).decode()
+        elif self.attributes == "-":
+            at = 0
+            async for line in stdin_lines():
+                at += 1
+                text = line.strip()
+                if text:
+                    yield _parse_object(text, f"line {at}: "), text
+        elif self.attributes is not None:
+            text = self.attributes.strip()
+            yield _parse_object(text), text
+
+    def _read_pieces(self, path: str) -> Iterator[list[dict[str, Any]]]:
+        """The events of files; those of stdin one at a time, because the next may come late."""
+        size = 1 if path == STDIN else PIECE
+        events = read_events(path, self.format, DeclaredTypes(), self.nulls)
+        while piece := list(islice(events, size)):
+            yield piece
 
 
 async def _settle(waiting: list[asyncio.Future[int]], count: int, limit: float | None) -> None:
@@ -105,38 +158,25 @@ async def _settle(waiting: list[asyncio.Future[int]], count: int, limit: float |
             if not done:
                 raise EnvironmentProblem(
                     f"found no answer for {limit:g} seconds; of {count_of(count, 'notification')}, "
-                    f"{count - len(left):,} are acknowledged, and the others may be published or "
-                    "not"
+                    f"{count - len(left):,} are acknowledged, and the others may still have been "
+                    "published"
                 )
     finally:
         late.cancel()
 
 
-def _parse_object(text: str) -> dict[str, Any]:
+def _parse_object(text: str, where: str = "") -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise BadInput(f"found {text[:40]!r}, expected a JSON object: {problem}") from None
+        raise BadInput(f"{where}found {text[:40]!r}, expected a JSON object: {problem}") from None
 
 
 async def stdin_lines() -> AsyncIterator[str]:
-    """Yield lines of stdin as they arrive. A daemon thread reads them, so the process can exit
-    without waiting for it."""
-    loop = asyncio.get_running_loop()
-    found: asyncio.Queue[bytes] = asyncio.Queue(4)
-
+    """Yield lines of stdin as they arrive."""
     read1 = sys.stdin.buffer.read1  # type: ignore[union-attr]
-
-    def read() -> None:
-        chunk = b"."
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            while chunk:
-                chunk = read1(1 << 16)
-                asyncio.run_coroutine_threadsafe(found.put(chunk), loop).result()
-
-    threading.Thread(target=read, daemon=True).start()
     rest = b""
-    while chunk := await found.get():
+    async for chunk in _from_thread(iter(lambda: read1(1 << 16), b"")):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line.decode("utf-8", "backslashreplace")
@@ -144,5 +184,27 @@ async def stdin_lines() -> AsyncIterator[str]:
         yield rest.decode("utf-8", "backslashreplace")
 
 
-async def _one_line(text: str) -> AsyncIterator[str]:
-    yield text
+async def _from_thread(items: Iterator[Item]) -> AsyncIterator[Item]:
+    """Yield items as they arrive. A daemon thread reads them, so that links stay alive meanwhile,
+    and the process can exit without waiting for it."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Queue[Item | BaseException] = asyncio.Queue(4)
+
+    def read() -> None:
+        last: BaseException = StopAsyncIteration()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            try:
+                for item in items:
+                    asyncio.run_coroutine_threadsafe(found.put(item), loop).result()
+            except Exception as problem:
+                last = problem
+            asyncio.run_coroutine_threadsafe(found.put(last), loop).result()
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        item = await found.get()
+        if isinstance(item, StopAsyncIteration):
+            return
+        if isinstance(item, BaseException):
+            raise item
+        yield item

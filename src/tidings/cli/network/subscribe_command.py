@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli.common import options
-from tidings.cli.common.command_errors import filter_refusal, remark
+from tidings.cli.common.command_errors import BadInput, filter_refusal, remark
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import count_of, emit
 from tidings.cli.common.shutdown import run_until_ended
+from tidings.cli.common.subscription_files import refuse_never
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
 from tidings.filters import parse
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tidings.routing.clients import Lost
     from tidings.routing.protocol import Break
 
-TOO_FEW = 1  # exit code: the time is over before --most notifications came
+TOO_FEW = 1  # exit code: fewer than --most notifications arrived in time
 
 
 def subscribe_to(
@@ -32,11 +33,12 @@ def subscribe_to(
     ] = None,
     timeout: Annotated[
         float | None,
-        connecting.timeout_option("End after so many seconds without a notification."),
+        connecting.timeout_option("End after this many seconds without a notification."),
     ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
     others: options.Others = False,
+    force: options.Force = False,
     router: connecting.Router = connecting.DEFAULT,
     token: connecting.Token = "",
     token_file: connecting.TokenFile = None,
@@ -46,12 +48,13 @@ def subscribe_to(
 ) -> int:
     """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
 
-    Lost notifications are reported on stderr; so is a router that is gone, and back. --types checks
-    the filter before it is sent. A filter of another dialect is sent as SQL.
+    Notes on stderr report lost notifications, and say when the router is gone and when it is back.
+    --types checks the filter before it is sent. A filter of another dialect is sent as SQL. A
+    filter that can never match is refused without --force.
 
     With --json, one object per line: serial, payload.
 
-    Exit code: 0; 1 when --timeout ends it before --most notifications came; 2 when the filter is
+    Exit code: 0; 1 when --timeout ends it before --most notifications arrived; 2 when the filter is
     refused, or the router does not answer.
     """
     from tidings.network import connect
@@ -59,11 +62,15 @@ def subscribe_to(
 
     token = choose_token(token, token_file)
     declared = read_types(types, others)
-    if dialect != "sql" or declared.attributes is not None:
-        try:
-            parse(interest, dialect, attributes=declared.attributes)
-        except FilterError as problem:
+    noted = ""
+    try:
+        parsed = parse(interest, dialect, attributes=declared.attributes)
+        noted = parsed.note
+        refuse_never(parsed, force)
+    except FilterError as problem:
+        if dialect != "sql" or declared.attributes is not None:
             raise filter_refusal(problem, "filter") from None
+        # else the rendezvous point decides: it may know functions that are not known here
 
     async def work() -> int:
         count = 0
@@ -74,6 +81,10 @@ def subscribe_to(
             ) as agent,
             agent.subscribe(interest, dialect, timeout=timeout) as told,
         ):  # fmt: skip
+            if told.note != noted:  # because of the attributes that the channel declares
+                if told.never and not force:
+                    raise BadInput(f"{told.note}; --force accepts it")
+                remark(told.note)
             remark(f"subscribed to {interest}")
             sys.stderr.flush()
             deadline = _deadline(timeout)

@@ -11,7 +11,7 @@ import typer
 
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
-from tidings.cli.common.declared_types import read_types
+from tidings.cli.common.declared_types import DeclaredTypes, read_types
 from tidings.cli.common.input_files import STDIN
 from tidings.cli.common.screen import (
     count_of,
@@ -23,8 +23,15 @@ from tidings.cli.common.screen import (
     table,
     tasks_bar,
 )
-from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
+from tidings.cli.common.subscription_files import (
+    Subscription,
+    note_odd,
+    parse_all,
+    read_subscriptions,
+    refuse_never,
+)
 from tidings.cli.pipelines import backtest_tables
+from tidings.filters import Filter
 
 if TYPE_CHECKING:
     from tidings.spark.backtests import Backtest
@@ -99,6 +106,7 @@ def run_backtest(
     types: options.Types = None,
     others: options.Others = False,
     dialect: options.Dialect = "sql",
+    force: options.Force = False,
     all_: options.All = False,
     json: options.Json = False,
 ) -> None:
@@ -117,9 +125,13 @@ def run_backtest(
     compiled filters. --shared names a folder that all of them see at the same path; files that are
     written there are removed at the end.
 
+    A filter on the command line that can never match is refused, unless there is --force; notes on
+    stderr name such filters in a file.
+
     With --json, one line with totals (rows, untimed, time, every, stretches, filters, seconds), and
     one for each filter (id, filter, total, untimed, share, mean, most, busiest, first, last, fired,
-    samples). fired has pairs of a time bucket and a count; stretches is the number of time buckets.
+    samples, never: true if it can never match). fired has pairs of a time bucket and a count;
+    stretches is the number of time buckets.
     """
     from tidings.spark.backtests import TimeBucket
 
@@ -129,7 +141,7 @@ def run_backtest(
     form = backtest_tables.format_of(on, format_)
     asked = _read_filters(filters or [], file, filters_format)
     declared = read_types(types, others)
-    parsed = {one.id: filter_ for one, filter_ in parse_all(asked, dialect, declared)}
+    parsed = _parse_filters(asked, dialect, declared, force or file is not None)
     shared = backtest_tables.shared_folder(master, shared, "--shared")
     if png is not None:
         _need_matplotlib()
@@ -180,6 +192,19 @@ def _read_filters(texts: list[str], file: str | None, given: str | None) -> list
     ]
 
 
+def _parse_filters(
+    asked: list[Subscription], dialect: str, declared: DeclaredTypes, force: bool
+) -> dict[int | str, Filter]:
+    """The filters by id. One that can never match is refused, or noted with `force`."""
+    parsed = parse_all(asked, dialect, declared)
+    if force:
+        note_odd(parsed)
+    else:
+        for one, filter_ in parsed:
+            refuse_never(filter_, force, one.place if len(parsed) > 1 else "")
+    return {one.id: filter_ for one, filter_ in parsed}
+
+
 def _time(on: str, given: str | None) -> str | None:
     is_flights = on == backtest_tables.FLIGHTS and not Path(on).exists()
     return "time_hour" if given is None and is_flights else given
@@ -205,6 +230,7 @@ def _emit(found: Backtest, texts: dict[Any, str], seconds: float) -> None:
             "seconds": round(seconds, 3),
         }
     )  # fmt: skip
+    never = set(found.never())
     for id_ in found.ids:
         about, counts = found[id_], found.counts(id_)
         at = counts.nonzero()[0].tolist()
@@ -215,7 +241,7 @@ def _emit(found: Backtest, texts: dict[Any, str], seconds: float) -> None:
                 "busiest": None if about.busiest is None else label(about.busiest),
                 "first": _iso(about.first), "last": _iso(about.last),
                 "fired": [[starts[one], int(counts[one])] for one in at],
-                "samples": [one.row for one in found.samples(id_)],
+                "samples": [one.row for one in found.samples(id_)], "never": id_ in never,
             }
         )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Opens the table of a backtest with Spark: Parquet, CSV, JSON, stdin, or the demo's flights.
 
 Spark itself reads folders, patterns of file names and compressed files. Declared columns are
-converted to their types; a value that can't be converted is null, as in other commands.
+converted to their types, nested ones too; a value that can't be converted is null.
 """
 
 from __future__ import annotations
@@ -39,10 +39,6 @@ _SETTINGS = {
     "spark.sql.files.maxPartitionBytes": "32m",  # small, so that the progress bar moves
 }
 _MOST_TYPES = 12  # columns whose types are shown
-_SPARK_TYPES = {
-    "boolean": "boolean", "integer": "bigint", "double": "double", "string": "string",
-    "date": "date", "timestamp": "timestamp",
-}  # fmt: skip
 
 
 @contextmanager
@@ -67,7 +63,7 @@ def shared_folder(master: str, given: Path | None, option: str) -> Path | None:
     """The folder for files that executors read; None if all of them run on this machine.
 
     Raises BadInput if executors may run on other machines and no shared folder is given, because
-    they can't read temporary folders of this machine.
+    they can't read temporary folders on this machine.
     """
     from tidings.spark.session import is_local_master
 
@@ -165,7 +161,11 @@ def _read_table(
         read = read.option("multiLine", True)
     with show_jobs(spark, f"reading {cut(path, 40)}"):  # Spark reads text to infer its types
         df: DataFrame = read.format(form).load(path)
-    df, converted = _convert(df, declared)
+    converted: set[str] = set()
+    if declared is not None and declared.attributes is not None:
+        from tidings.spark.tagging import convert_columns
+
+        df, converted = convert_columns(df, declared.attributes)
     if form != "parquet":
         shown = [
             f"{one.name} {one.dataType.simpleString()}"
@@ -180,26 +180,6 @@ def _read_table(
             f"{', '.join(shown[:_MOST_TYPES])}{more}"
         )
     return df
-
-
-def _convert(df: DataFrame, declared: DeclaredTypes | None) -> tuple[DataFrame, set[str]]:
-    """The table with declared columns converted to their types, and the names of these columns."""
-    attributes = None if declared is None else declared.attributes
-    if attributes is None:
-        return df, set()
-    from pyspark.sql import functions as f
-
-    chosen = []
-    names = set[str]()
-    for field in df.schema.fields:
-        column = f.col(f"`{field.name.replace('`', '``')}`")
-        target = _SPARK_TYPES.get(attributes.type((field.name,)) or "")
-        if target is not None:
-            names.add(field.name)
-            if field.dataType.simpleString() != target:
-                column = column.try_cast(target).alias(field.name)
-        chosen.append(column)
-    return df.select(*chosen), names
 
 
 def _write_stdin(folder: Path, form: str) -> str:

@@ -1,4 +1,4 @@
-"""`tidings dead-letters`: shows the rows that a pipeline refused, and replays mended ones."""
+"""`tidings dead-letters`: shows the rows that a pipeline refused, and replays corrected ones."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ dead_letters = typer.Typer(rich_markup_mode=None)
 
 @dead_letters.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Show the rows that a pipeline refused, and replay them when they are mended."""
+    """Show the rows that a pipeline refused, and replay them once they are corrected."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
 def list_reasons(where: Where, every: options.All = False, json: options.Json = False) -> None:
-    """List the reasons for which rows were refused, the most frequent first.
+    """List the reasons why rows were refused, the most frequent first.
 
     WHERE is a pipeline file, the folder of an outbox, or an address such as s3://bucket/outbox.
     Letters that were replayed are not counted.
@@ -83,11 +83,11 @@ def show_letters(
     every: options.All = False,
     json: options.Json = False,
 ) -> None:
-    """Show refused rows that were not replayed yet.
+    """Show the refused rows that have not been replayed.
 
     WHERE is a pipeline file, the folder of an outbox, or an address such as s3://bucket/outbox.
 
-    With --json, all of them, one per line: batch, row, reason, raw. Mend raw in these lines, and
+    With --json, all of them, one per line: batch, row, reason, raw. Correct raw in these lines, and
     give them to `tidings dead-letters replay`.
     """
     found, more = list[tuple[object, ...]](), 0
@@ -109,9 +109,9 @@ def show_letters(
 
 def replay_refused(
     file: File,
-    mended: Annotated[
+    corrected: Annotated[
         str | None,
-        typer.Argument(metavar="MENDED", help="JSON lines with batch, row, raw.", hidden=True),
+        typer.Argument(metavar="CORRECTED", help="JSON lines with batch, row, raw.", hidden=True),
     ] = None,
     to: Annotated[
         str | None,
@@ -119,13 +119,13 @@ def replay_refused(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Move refused rows that fit the columns now into the source of the pipeline FILE.
+    """Move refused rows that now fit the columns into the source of the pipeline FILE.
 
-    Without MENDED, all waiting rows are tried, with their texts as they are: this helps after the
-    columns in FILE were corrected. MENDED is a file of JSON lines, as `tidings dead-letters show
-    --json` prints them, in which raw was corrected. Rows that still don't fit stay dead letters.
-    No row is replayed twice. With --to, the rows are written to a file for you to move or publish,
-    and they keep waiting.
+    CORRECTED is a file of JSON lines, as `tidings dead-letters show --json` prints them, in which
+    raw was corrected. Without it, all waiting rows are tried as they are, which helps after the
+    columns in FILE were corrected. Rows that still don't fit stay dead letters. No row is replayed
+    twice. With --to, the rows are written to a file for you to move or publish, and stay dead
+    letters.
 
     With --json, one object: replayed, file, refused (batch, row, reason, raw).
 
@@ -135,7 +135,7 @@ def replay_refused(
     from tidings.spark.pipeline import replay_letters
 
     reader = outbox_of(file)
-    letters = _waiting(reader) if mended is None else _read_mended(mended, reader)
+    letters = _waiting(reader) if corrected is None else _read_corrected(corrected, reader)
     found = replay_letters(settings, letters, None if to is None else Path(to))
     if json:
         emit(found)
@@ -154,13 +154,13 @@ def replay_refused(
     return 1 if found.refused else 0
 
 
-class _Mended(msgspec.Struct):
+class _Corrected(msgspec.Struct):
     batch: int
     row: int
     raw: str
 
 
-def _read_mended(path: str, reader: OutboxReader) -> Iterable[Letter]:
+def _read_corrected(path: str, reader: OutboxReader) -> Iterable[Letter]:
     from tidings.spark.pipeline import Letter, read_letters
 
     known = {one.name: one for one in read_letters(reader)}
@@ -169,7 +169,7 @@ def _read_mended(path: str, reader: OutboxReader) -> Iterable[Letter]:
         if not line.strip():
             continue
         try:
-            one = msgspec.json.decode(line, type=_Mended)
+            one = msgspec.json.decode(line, type=_Corrected)
         except msgspec.DecodeError as problem:
             raise BadInput(f"{path}, line {at}: {problem}; expected batch, row and raw") from None
         if (one.batch, one.row) not in known:
@@ -177,7 +177,7 @@ def _read_mended(path: str, reader: OutboxReader) -> Iterable[Letter]:
                 f"{path}, line {at}: there is no dead letter {one.row} of batch {one.batch}"
             )
         if (one.batch, one.row) in found:
-            raise BadInput(f"{path}, line {at}: row {one.row} of batch {one.batch} is there twice")
+            raise BadInput(f"{path}, line {at}: row {one.row} of batch {one.batch} occurs twice")
         found[one.batch, one.row] = Letter(one.batch, one.row, "", one.raw)
     return found.values()
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PATIENCE = 2.0  # seconds that jobs run before a bar is drawn
-LOOK = 0.2  # seconds between two questions to Spark
+LOOK = 0.2  # seconds between two polls of Spark
 
 
 @contextmanager
 def show_jobs(spark: SparkSession, label: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Draw a bar of finished tasks if the jobs in the block take longer than `patience`, and stderr
-    is a terminal. It is erased at the end."""
+    """Draw a progress bar if the jobs in the block take longer than `patience` and stderr is a
+    terminal. It is erased at the end."""
     if not sys.stderr.isatty():
         yield
         return

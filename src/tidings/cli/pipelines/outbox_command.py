@@ -18,8 +18,9 @@ from tidings.cli.pipelines.pipeline_files import Where, outbox_of
 if TYPE_CHECKING:
     from tidings.spark.outbox import Commit, OutboxReader
 
-LOOK = 0.5  # seconds between two looks at an outbox that is followed
+LOOK = 0.5  # seconds between two polls of the outbox
 ADDED = ("notification", "version", "nodes", "numbers", "subscriptions")
+PAYLOAD = "_payload"  # the same once more, as subscribers of a channel get it
 
 outbox = typer.Typer(rich_markup_mode=None)
 
@@ -34,7 +35,7 @@ Most = Annotated[
 
 @outbox.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Show what a pipeline has written: its batches, its rows, and new rows as they come."""
+    """Show what a pipeline has written: its batches, its rows, and new rows as they arrive."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -159,6 +160,8 @@ def _rows(
     for commit in reader.commits(first, end):
         for file in reader.files(commit):
             for batch in reader.batches(file):
+                if PAYLOAD in batch.schema.names:
+                    batch = batch.drop_columns([PAYLOAD])
                 for row in batch.to_pylist():
                     if subscription is None or subscription in map(str, row["subscriptions"]):
                         yield commit.batch, row
@@ -169,7 +172,7 @@ def _ids(row: dict[str, Any]) -> str:
 
 
 def _event(row: dict[str, Any]) -> str:
-    """The columns of the source, without those that are null."""
+    """The columns of the source that are not null, as JSON."""
     import msgspec
 
     plain = {name: row[name] for name in row if name not in ADDED and row[name] is not None}

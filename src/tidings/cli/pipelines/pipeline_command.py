@@ -22,11 +22,13 @@ from tidings.cli.common.screen import (
     table,
 )
 from tidings.cli.common.shutdown import handle_end_signals
+from tidings.cli.common.subscription_files import MOST_NOTED
 from tidings.cli.pipelines.pipeline_files import File, settings_of
 from tidings.cli.pipelines.pipeline_init import init_pipeline
 from tidings.cli.pipelines.pipeline_status import show_status
 from tidings.cli.pipelines.pipeline_verify import verify_pipeline
 from tidings.cli.pipelines.pipeline_view import PipelineView
+from tidings.model import list_some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,7 +143,8 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     compiled subscriptions if there are none yet.
 
     With --json, one object: name, source, path, columns (name, type, compared_with), version,
-    subscriptions, nodes, outbox, batches (committed ones), sample (file, rows, refused, reason).
+    subscriptions, nodes, outbox, batches (committed ones), sample (file, rows, refused, reason),
+    never (the ids of subscriptions that can never match).
 
     Exit code: 0 if it can run, 2 if it can't.
     """
@@ -185,6 +188,10 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     )
     if found.sample is not None and found.sample.reason is not None:
         remark(f"the first refused row: {found.sample.reason}")
+    if found.never:
+        many = count_of(len(found.never), "subscription")
+        ids = list_some([str(id_) for id_ in found.never], MOST_NOTED)
+        remark(f"{many} can never match: {ids}; `tidings check` says why")
     if not found.subscriptions:
         remark("there are no subscriptions, so nothing would match")
 

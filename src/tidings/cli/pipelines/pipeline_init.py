@@ -14,7 +14,6 @@ from tidings.cli.common.screen import relative_path, say
 from tidings.cli.pipelines.samples import look_at_file
 from tidings.model import DataType, write_declaration
 
-_RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain", "extra")
 _TEXT = """\
 name = "{name}"
 checkpoint = "checkpoint"
@@ -61,7 +60,7 @@ def init_pipeline(
     path = os.path.relpath(folder, target.absolute().parent)
     if path == ".":
         raise BadInput(
-            f"{output}: the outbox would lie in the source's folder, {folder}; expected a pipeline "
+            f"{output}: the outbox would be in the source's folder, {folder}; expected a pipeline "
             "file in another folder"
         )
     columns, reasons = _usable(found.types, dict(found.reasons), found.format)
@@ -84,9 +83,13 @@ def _usable(
     types: dict[str, DataType], reasons: dict[str, str], form: str
 ) -> tuple[dict[str, DataType], dict[str, str]]:
     """The columns that a pipeline can have."""
+    from tidings.spark.outbox import EXTRA
+    from tidings.spark.pipeline import RESERVED
+
+    reserved = (*RESERVED, EXTRA) if form == "json" else RESERVED
     columns: dict[str, DataType] = {}
     for name, kind in types.items():
-        if name.lower() in _RESERVED:
+        if name.lower() in reserved:
             reasons[name] = "the outbox uses this name"
         elif form == "csv" and kind.kind in ("list", "struct", "map"):
             reasons[name] = f"{kind} can't be read from text"

@@ -39,8 +39,9 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
     extra_rows, extra_fields), last (the last commit), latest (the current version of the
     subscriptions), subscriptions, snapshots, open_pins, notifications, counters (node, number,
     filter), nodes, dead_letters (reason, rows, batch, raw), damaged (file, problem: dead
-    letters that can't be read), feeds (problems of feeds whose last reading failed), aside
-    (subscriptions that are left out because their filters are now refused: id, filter, reason).
+    letters that can't be read), feeds (problems of the feeds that could not be read the last time),
+    aside (subscriptions that are left out because their filters are now refused: id, filter,
+    reason), channel (address, handed: the last batch handed over, waiting: since, reason).
     """
     settings = settings_of(file)
     from tidings.spark.pipeline import read_status
@@ -72,6 +73,8 @@ def _show_pipeline(found: PipelineStatus) -> None:
         if totals.extra_rows:
             fields = count_of(totals.extra_fields, "undeclared field")
             rows.append(("extra", f"{fields} in {count_of(totals.extra_rows, 'row')}"))
+    if found.channel is not None:
+        rows += _channel_rows(found)
     if found.subscriptions is None:
         rows.append(("subscriptions", plain_text("not found", "yellow")))
     else:
@@ -105,6 +108,22 @@ def _show_pipeline(found: PipelineStatus) -> None:
         show("", table(["latest refusals", "rows#", "batch#", "one of them"], letters))
     for one in found.damaged:
         remark(f"{relative_path(one.file)}: these dead letters can't be read: {one.problem}")
+
+
+def _channel_rows(found: PipelineStatus) -> list[tuple[str, object]]:
+    one, last = found.channel, found.last
+    if one is None:
+        return []
+    handed = "no batch yet"
+    if one.handed is not None:
+        behind = 0 if last is None else last.batch - one.handed
+        more = f"; {count_of(behind, 'batch', 'batches')} to go" if behind else ", the last"
+        handed = f"batch {one.handed}{more}"
+    rows: list[tuple[str, object]] = [("channel", one.address), ("handed over", handed)]
+    if one.waiting is not None:
+        said = f"since {_time(one.waiting.since)}: {one.waiting.reason}"
+        rows.append(("waiting", plain_text(said, "yellow")))
+    return rows
 
 
 def show_aside(found: Sequence[Aside]) -> None:

@@ -1,4 +1,4 @@
-"""The types of a file's columns, by looking at its first rows or at its schema."""
+"""Infers the types of a file's columns, from its first rows or its schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LookedAt(msgspec.Struct, frozen=True):
 
 
 def look_at_file(path: str, given: str | None = None, rows: int = MOST_ROWS) -> LookedAt:
-    """Look at up to `rows` rows of JSON, or at the schema of CSV, Parquet or Arrow."""
+    """Infer types from up to `rows` rows of JSON, or from the schema of CSV, Parquet or Arrow."""
     ending = Path(path).suffix.lower()
     if given is None and ending in (".arrow", ".feather", ".ipc"):
         given = "arrow"
@@ -75,7 +75,7 @@ def _read_array(path: str) -> Iterator[dict[str, Any]]:
 def _schema_of(path: str, form: str) -> Any:
     pa = load_pyarrow()
     if path == STDIN:
-        raise BadInput(f"stdin: {form} can't be looked at in a pipe, expected the name of a file")
+        raise BadInput(f"stdin: found {form}, expected JSON or the name of a file")
     try:
         if form == "parquet":
             from pyarrow import parquet

@@ -35,10 +35,10 @@ def show_types(
     """Print the types of the columns of FILE, as a declaration.
 
     The output is TOML: a file for --types, or the [columns] of a pipeline or a rendezvous point.
-    JSON is one object per line, or an array of objects. A field whose values have no type in common
-    is a comment.
+    JSON is one object per line, or an array of objects. Fields whose values have no common type
+    appear as comments.
 
-    With --json, one object: names with types. --types reads that too, from a .json file.
+    With --json, one object of names and types, which --types can read from a .json file.
     """
     found = look_at_file(file, form, rows)
     if json:

@@ -23,7 +23,7 @@ from tidings.cli.common.screen import (
     table,
     track,
 )
-from tidings.cli.common.subscription_files import parse_all, read_subscriptions
+from tidings.cli.common.subscription_files import note_odd, parse_all, read_subscriptions
 from tidings.cli.subscriptions.snapshot_tree import show_tree
 from tidings.files import local_path, scheme_of
 
@@ -62,16 +62,20 @@ def build_snapshot(
     """Compile the subscriptions of a file into the folder DIR.
 
     SUBSCRIPTIONS is a file as for `tidings match --filters`. DIR is created, or replaced if it is a
-    snapshot. Equal filters become one node; nodes are ordered by covering.
+    snapshot. Equal filters become one node; nodes are ordered by covering. Notes on stderr name
+    filters that can never match or always do.
 
-    With --json, one object: version, subscriptions, nodes, edges, roots, index_bytes.
+    With --json, one object: version, subscriptions, never (how many of them can never match),
+    nodes, edges, roots, index_bytes.
     """
     declared = read_types(types, others)
     load_pyarrow()
     from tidings.snapshots import Snapshot
 
     listed = track(read_subscriptions(file, filters_format), "reading filters")
-    pairs = [(one.id, filter_) for one, filter_ in parse_all(listed, dialect, declared)]
+    parsed = parse_all(listed, dialect, declared)
+    note_odd(parsed)
+    pairs = [(one.id, filter_) for one, filter_ in parsed]
     done = 0
     with report_steps() as note:
 
@@ -110,7 +114,7 @@ def show_snapshot(
     With --tree, a node that several nodes cover is drawn below each of them, but the nodes below it
     are drawn only once. Deep graphs are drawn as several trees.
 
-    With --json, one object: version, subscriptions, nodes, edges, roots, depth, index_bytes,
+    With --json, one object: version, subscriptions, never, nodes, edges, roots, depth, index_bytes,
     deepest (numbers of nodes), largest (node, subscriptions, filter), columns (names with
     families), files (names with bytes).
     """
@@ -149,7 +153,7 @@ def show_snapshot(
         facts(
             [
                 ("version", stats["version"]),
-                ("subscriptions", f"{stats['subscriptions']:,}"),
+                ("subscriptions", f"{stats['subscriptions']:,}{_never(stats['never'])}"),
                 ("nodes", f"{stats['nodes']:,}; no other node covers {stats['roots']:,} of them"),
                 ("edges", f"{stats['edges']:,}"),
                 ("deepest path", f"{count_of(stats['depth'], 'node')}: {cut(path, 60)}"),
@@ -175,6 +179,10 @@ def show_snapshot(
         "",
         table(["largest file", "bytes#"], [(name, f"{size:,}") for name, size in heavy]),
     )
+
+
+def _never(count: int) -> str:
+    return f"; {count:,} of them can never match" if count else ""
 
 
 def verify_snapshot(

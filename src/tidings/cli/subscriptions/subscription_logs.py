@@ -30,8 +30,8 @@ class LogPlace(msgspec.Struct, frozen=True):
     """The columns of the source, with their families; None if the source does not define them."""
 
     def check(self, filter_: Filter, where: str) -> None:
-        """Refuse a filter that tests a column that the source lacks, or that makes no sense on a
-        column: it would never match."""
+        """Refuse a filter that tests a column that the source lacks, or that does not fit the type
+        of a column: it would never match."""
         if self.columns is None:
             return
         for path in sorted(attributes_of(filter_.expression)):
@@ -76,6 +76,11 @@ def find_log(
 
         settings = load_settings(path)
         columns = known_columns(settings)
+        if settings.subscriptions.channel is not None:
+            raise BadInput(
+                f"{where}: its subscriptions are those of the channel "
+                f"{settings.subscriptions.channel}; `tidings subscribe` adds one while it runs"
+            )
         if settings.subscriptions.log is None:
             raise BadInput(
                 f"{where}: its subscriptions are a snapshot, which can't be changed; expected a log"

@@ -21,7 +21,12 @@ from tidings.cli.common.screen import (
     table,
     track,
 )
-from tidings.cli.common.subscription_files import parse_all, read_subscriptions
+from tidings.cli.common.subscription_files import (
+    note_odd,
+    parse_all,
+    read_subscriptions,
+    refuse_never,
+)
 from tidings.cli.pipelines.pipeline_status import show_aside
 from tidings.cli.subscriptions.subscription_logs import convert_id, convert_ids, find_log, open_log
 from tidings.filters import parse
@@ -58,15 +63,17 @@ def add_subscription(
     types: options.Types = None,
     others: options.Others = False,
     dialect: options.Dialect = SQL,
+    force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Add the subscription ID with the filter FILTER, or replace its filter.
 
     When the command ends, the change is on disk and has the printed version. FOLDER is created if
     it does not exist, unless the filter is refused. The log keeps the filter as it is written, with
-    its dialect.
+    its dialect. A filter that can never match is refused, unless there is --force.
 
-    With --json, one object: version, id, filter, and dialect if it is not SQL.
+    With --json, one object: version, id, filter, dialect if it is not SQL, and note if the filter
+    can never match or always does.
     """
     place = find_log(where, types, others)
     need_id(who)
@@ -75,11 +82,13 @@ def add_subscription(
     except FilterError as problem:
         raise filter_refusal(problem, "filter") from None
     place.check(parsed, "filter")
+    refuse_never(parsed, force)
     log = place.open()
     id_ = convert_id(log, who)
     version = log.put(id_, text, dialect)
     if json:
-        emit({"version": version, "id": id_, "filter": text, **_named(dialect)})
+        note = {"note": parsed.note} if parsed.note else {}
+        emit({"version": version, "id": id_, "filter": text, **_named(dialect), **note})
     else:
         say(f"version {version}: {id_} is subscribed to {text}")
 
@@ -97,21 +106,27 @@ def load_subscriptions(
 ) -> None:
     """Add all subscriptions of FILE to the log, or none if one is refused.
 
-    FILE is as for `tidings match --filters`. Subscriptions with other ids are kept.
+    FILE is as for `tidings match --filters`. Subscriptions with other ids are kept. Notes on stderr
+    name filters that can never match or always do; they are stored all the same.
 
-    With --json, one object: version, subscriptions (how many were stored).
+    With --json, one object: version, subscriptions (how many were stored), never (the ids of those
+    that can never match).
     """
     place = find_log(where, types, others)
     declared = DeclaredTypes(attributes=place.attributes)
     listed = track(read_subscriptions(file, filters_format), "reading filters")
     pairs: list[tuple[Id, str]] = []
-    for one, _ in parse_all(listed, dialect, declared, lambda one, it: place.check(it, one.where)):
+    parsed = parse_all(listed, dialect, declared, lambda one, it: place.check(it, one.where))
+    for one, _ in parsed:
         need_id(one.id)
         pairs.append((one.id, one.text.strip()))
+    never = {str(one.id) for one in note_odd(parsed)}
     log = place.open()
-    version = log.put_many(convert_ids(log, pairs), dialect)
+    pairs = convert_ids(log, pairs)
+    version = log.put_many(pairs, dialect)
     if json:
-        emit({"version": version, "subscriptions": len(pairs)})
+        ids = [id_ for id_, _ in pairs if str(id_) in never]
+        emit({"version": version, "subscriptions": len(pairs), "never": ids})
     else:
         say(f"version {version}: {count_of(len(pairs), 'subscription')} stored")
 

@@ -1,7 +1,7 @@
 """An index of the nodes that may cover a filter, be covered by it, or match a notification.
 
-Every filter lies in its hull, one box. If one hull contains another, it contains it on each
-attribute, so it is enough to look under one well-chosen attribute of either:
+Every filter lies in its hull, one box. A hull that contains another contains it on every attribute.
+So looking up one well-chosen attribute of either hull is enough:
 
     access   (attribute, point)  the nodes whose hull allows only a few points there
              (term,)             the nodes whose hull restricts the term in another way

@@ -120,7 +120,7 @@ def pack_tree(node: Node) -> list[Anything]:
 
 
 def null_paths(form: Form) -> set[tuple[str, ...]]:
-    """The paths of all attributes whose null and absence a form tells apart."""
+    """The paths of all attributes for which a form distinguishes null from absent."""
     found = set().union(*(language_null_paths(node) for node in form.terms.values()))
     for term, values in _all_tests(form):
         node = form.terms[term]

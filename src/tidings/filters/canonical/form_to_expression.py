@@ -103,7 +103,7 @@ def _exclude_nulls(term: Expression, values: ValueSet) -> list[Expression]:
 
 
 def _is_absent(term: Expression) -> Expression:
-    assert isinstance(term, Attribute)  # the set of a computed term does not tell null from absent
+    assert isinstance(term, Attribute)  # a computed term is never absent
     return is_absent(term)
 
 

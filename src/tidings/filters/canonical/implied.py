@@ -53,8 +53,7 @@ def add_implied(node: Expression, attributes: Attributes | None = None) -> list[
 
 
 def _elements_of(node: Exists) -> list[Expression]:
-    """Fields of the element that must equal constants: some element of the list of that field
-    does.
+    """If a field of the element must equal a constant, the list of that field contains it.
 
     exists(lines, x -> x.sku = 'a' AND x.n > 5)   ->   array_contains(lines.sku, 'a')
     """

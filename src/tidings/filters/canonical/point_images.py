@@ -129,7 +129,7 @@ def values_at(place: Key) -> Iterator[Any]:
     elif family == sets.TIME:
         found = from_micros(value)
         yield found
-        if not isinstance(found, dt.datetime):  # a cast to text tells a date from its midnight
+        if not isinstance(found, dt.datetime):  # as text, a timestamp differs from a date
             yield dt.datetime(found.year, found.month, found.day, tzinfo=dt.UTC)
     else:
         yield value

@@ -227,8 +227,8 @@ def _count_splits(node: Expression) -> int:
 
 
 def find_elements(node: Exists) -> Expression:
-    """Replace an `exists` that looks for a constant by a test for this element, which an index can
-    use. An OR is split, which keeps the value.
+    """Replace an `exists` that looks for a constant with a test for this element, which an index
+    can use. A condition that is an OR is split into its parts, which does not change the result.
 
     exists(tags, x -> x = 'a' OR x = 'b')   ->   array_contains(tags, 'a')
                                                  OR array_contains(tags, 'b')
@@ -261,7 +261,7 @@ _EXPANSIONS: dict[str, Callable[[Call], Expression]] = {
 
 
 def expand_short_forms(node: Expression) -> Expression:
-    """Replace a shorthand by the tests that it stands for.
+    """Replace a shorthand with the tests that it stands for.
 
     x BETWEEN 1 AND 5   ->   x >= 1 AND x <= 5
     x LIKE 'abc%'       ->   startswith(x, 'abc')

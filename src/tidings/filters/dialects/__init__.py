@@ -16,16 +16,25 @@ Other rooms use the table of dialects, `read` and `Context`. Users choose a dial
 `tidings.parse(text, dialect="cesql")`. Start at registry.py, then sql/dialect.py.
 """
 
-from tidings.filters.dialects.registry import PATTERN_CALL, PATTERNS, parse_term, read
-from tidings.filters.language.dialect import DIALECTS, Context, Dialect, register
+from tidings.filters.dialects.registry import parse_term, read
+from tidings.filters.language.dialect import (
+    DIALECTS,
+    Context,
+    Dialect,
+    FilterField,
+    OwnWords,
+    register,
+    rekeyed_calls,
+)
 
 __all__ = [
     "DIALECTS",
-    "PATTERNS",
-    "PATTERN_CALL",
     "Context",
     "Dialect",
+    "FilterField",
+    "OwnWords",
     "parse_term",
     "read",
     "register",
+    "rekeyed_calls",
 ]

@@ -4,6 +4,7 @@ A dialect is a folder here and a line in the table below. Its `dialect.py` has
 
     parse(text, context) -> Expression       parses a text, or raises FilterError
     embed(text, context) -> Embedded         the same for a text inside SQL; only with a function
+    WORDS: OwnWords                          explains its filters; only with `has_words`
 
 and is imported on first use, so a process pays only for the dialects that it uses.
 """
@@ -21,6 +22,7 @@ from tidings.filters.language.dialect import (
     Context,
     Dialect,
     Embedded,
+    OwnWords,
     SqlFunction,
     register,
 )
@@ -42,6 +44,8 @@ def _in_folder(
     takes_json: bool = False,
     function: tuple[str, str] | None = None,
     write: Callable[[Expression], str] | None = None,
+    has_words: bool = False,
+    is_rekeyed: bool = False,
 ) -> Dialect:
     """The dialect of a folder; the folder's name is its name. `function` is the name of the SQL
     function that embeds the dialect, and a description of its argument."""
@@ -55,21 +59,33 @@ def _in_folder(
         return found
 
     sql_function = None if function is None else SqlFunction(*function, embed)
-    return Dialect(folder, parse, takes_json, sql_function, write)
+    words = OwnWords(
+        lambda *given: _words(folder).explain(*given),
+        lambda *given: _words(folder).fields(*given),
+        lambda *given: _words(folder).restore(*given),
+    )
+    return Dialect(
+        folder, parse, takes_json, sql_function, write, words if has_words else None, is_rekeyed
+    )
+
+
+def _words(folder: str) -> OwnWords:
+    found: OwnWords = _load(folder).WORDS
+    return found
 
 
 register(_in_folder("sql", write=text_of))
 register(_in_folder("cesql", function=("cesql", "one expression, such as 'INT(n) + 1'")))
 register(_in_folder("cloudevents", takes_json=True))
 register(
-    _in_folder("eventbridge", function=("event_pattern", "one pattern as JSON"), takes_json=True)
+    _in_folder(
+        "eventbridge",
+        function=("event_pattern", "one pattern as JSON"),
+        takes_json=True,
+        has_words=True,
+        is_rekeyed=True,  # since null and absence are two things
+    )
 )
-
-PATTERNS = "eventbridge"
-"""The dialect of event patterns: commands explain its filters field by field."""
-PATTERN_CALL = "event_pattern("
-"""In SQL, a filter that has this calls a pattern. Since null and absence are two things, it has
-another identity and other tests than before, so what older versions stored is computed again."""
 
 
 def read(text: Source, dialect: str, context: Context) -> Expression:
@@ -92,6 +108,11 @@ def read(text: Source, dialect: str, context: Context) -> Expression:
             bad.start,
         ) from None
     return found.parse(text, context)
+
+
+def as_text(source: Source) -> str:
+    """The text of a filter that may be given as an object."""
+    return source if isinstance(source, str) else _write_json(source)
 
 
 def parse_term(text: str, context: Context) -> Expression:

@@ -51,6 +51,9 @@ _FAMILY: dict[str, str] = {"integer": "number", "double": "number", "decimal": "
                            "date": "time", "timestamp": "time"}  # fmt: skip
 
 
+_PARTS = ("list", "struct", "map")
+
+
 def family(kind: str | None) -> str | None:
     """The family of a type; types compare within a family. Integers, doubles and decimals are
     numbers, dates and timestamps are times."""
@@ -61,10 +64,10 @@ class Attributes:
     """Declared attributes. `{"price": "double", "tags": "list<string>", "user.city": "string"}`.
 
     A type is a text (see model/type_text.py), an `Ontology`, or a mapping of fields. `subject` is
-    always declared. `extra` says what happens to fields that are not declared: "open" (filters may
-    use them, whatever their types), "keep" (they stay in the notification, but filters can't use
-    them), "drop" (`read` removes them) or "refuse" (`read` raises). `closed=False` means "open";
-    the default is "keep".
+    always declared. `extra` says what happens to undeclared fields: "open" (filters may use them,
+    whatever their types), "keep" (they stay in the notification, but filters can't use them),
+    "drop" (`read` removes them) or "refuse" (`read` raises). `closed=False` means "open"; the
+    default is "keep".
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Attributes:
             self._types[(name,)] = kind
             for path, inner in kind.paths():
                 self._types[(name, *path)] = inner
+        self._with_fields = [one for one in self._tree.items() if one[1].kind in _PARTS]
 
     @property
     def closed(self) -> bool:
@@ -236,9 +240,10 @@ class Attributes:
 
     def extra_fields(self, event: Event) -> list[Path]:
         """The paths of the fields of a notification that are not declared."""
-        root = DataType("struct", fields=tuple(Field(*one) for one in self._tree.items()))
-        found: list[Path] = []
-        split_extra(event, root, (), found)
+        found: list[Path] = [(name,) for name in event if name not in self._tree]
+        for name, kind in self._with_fields:
+            if event.get(name) is not None:
+                split_extra(event[name], kind, (name,), found)
         return found
 
 
@@ -259,7 +264,7 @@ def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) ->
 
 
 def split_extra(value: Any, kind: DataType | None, path: Path, found: list[Path]) -> Any:
-    """The value without fields that are not declared; their paths are added to `found`."""
+    """The value without its undeclared fields; their paths are added to `found`."""
     if kind is None or kind.kind not in ("struct", "list", "map"):
         return value
     if kind.kind == "list":

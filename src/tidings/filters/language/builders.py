@@ -61,7 +61,7 @@ from tidings.model import (
 )
 
 TYPE_NAMES = frozenset(CAST_NAMES) - {"to_date", "to_timestamp"}
-# `byte`, `short` and `real` are types in CAST, but no functions
+# `byte`, `short` and `real` are types in CAST, but not functions
 _CASTS = frozenset(CAST_NAMES) - {"byte", "short", "real", "timestamp_ltz"}
 _PRIVATE = frozenset({"apply", "cast", "foreign", "subject_matches", "negative"}) | OPERATORS
 _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "within_km", "array",
@@ -154,7 +154,7 @@ class Builder:
             self.fail(f"found {token.text[:40]}, which exceeds the largest double", token.position)
         if token.word == "BD" or not (token.word or "E" in token.text.upper()):
             exact = normalise(Decimal(sign + token.text))
-            # whole numbers are doubles if a double holds them exactly
+            # a whole number with a point is a double if a double holds it exactly
             return exact if isinstance(exact, LongDecimal) or exact != value else value
         return round_to_single(value) if token.word == "F" else value
 
@@ -566,11 +566,10 @@ _BITS = {"L": 64, "S": 16, "Y": 8}
 
 
 def _settle(node: Expression, other: str | None) -> Expression:
-    """A number with more digits than a double has, compared with a value of the type `other`.
-
-    A double compares with it as with a double, as in Spark; a decimal compares exactly. If the type
-    is not known, a number of up to 17 digits counts as a double, because programs print doubles
-    with that many.
+    """A number with more digits than a double, to be compared with a value of the type `other`.
+    Doubles compare with it as a double, as in Spark; decimals compare exactly. If the type is not
+    known, a number of up to 17 digits counts as a double, because programs print doubles with that
+    many.
     """
     if not isinstance(node, Literal) or not isinstance(node.value, LongDecimal):
         return node

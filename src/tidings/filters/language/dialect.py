@@ -3,6 +3,8 @@
     DIALECTS[name]   parse      text in the dialect -> expression
                      function   embeds the dialect in SQL: cesql('INT(n) + 1') -> expression
                      write      expression -> text in the dialect; most dialects have no writer
+                     words      explains filters as the dialect writes them; all others are
+                                explained as SQL
 
 `filters/dialects` fills the table. Parsers and commands look dialects up here, so none of them
 names a particular dialect.
@@ -17,6 +19,7 @@ import msgspec
 
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import Expression
+from tidings.model import Event, Path
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -43,6 +46,41 @@ class SqlFunction(msgspec.Struct, frozen=True):
     read: Callable[[str, Context], Embedded]
 
 
+class TestReport(msgspec.Struct, frozen=True):
+    """The result of one test: the term, the expected values, the actual value."""
+
+    term: str
+    expected: str
+    actual: str
+    passed: bool
+
+    def __str__(self) -> str:
+        if self.passed:
+            return f"passed: {self.expected} ({self.term} is {self.actual})"
+        return f"failed: expected {self.expected}, but {self.term} is {self.actual}"
+
+
+class FilterField(msgspec.Struct, frozen=True):
+    """One field of a filter that consists of fields, as the dialect writes it."""
+
+    path: Path
+    values: frozenset[str]  # the texts of what it accepts there; any of them is enough
+    label: str  # for people: the path and what is wanted there
+    text: str  # a filter with only this field
+
+
+class OwnWords(msgspec.Struct, frozen=True):
+    """How a dialect speaks of its filters as it writes them, instead of in SQL."""
+
+    explain: Callable[[str, Event, bool], list[TestReport]]
+    """The tests of a text on a notification that it matches, or does not."""
+    fields: Callable[[str], list[FilterField]]
+    """The fields of a text."""
+    restore: Callable[[Expression], str | None]
+    """The text in the dialect that an expression may have been parsed from; None if there is none.
+    The caller compares the two."""
+
+
 class Dialect(msgspec.Struct, frozen=True):
     """A language that filters can be written in. Its hooks raise FilterError for invalid text."""
 
@@ -54,6 +92,10 @@ class Dialect(msgspec.Struct, frozen=True):
     """None if SQL can express everything that the dialect can."""
     write: Callable[[Expression], str] | None = None
     """Writes an expression as text; the expression may not have nested values (see nested.py)."""
+    words: OwnWords | None = None
+    is_rekeyed: bool = False
+    """True if filters that call `function` have other identities and tests than in the first
+    version of logs and snapshots. Where these are older, they are computed again."""
 
 
 DIALECTS: dict[str, Dialect] = {}
@@ -67,3 +109,9 @@ def register(dialect: Dialect) -> None:
 def sql_functions() -> dict[str, SqlFunction]:
     """The SQL functions that embed other dialects, by name."""
     return {one.function.name: one.function for one in DIALECTS.values() if one.function}
+
+
+def rekeyed_calls() -> list[str]:
+    """The beginnings of calls, in lower case, that mark stored filters to be computed again."""
+    found = (one.function for one in DIALECTS.values() if one.is_rekeyed)
+    return [f"{one.name}(" for one in found if one is not None]

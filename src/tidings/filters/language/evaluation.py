@@ -101,8 +101,8 @@ class _Scope(Mapping[str, Any]):
 
 
 def _evaluate_exists(items: Any, name: str, condition: Expression, event: Event) -> Truth:
-    """True if the condition is true for an element; unknown if it is for none, but unknown for
-    some, or if there is no list."""
+    """True if the condition is true for some element; otherwise unknown if it is unknown for some
+    element, or if there is no list."""
     if not isinstance(items, list):
         return None
     spend(len(items))

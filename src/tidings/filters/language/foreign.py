@@ -11,7 +11,7 @@ here or in `canonical` depends on a particular dialect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -68,8 +68,8 @@ class ForeignProgram(Protocol):
         """The equivalent condition if no value is nested; None if the program is still needed."""
 
     def null_paths(self) -> list[Path]:
-        """The attributes, also in structs in lists, whose null and absence the program tells
-        apart."""
+        """The attributes, including those in structs in lists, for which the program distinguishes
+        null from absent."""
 
 
 def call_program(program: ForeignProgram, text: str, paths: Iterable[Path]) -> Call:
@@ -78,7 +78,7 @@ def call_program(program: ForeignProgram, text: str, paths: Iterable[Path]) -> C
 
 
 def null_paths(node: Expression) -> set[Path]:
-    """The attributes whose null and absence an expression tells apart."""
+    """The attributes for which an expression distinguishes null from absent."""
     if type(node) is not Call:
         return set().union(*map(null_paths, children(node)))
     if node.name == FOREIGN:
@@ -94,3 +94,12 @@ def program_of(node: Expression) -> ForeignProgram | None:
         return None
     program: ForeignProgram = node.bound
     return program
+
+
+def programs_of(node: Expression) -> Iterator[ForeignProgram]:
+    """The programs that an expression calls, in their order."""
+    program = program_of(node)
+    if program is not None:
+        yield program
+    for one in children(node):
+        yield from programs_of(one)

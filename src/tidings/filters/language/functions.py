@@ -117,7 +117,7 @@ def _rounding(down: Callable[[float], int]) -> Body:
 
 
 def _text(change: Callable[..., Any]) -> Body:
-    """A function on strings; it gives null for other values."""
+    """A function on strings; it returns null for other values."""
 
     def body(*values: Any) -> Any:
         size = 0

@@ -89,7 +89,7 @@ def _write_double(value: float) -> str:
     if math.isinf(value):
         return "double('Infinity')" if value > 0 else "double('-Infinity')"
     text = repr(value)
-    # without the D, a whole number would be read as an integer, which computes differently
+    # without the D, Spark would read a decimal, which computes differently
     return text + "D" if "e" not in text and value.is_integer() else text
 
 

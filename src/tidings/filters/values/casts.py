@@ -1,8 +1,9 @@
-"""CAST: a value converted to a type, as Spark's `try_cast` does in ANSI mode.
+"""CAST: converts a value to a type, as Spark's `try_cast` does in ANSI mode.
 
 What Spark refuses in ANSI mode is null here: a text that is not a number, a number that does not
-fit. Null as well, because systems disagree or the meaning depends on a setting: a double or decimal
-as text, and a text with a time but no date, or with the name of a time zone, as a timestamp.
+fit. Some other casts are null because systems disagree, or because the result depends on a setting:
+a double or decimal cast to text, and a text cast to a timestamp if it has a time but no date, or
+the name of a time zone.
 """
 
 from __future__ import annotations

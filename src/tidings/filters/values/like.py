@@ -24,7 +24,8 @@ class PatternError(ValueError):
 
 
 class LargeError(ValueError):
-    """A pattern with a _ between two % that exceeds the limits of regular expressions."""
+    """The pattern has a _ between two %, so it needs a regular expression, and it is too large for
+    one."""
 
 
 def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:

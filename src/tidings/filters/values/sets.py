@@ -82,14 +82,14 @@ def key(value: Any) -> Key:
 
 
 def pack_number(value: Any) -> str:
-    """How a decimal is written in bytes: as a string in the family of numbers."""
+    """The encoding of a decimal in bytes: a string in the family of numbers."""
     if isinstance(value, LongDecimal):
         return str(value)
     raise TypeError(f"found {type(value).__name__}, expected a value of a cut")
 
 
 def unpack_cuts(cuts: list[Cut]) -> list[Cut]:
-    """Sorted cuts as they were before `pack_number`. Only those of numbers are looked at."""
+    """Sorted cuts as they were before `pack_number`, which changes only numbers."""
     first, last = bisect_right(cuts, (NUMBER,)), bisect_left(cuts, (NAN,))
     if str in set(map(type, map(itemgetter(1), cuts[first:last]))):
         cuts[first:last] = map(unpack_cut, cuts[first:last])
@@ -206,8 +206,8 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
 def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     """The places from one cut to another; None if they can't be listed.
 
-    Some places are neighbours with nothing between them, so that a longer interval can still be
-    listed: absent, null and false, true and -Infinity, Infinity, NaN and ''.
+    Some places are adjacent, so that an interval across them can still be listed: absent, null and
+    false; true and -Infinity; Infinity, NaN and ''.
     """
     places: list[Key] = []
     cut = low
@@ -323,7 +323,7 @@ def point(place: Key) -> ValueSet:
 
 
 def tells_null(values: ValueSet) -> bool:
-    """Whether a set tells null from absent: it contains one of them and not the other."""
+    """Whether a set distinguishes null from absent: it contains one of them and not the other."""
     return _PRESENT in values.cuts[:2]
 
 

@@ -59,7 +59,7 @@ def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice = next(name for name, count in counts.items() if count > 1)
-        raise AttributesError(f"the topic '{twice}' occurs twice in one object, expected it once")
+        raise AttributesError(f"the topic '{twice}' occurs twice in one object, expected once")
     return made
 
 

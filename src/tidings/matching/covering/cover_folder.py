@@ -55,9 +55,9 @@ def write_finder(folder: Path, finder: Finder) -> None:
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     """Map a folder written by `write_finder` into memory.
 
-    Kernels use these files without comparing digests; that is true of no other files. The folder is
-    private to its owner and to one compilation, which writes it, lets its tasks read it, and
-    removes it. Nothing is kept for the next compilation.
+    These are the only files that kernels use without comparing digests. The folder is private to
+    its owner and to one compilation, which writes it, lets its tasks read it, and removes it.
+    Nothing is kept for the next compilation.
     """
     join = CoverJoin(
         _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", Prepared)

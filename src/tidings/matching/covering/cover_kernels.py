@@ -39,6 +39,32 @@ class PairRoom(NamedTuple):
 
 
 @kernel
+def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
+    """Heap sort: sort places[first:last] (uint32) by the values that they have in `by` (int64).
+
+    Not np.argsort: see `sort_lists` in tag_kernels.py.
+    """
+    size = last - first
+    for done in range(size + size // 2):
+        # build the heap, then move its greatest to the end, one by one
+        if done < size // 2:
+            hole, end = size // 2 - 1 - done, size
+        else:
+            end = size - 1 - (done - size // 2)
+            places[first], places[first + end] = places[first + end], places[first]
+            hole = 0
+        while 2 * hole + 1 < end:
+            child = 2 * hole + 1
+            if child + 1 < end and by[places[first + child]] < by[places[first + child + 1]]:
+                child += 1
+            if by[places[first + hole]] >= by[places[first + child]]:
+                break
+            swapped = places[first + hole]
+            places[first + hole], places[first + child] = places[first + child], swapped
+            hole = child
+
+
+@kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
     """Fill `order`: sort the tests of each hull by how many tests of all hulls begin inside."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
@@ -56,9 +82,9 @@ def order_tests(hulls, order):  # type: ignore[no-untyped-def]
             for span in range(spans[test], spans[test + 1]):
                 share[test] += begins[zero + high[span] + 1] - begins[zero + low[span]]
         first, last = starts[hull], computed[hull]
-        best = np.argsort(share[first:last])
-        for i in range(last - first):
-            order[first + i] = first + best[i]
+        for test in range(first, last):
+            order[test] = test
+        sort_places(order, first, last, share)
 
 
 @kernel

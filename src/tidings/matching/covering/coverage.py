@@ -209,7 +209,7 @@ def in_threads(threads: int | None) -> Blocks:
     if threads is None:
         threads = min(MOST_THREADS, os.cpu_count() or 1)
     if type(threads) is not int or threads < 1:
-        raise TidingsError(f"threads is {threads!r}, expected a whole number from 1 up")
+        raise TidingsError(f"threads is {threads!r}, expected a whole number of at least 1")
     return partial(_blocks, threads=threads)
 
 

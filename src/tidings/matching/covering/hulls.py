@@ -87,7 +87,9 @@ class Boxes(msgspec.Struct, frozen=True):
     """The hulls of n forms, followed by the boxes of forms that have several."""
 
     rows: Hulls
-    starts: Array  # int64 [n + 1]: where the boxes of a form begin; none if it is one box or wide
+    # int64 [n + 1]: the row where the boxes of each form begin; a form of one box, or a wide one,
+    # has no rows there
+    starts: Array
 
 
 def bounds(sizes: Array) -> Array:

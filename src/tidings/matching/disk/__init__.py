@@ -19,7 +19,7 @@ from tidings.matching.disk.manifest import (
     read_manifest,
     write_manifest,
 )
-from tidings.matching.disk.matcher_folder import mentions_patterns
+from tidings.matching.disk.matcher_folder import has_rekeyed
 from tidings.matching.disk.snapshot_folder import (
     as_array,
     need_place,
@@ -34,7 +34,7 @@ __all__ = [
     "Manifest",
     "SnapshotError",
     "as_array",
-    "mentions_patterns",
+    "has_rekeyed",
     "need_files",
     "need_place",
     "read_manifest",

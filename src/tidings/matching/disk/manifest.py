@@ -76,8 +76,8 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 
 
 def read_manifest(path: Path, kind: str, version: int) -> Manifest:
-    """The manifest, of this version or the two before it, checked against its own digest. The files
-    are checked by `need_files`."""
+    """Read the manifest and check it against its own digest. Its version may be `version` or one of
+    the two before. `need_files` checks the files."""
     try:
         raw = (path / MANIFEST).read_bytes()
     except OSError:
@@ -88,8 +88,8 @@ def read_manifest(path: Path, kind: str, version: int) -> Manifest:
         raise SnapshotError(f"snapshot '{path}': {MANIFEST} can't be read: {problem}") from None
     if manifest.format != kind or not version - 2 <= manifest.version <= version:
         raise SnapshotError(
-            f"snapshot '{path}': found format {manifest.format} version {manifest.version}, "
-            f"expected {kind} version {version}; rebuild it"
+            f"snapshot '{path}': found format {manifest.format} version {manifest.version} in "
+            f"{MANIFEST}, expected {kind} version {version}; rebuild it"
         )
     # The oldest of the three has no digest. A digest in it means that the version number is
     # corrupt, and does not match.

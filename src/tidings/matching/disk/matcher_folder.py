@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import NEVER
-from tidings.filters.dialects import PATTERN_CALL, Context, parse_term
+from tidings.filters.dialects import Context, parse_term, rekeyed_calls
 from tidings.filters.language import Literal
 from tidings.filters.values import ValueSet, sets
 from tidings.matching.array_fields import fields_of
@@ -114,7 +114,9 @@ def _id_column(ids: Ids) -> Any:
             return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
     except (OverflowError, UnicodeEncodeError):
         found = "int beyond 64 bits" if kinds == {int} else "str that is not valid Unicode"
-    raise SnapshotError(f"ids of {found} can't be saved; expected all texts or all 64-bit integers")
+    raise SnapshotError(
+        f"ids of {found} can't be saved; expected all strings or all 64-bit integers"
+    )
 
 
 def read(
@@ -143,14 +145,16 @@ def _read_files(path: Path, context: Context) -> OpenedMatcher:
         aside |= _slots_that_test(segment, refused)
     if aside:
         segment = _without_slots(segment, aside)
-    outdated = manifest.version < VERSION and mentions_patterns(texts)
+    outdated = manifest.version < VERSION and has_rekeyed(texts)
     return OpenedMatcher(segment, probe, filters.column("id"), texts, aside, outdated)
 
 
-def mentions_patterns(texts: Any) -> bool:
-    """Whether a filter of an Arrow column has an event pattern."""
-    found = pc.any(pc.match_substring(texts, PATTERN_CALL, ignore_case=True))
-    return bool(found.as_py())
+def has_rekeyed(texts: Any) -> bool:
+    """Whether a filter of an Arrow column may have had another identity in an older version."""
+    return any(
+        pc.any(pc.match_substring(texts, call, ignore_case=True)).as_py()
+        for call in rekeyed_calls()
+    )
 
 
 def _read_arrays(path: Path, kind: type[Arrays | Probe]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ exactly as the language defines; all others are evaluated by the reference seman
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,16 @@ from tidings.filters.language import (
     null_paths,
 )
 from tidings.matching.rank_space.encoder import Encoder, in_micros
-from tidings.matching.rank_space.event_lists import batch_of
+from tidings.matching.rank_space.event_lists import batch_of, read_declared
 from tidings.matching.rank_space.ranks import Codes
 from tidings.model import (
     ABSENT,
     NULL_MARK,
     DataType,
     NotificationError,
-    drop_null_cells,
     exact_value,
 )
+from tidings.notifications import cell_cleaner
 
 Path = tuple[str, ...]
 
@@ -41,8 +41,23 @@ _DATE_PARTS = {"year": pc.year, "month": pc.month, "day": pc.day}
 _CLOCK_PARTS = {"hour": pc.hour, "minute": pc.minute, "second": pc.second}
 
 
-def as_batch(events: Any) -> pa.RecordBatch:
-    """Arrow data, a DataFrame or a list of mappings as one record batch of the usual types."""
+def as_batch(
+    events: Any, attributes: Attributes | None = None, nulls: Collection[Path] = ()
+) -> pa.RecordBatch:
+    """Arrow data, a DataFrame or a list of mappings as one record batch of the usual types.
+
+    Declared attributes are read by their types: of a mapping all, of a table columns of text. The
+    nulls of mappings are marked at the paths `nulls`; those of a table count as absent.
+    """
+    if isinstance(events, (list, tuple)):
+        if attributes is not None:
+            events = read_declared(events, attributes)
+        return _usual(batch_of(events, nulls))
+    batch = _as_batch(events)
+    return batch if attributes is None else conform(batch, attributes)
+
+
+def _as_batch(events: Any) -> pa.RecordBatch:
     if isinstance(events, pa.RecordBatch):
         return _usual(events)
     if isinstance(events, pa.Table):
@@ -52,14 +67,12 @@ def as_batch(events: Any) -> pa.RecordBatch:
     if hasattr(events, "iloc"):
         return _usual(pa.RecordBatch.from_pandas(events, preserve_index=False))
     if hasattr(events, "__arrow_c_stream__"):  # polars, DuckDB, Arrow readers
-        return as_batch(pa.table(events))
+        return _as_batch(pa.table(events))
     if hasattr(events, "__arrow_c_array__"):
         return _usual(pa.record_batch(events))
-    if isinstance(events, (list, tuple)):
-        return _usual(batch_of(events))
     raise NotificationError(
-        f"found {type(events).__name__}, expected Arrow data (a RecordBatch, a Table, or whatever "
-        f"has the Arrow PyCapsule interface), a DataFrame, or a list of mappings"
+        f"found {type(events).__name__}, expected Arrow data (a RecordBatch, a Table, or anything "
+        f"with the Arrow PyCapsule interface), a DataFrame, or a list of mappings"
     )
 
 
@@ -143,24 +156,31 @@ def attribute(batch: pa.RecordBatch, path: Path) -> Any:
         return pa.nulls(batch.num_rows)
     if len(places) > 1:
         raise NotificationError(f"the column '{path[0]}' occurs {len(places)} times, expected once")
-    at = places[0]
-    column = batch.column(at)
+    column = batch.column(places[0])
     for name in path[1:]:
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if pa.types.is_map(column.type) and _is_text(column.type.key_type):
-            key = pa.scalar(name, column.type.key_type)
-            column = pc.map_lookup(column, key, "last")
-            continue
-        if not pa.types.is_struct(column.type):
-            if pa.types.is_nested(column.type):
-                return _by_rows(batch, path)
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            return _by_rows(batch, path)
+        column = _step(column, name)
+        if column is None:
             return pa.nulls(batch.num_rows)
-        if column.type.get_field_index(name) < 0:
-            return pa.nulls(batch.num_rows)
-        found = pc.struct_field(column, name)
-        column = pc.if_else(column.is_valid(), found, None) if column.null_count else found
     return column
+
+
+def _step(column: Any, name: str) -> Any:
+    """A field of a struct, or the value of a key in a map; None if there can be none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _has_keys(column.type):
+        return pc.map_lookup(column, pa.scalar(name, column.type.key_type), "last")
+    if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
+        return None
+    found = pc.struct_field(column, name)
+    return pc.if_else(column.is_valid(), found, None) if column.null_count else found
+
+
+def _has_keys(kind: Any) -> bool:
+    """Whether filters can name the keys of this type."""
+    return bool(pa.types.is_map(kind)) and _is_text(kind.key_type)
 
 
 def _by_rows(batch: pa.RecordBatch, path: Path) -> Any:
@@ -169,7 +189,8 @@ def _by_rows(batch: pa.RecordBatch, path: Path) -> Any:
 
 
 def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[dict[str, Any]]:
-    """Events as mappings, with only the top-level columns that the paths need."""
+    """Events as mappings, with only the top-level columns that the paths need. A null cell is left
+    out unless it is marked."""
     names = sorted({path[0] for path in paths} & set(batch.schema.names))
     marked = [name for name in names if NULL_MARK + name in batch.schema.names]
     part = batch.select([*names, *(NULL_MARK + name for name in marked)])
@@ -190,7 +211,8 @@ def rows(batch: pa.RecordBatch, paths: Iterable[Path], at: Any = None) -> list[d
 
 
 def in_python(column: Any) -> list[Any]:
-    """The values of a column as Python objects; in structs, null cells are left out."""
+    """The values of a column as Python objects. In structs, null cells are left out unless they are
+    marked; in lists and maps, nulls remain."""
     if pa.types.is_timestamp(column.type):
         column = in_micros(column)
     found: list[Any]
@@ -199,28 +221,35 @@ def in_python(column: Any) -> list[Any]:
             found = column.to_pylist(maps_as_pydicts="lossy")
     else:
         found = column.to_pylist()
-    return [drop_null_cells(value) for value in found] if _has_structs(column.type) else found
-
-
-def _has_structs(kind: Any) -> bool:
-    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_struct(kind))
+    clean = cell_cleaner(column.type)
+    return found if clean is None else list(map(clean, found))
 
 
 def explicit_nulls(batch: pa.RecordBatch, path: Path) -> Any:
-    """Where the value at a path is a null of JSON, as a mask; None if nothing is marked there."""
+    """Where the value at a path is null and not absent, as a mask; None if it is so nowhere.
+
+    That is where a mark says so, and where a map has the key with null as its value.
+    """
     *above, name = path
     at = batch.schema.get_field_index(above[0] if above else NULL_MARK + name)
     if at < 0:
         return None
     column = batch.column(at)
-    for step in (*above[1:], NULL_MARK + name) if above else ():
-        if not pa.types.is_struct(column.type) or column.type.get_field_index(step) < 0:
+    for step in above[1:]:
+        column = _step(column, step)
+        if column is None:
             return None
-        found = pc.struct_field(column, step)
-        column = pc.if_else(column.is_valid(), found, None) if column.null_count else found
-    return np.asarray(column.fill_null(False))
+    if above:
+        is_map = _has_keys(column.type)
+        column = _null_items(column, name) if is_map else _step(column, NULL_MARK + name)
+    return None if column is None else np.asarray(column.fill_null(False))
+
+
+def _null_items(column: Any, name: str) -> Any:
+    """Where a map has this key, and no value for it."""
+    has_value = pa.MapArray.from_arrays(column.offsets, column.keys, pc.is_valid(column.items))
+    found = pc.map_lookup(has_value, pa.scalar(name, column.type.key_type), "last")
+    return pc.and_(column.is_valid(), pc.invert(found))
 
 
 def _has_map(kind: Any) -> bool:
@@ -272,19 +301,21 @@ def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) ->
 def are_marked(node: Expression, batch: pa.RecordBatch) -> bool:
     """Whether an expression tells nulls from absence in this batch, so that it must be evaluated
     event by event."""
-    return any(name.startswith(NULL_MARK) for name in _all_names(batch.schema)) and bool(
-        null_paths(node)
+    paths = null_paths(node)
+    return bool(paths) and any(
+        name.startswith(NULL_MARK) or (_has_map(kind) and any(path[0] == name for path in paths))
+        for name, kind in _all_fields(batch.schema)
     )
 
 
-def _all_names(fields: Iterable[Any]) -> Iterator[str]:
+def _all_fields(fields: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     for field in fields:
-        yield field.name
+        yield field.name, field.type
         kind = field.type
         while pa.types.is_list(kind) or pa.types.is_large_list(kind):
             kind = kind.value_type
         if pa.types.is_struct(kind):
-            yield from _all_names(kind)
+            yield from _all_fields(kind)
 
 
 def nested(path: Path, cell: Any) -> dict[str, Any]:

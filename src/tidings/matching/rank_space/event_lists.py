@@ -2,35 +2,109 @@
 
 Each attribute becomes a column. A column has one type, so the values of an attribute must be of one
 type in all events of the list; integers and doubles may be mixed if doubles can hold the integers.
+None is null and a missing name is absent. Where filters tell the two apart, a mark stands beside
+the null (see model.NULL_MARK):
+
+    events   {"a": None, "s": {"x": None}}     {}         nulls   a, s.x
+    batch    a: null, null    "\\0null a": true, null    s: {x: null, "\\0null x": true}, null
+
 Cost: one Python step per value, so Arrow data is several times as fast.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from tidings.model import NotificationError
+from tidings.filters import Attributes
+from tidings.model import NULL_MARK, DataType, NotificationError, Path, exact_value
 
 NUMBERS = {"int", "float"}
 
 
-def batch_of(events: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    """The events as a record batch; NotificationError if they do not fit into columns."""
+def batch_of(events: Sequence[Mapping[str, Any]], nulls: Collection[Path] = ()) -> pa.RecordBatch:
+    """The events as a record batch, with marks for the nulls at the paths `nulls`;
+    NotificationError if they do not fit into columns."""
     names: dict[str, None] = {}
+    marker = _Marker(nulls) if nulls else None
     for at, event in enumerate(events):
         if not isinstance(event, Mapping):
             raise NotificationError(
                 f"event {at}: found {type(event).__name__}, expected a mapping of attributes"
             )
         names.update(dict.fromkeys(event))
+    if marker is not None:
+        events = [marker.mark(event) for event in events]
+        names = dict.fromkeys(name for event in events for name in event)
     if not names:  # a batch without columns would have no rows
         return pa.RecordBatch.from_arrays([pa.nulls(len(events))], ["subject"])
     columns = [_column(name, [event.get(name) for event in events]) for name in names]
     return pa.RecordBatch.from_arrays(columns, list(names))
+
+
+def read_declared(events: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The events as `Attributes.read` gives them, with decimals as such: `read` may make one of
+    them an integer or a double, and a column has one type."""
+    found: list[Any] = []
+    exact = {name: kind for name, kind in attributes.tree.items() if _has_decimals(kind)}
+    for event in events:
+        if isinstance(event, Mapping):  # batch_of refuses all others
+            event = attributes.read(event)
+            for name in event.keys() & exact.keys():
+                event[name] = _as_decimals(event[name], exact[name])
+        found.append(event)
+    return found
+
+
+def _has_decimals(kind: DataType | None) -> bool:
+    return kind is not None and (
+        kind.kind == "decimal"
+        or _has_decimals(kind.element)
+        or any(_has_decimals(field.type) for field in kind.fields)
+    )
+
+
+def _as_decimals(value: Any, kind: DataType | None) -> Any:
+    if value is None or kind is None or not _has_decimals(kind):
+        return value
+    if kind.kind == "decimal":
+        return exact_value(value)
+    if kind.kind == "list":
+        return [_as_decimals(one, kind.element) for one in value]
+    return {name: _as_decimals(one, kind.field(name)) for name, one in value.items()}
+
+
+class _Marker:
+    """The paths below one value whose nulls are marked, by their first steps."""
+
+    def __init__(self, paths: Collection[Path]) -> None:
+        self.is_marked = () in paths
+        below: dict[str, list[Path]] = {}
+        for path in paths:
+            if path:
+                below.setdefault(path[0], []).append(path[1:])
+        self.below = {name: _Marker(some) for name, some in below.items()}
+
+    def mark(self, value: Any) -> Any:
+        """The value with marks, in a copy. A path leads through a list into each element."""
+        if not self.below:
+            return value
+        if isinstance(value, (list, tuple)):
+            return [self.mark(one) for one in value]
+        if not isinstance(value, Mapping):
+            return value
+        out = dict(value)
+        for name, inner in self.below.items():
+            if name not in value:
+                continue
+            if value[name] is not None:
+                out[name] = inner.mark(value[name])
+            elif inner.is_marked:
+                out[NULL_MARK + name] = True
+        return out
 
 
 def _column(name: str, values: list[Any]) -> Any:
@@ -40,14 +114,14 @@ def _column(name: str, values: list[Any]) -> Any:
         if len(kinds) > 1 and kinds != NUMBERS:
             raise NotificationError(
                 f"the attribute '{path}' has values of the types {', '.join(sorted(kinds))}, "
-                f"expected one type; match these events one by one, with match"
+                f"expected one type; call match for each of these events instead"
             )
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError, UnicodeError) as problem:
         raise NotificationError(
-            f"the values of the attribute '{name}' do not fit into one column ({problem}); match "
-            f"these events one by one, with match"
+            f"the values of the attribute '{name}' do not fit into one column ({problem}); call "
+            f"match for each of these events instead"
         ) from None
 
 

@@ -113,7 +113,7 @@ def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type
 
 @kernel
 def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
-    """Encode integers by one look-up, if thresholds lie close together. values int64 [n]; table
+    """Encode integers by one lookup, if thresholds lie close together. values int64 [n]; table
     uint32: the codes of `lowest` and the integers after it. Its first and last code also apply to
     everything below and above."""
     top = table.shape[0] - 1

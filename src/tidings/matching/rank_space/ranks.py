@@ -9,7 +9,7 @@ the type:
     codes    0   |    1       |    2      |    3     |    4
           absent, null  below 5    5         above 5    strings
 
-Absent and null have the same code unless a set tells them apart.
+Absent and null have the same code unless a set distinguishes them.
 
 A single value is looked up by bisection. Columns of one type are encoded in bulk: numbers and times
 by thresholds, strings by a hash table, or by bisection if some set depends on the order of strings.
@@ -85,7 +85,7 @@ class Ranks:
 
     @property
     def tells_null(self) -> bool:
-        """Whether a set tells null from absent."""
+        """Whether a set distinguishes null from absent."""
         return self.null != self.absent
 
     @cached_property

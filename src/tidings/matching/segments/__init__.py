@@ -11,7 +11,7 @@
     join_kernels.py       the batch join                     residuals.py    evaluating residuals
     probe.py, probe_kernels.py    single events
     tested.py             which attributes a segment reads, and what it compares them with
-    misfits.py            which filters make no sense on columns of given types
+    misfits.py            which filters don't fit columns of given types
 
 `Segment` and `Tested` are for snapshots and spark; the rest is used only inside `matching`. Start
 at segment.py, then part.py.

@@ -193,8 +193,8 @@ def count_events(events, starts):  # type: ignore[no-untyped-def]
 def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
     """Write slots (uint32 [P]) to the next free place of their event, and advance place int64 [n].
 
-    many uint8 [slots]: filters of several boxes, the only ones that can repeat. Returns whether
-    there is one among the slots.
+    many uint8 [slots]: filters of several boxes, the only ones that can repeat. Returns whether any
+    of the slots is one of these.
     """
     repeats = False
     for i in range(events.shape[0]):

@@ -1,9 +1,9 @@
-"""The filters of a segment that make no sense on columns of given types; see filters/misfits.py.
+"""The filters of a segment that don't fit columns of given types; see filters/misfits.py.
 
-A term whose cuts all lie in the family of its column can have no misfit, which two bisections show.
-Only for other terms are the tests recovered from the arrays and judged, all at once. So the usual
-answer, "none", costs one step per term and residual, however many filters test it: 0.1 ms for
-200,000 filters of four tests. If there are misfits, it takes 1.1 s for these (two busy cores).
+A term whose cuts all lie in the family of its column has no misfits, which two bisections show. For
+other terms, the tests are recovered from the arrays and checked all at once. So the usual answer,
+"none", costs one step per term and residual, however many filters test it: 0.1 ms for 200,000
+filters of four tests. With misfits, it takes 1.1 s for the same filters (two busy cores).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def find_readers(segments: Iterable[Segment], path: Path) -> Array:
 
 def _find_indexed(segment: Segment, types: Types, found: Found) -> None:
     wrong: dict[int, Misfit] = {}  # by column: all tests of the term are misfits
-    doubtful: dict[int, ValueSet] = {}  # by column: some tests may be, unless they allow these
+    doubtful: dict[int, ValueSet] = {}  # by column: the tests that allow none of these are misfits
     for column, term in enumerate(segment.terms, 1):
         one = _misfit_of_list(term.node, types) if term.elements else None
         one = one or (None if type(term.node) is Attribute else misfit_of_term(term.node, types))
@@ -94,7 +94,7 @@ def _misfit_of_list(node: Expression, types: Types) -> Misfit | None:
 
 
 def _all_inside(cuts: list[Cut], domain: ValueSet) -> bool:
-    """Whether all cuts but those around null lie within a family."""
+    """Whether all cuts, except those around null, lie within a family."""
     first, last = domain.cuts[0], domain.cuts[1] if len(domain.cuts) > 1 else (sets.OTHER + 1,)
     before, after = bisect_left(cuts, first), bisect_right(cuts, last)
     return after == len(cuts) and all(cut in _NULL_CUTS for cut in cuts[:before])
@@ -110,7 +110,7 @@ def _excluded(
         return
     owner, low, high = _intervals(tests, rows)
     slots, place = np.unique(slot_of[tests.box[rows]], return_inverse=True)
-    allowed = np.zeros(len(slots), np.int64)  # bit f: something of family f
+    allowed = np.zeros(len(slots), np.int64)  # bit f: a value of family f
     for family in range(sets.OTHER + 1):
         first = bisect_right(ranks.cuts, (family,))
         last = bisect_left(ranks.cuts, (family + 1,))
@@ -130,7 +130,7 @@ _FAMILY = [
 
 
 def _intervals(tests: Tests, rows: Array) -> tuple[Array, Array, Array]:
-    """All intervals of some tests: the index of its row, low and high codes."""
+    """All intervals of some tests: the index of the row, the low code and the high code of each."""
     several = tests.several[rows]
     one = np.flatnonzero(several < 0)
     many = np.flatnonzero(several >= 0)

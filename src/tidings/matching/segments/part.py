@@ -95,7 +95,7 @@ class Part:
 
     @cached_property
     def null_paths(self) -> set[tuple[str, ...]]:
-        """The attributes whose null and absence a filter tells apart."""
+        """The attributes for which some filter distinguishes null from absent."""
         return null_paths(self.segment)
 
     @property
@@ -222,7 +222,7 @@ class Part:
 
     def probe(self, event: Event, dead: Array, watch: Watch | None = None) -> Array:
         """The slots of the filters that match one event. `watch` is called with its codes."""
-        list_codes = self._element_codes(event) if self._has_lists else self._no_lists
+        list_codes = self.element_codes(event)
         found = self._run_probe(self._reader.of_event(event), dead, list_codes, watch)
         if not self._sure:
             found = self.segment.arrays.box_slot[self._check_rest(found, event)]
@@ -265,7 +265,10 @@ class Part:
         ]
         return boxes if all(kept) else boxes[kept]
 
-    def _element_codes(self, event: Event) -> ListColumns:
+    def element_codes(self, event: Event) -> ListColumns:
+        """The codes of the elements of all lists that filters look into."""
+        if not self._has_lists:
+            return self._no_lists
         base = self._no_lists.base.copy()
         found: list[lists.ListCodes] = []
         for at, term, encoder in self._columns:

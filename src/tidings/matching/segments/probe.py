@@ -12,8 +12,9 @@ pair of columns that has the two best tests of many boxes forms a grid of cells:
               |     |     |   y | z   |       boxes that fail need no further memory access.
               +-----+-----+-----+-----+
 
-A pair costs time even if its cell is empty, so boxes of rare pairs stay *single*: entries sorted by
-their low end, in groups of similar width. The entries that can contain a code are a slice.
+Every pair of columns costs an event a lookup, even if the cell is empty. So boxes whose pair is
+rare are not put in a grid. They are kept as *single* entries, grouped by similar width and sorted
+by their low end. In each group, the entries that can contain a code are a slice.
 
 Cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 for `mixed` filters); 18 bytes
 per single entry, and up to 32 for the index of points; 4 bytes per cell. Looking up a pair takes as

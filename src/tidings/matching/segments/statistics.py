@@ -83,7 +83,8 @@ def move_counts(counts: Array, place: Array, size: int) -> Array:
 
 
 def excess_work(part: Part, counts: dict[str, Array]) -> float:
-    """The candidates that the current access tests let through, divided by those of the best."""
+    """The ratio of the candidates that the current access tests let through to those of the
+    best."""
     source = disassemble(part.segment)
     share = shares(source.tests, source.terms, counts)
     boxes = len(source.slots)

@@ -39,9 +39,9 @@ def tested(segments: Iterable[Segment]) -> Tested:
 
 
 def null_paths(segment: Segment) -> set[Path]:
-    """The attributes whose null and absence a filter tells apart.
+    """The attributes for which some filter distinguishes null from absent.
 
-    Cost: one pass over the terms that are not indexed.
+    Cost: one pass over the terms.
     """
     found: set[Path] = set()
     for term in segment.terms:

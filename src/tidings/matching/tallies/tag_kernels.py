@@ -56,7 +56,13 @@ def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_star
 
 @kernel
 def sort_lists(starts, values):  # type: ignore[no-untyped-def]
-    """Sort the values (int64 [m]) of each event in place."""
+    """Sort the values (int64 [m]) of each event in place.
+
+    No other kernel may use a sort of Numba. Its sorts are closures that differ in what they call,
+    but not always in their names: the names come from a counter that begins anew in every process.
+    If two kernels were compiled and cached by two processes, both could get the same name, and a
+    third process that loads both would run one's sort in the other.
+    """
     for event in range(starts.shape[0] - 1):
         values[starts[event] : starts[event + 1]].sort()
 

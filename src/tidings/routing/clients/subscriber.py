@@ -42,7 +42,7 @@ class Phase(Enum):
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """A notification that has come: its payload, and its running number at the rendezvous point
+    """A notification that arrived: its payload, and its running number at the rendezvous point
     (`serial`, counted over all filters, in the life `epoch`)."""
 
     epoch: int
@@ -60,7 +60,7 @@ class Lost(msgspec.Struct, frozen=True):
 
     @property
     def numbers(self) -> int:
-        """The name of `count` before."""
+        """The former name of `count`."""
         return self.count
 
 
@@ -85,6 +85,7 @@ class Subscriber:
         self.phase = Phase.STOPPED
         self.inbox: deque[Delivery | Lost | Break] = deque()
         self.refusal = ""
+        self.note, self.never = "", False  # what the rendezvous point says about the interest
         self._standing = Standing(self.times)
         self.node = 0
         self.begun = 0  # the serial after which notifications are due
@@ -193,6 +194,7 @@ class Subscriber:
             self.phase, self.refusal = Phase.REFUSED, message.refusal
             return
         self.phase = Phase.JOINING
+        self.note, self.never = message.note, message.never
         self.node = message.node
         self.begun = self.complete = message.serial
         self._tracker = Tracker(message.counts)

@@ -132,7 +132,7 @@ class Downstream(ABC):
         return (message,)
 
     def count_unknown(self) -> int:
-        """How many nodes neighbours want that are not in the graph."""
+        """The number of nodes that neighbours want but that are not in the graph."""
         return 0
 
     # -- notifications -------------------------------------------------------------------------

@@ -13,7 +13,7 @@ Invariants, after every call: the edges are the transitive reduction of "covers"
 here, as far as it is known; labels are as defined above. Covering never changes, so an edge can be
 missing for a while but never be wrong.
 
-Forwarding costs one look-up for each node of the header, and a step for each neighbour with a label
+Forwarding costs one lookup for each node of the header, and a step for each neighbour with a label
 there. A subscription costs a visit to each descendant whose label changes, and to its edges.
 """
 

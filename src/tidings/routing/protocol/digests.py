@@ -1,8 +1,8 @@
 """Digests of sets, kept up to date as members come and go.
 
-The digest of a set is the exclusive or of its hashed members, so adding a member and removing it
-are the same operation. Two different sets of the same size have the same digest with a probability
-of 1 in 2**63.
+The digest of a set is the XOR of its hashed members, so adding a member and removing it are the
+same operation. Two different sets of the same size have the same digest with a probability of 1 in
+2**63.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Tally:
 
 
 def mix_edges(node: int, parents: Iterable[int]) -> int:
-    """A digest of a node and its parents. The exclusive or of these is the digest of a graph."""
+    """A digest of a node and its parents. The XOR of these is the digest of a graph."""
     mixed = mix(node)
     for parent in sorted(parents):
         mixed = mix(mixed ^ parent)

@@ -35,7 +35,8 @@ MOST_LIVES = m.MOST_LIVES
 MOST_LEFT = 256  # abandoned lives that are remembered, so that they are not accepted again
 FOREVER = 1 << 63  # larger than every serial
 _BLOCK = 24  # a block is 1 << 24 node numbers, and each life starts a new block
-_SKIPPED = 1 << 22  # the most blocks that a life skips; there is room for 250,000 starts
+# A life skips at most this many blocks, so the numbers last for about 250,000 starts.
+_SKIPPED = 1 << 22
 
 
 class Span(msgspec.Struct, frozen=True, order=True):

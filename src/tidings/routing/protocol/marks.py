@@ -1,7 +1,8 @@
 """The marks of a newly numbered notification, as two columns.
 
 As an object, a mark would cost a tuple for itself and one for its label. A notification can have
-hundreds of marks, and nobody looks at single ones: they are counted, packed and written as columns.
+hundreds of marks, and no code needs them individually: they are counted, packed and written as
+columns.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ the changes of nodes, and hands its notifications over in parts:
     Follow ──> Changed          the nodes that began and ended since a version, page by page
     HandOver ──> Taken          many tagged notifications as columns; each part is taken once
 
-Both ends of a link keep the same sets, and either can miss a message. So now and then each sends a
-digest of its sets, and an end whose digest differs asks for the whole set.
+Both ends of a link keep the same sets, and either can miss a message. So each sends a digest of its
+sets now and then; if the digests differ, the other end asks for the whole set.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Mark(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """The size of a set, and a number that tells sets of the same size apart."""
+    """The size of a set, and a number that distinguishes sets of the same size."""
 
     size: Number = 0
     mixed: Number = 0
@@ -168,6 +168,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     dropped: Number = 0
     neighbours: Number = 0  # below
     links: Annotated[tuple[LinkStatus, ...], msgspec.Meta(max_length=MOST_LINKS)] = ()
+    undeclared: Number = 0  # fields of publications that a rendezvous point does not declare
 
 
 class Watch(Message, frozen=True, tag="watch"):
@@ -190,7 +191,7 @@ class Trace(Message, frozen=True, tag="trace"):
 
 
 class Up(Message, frozen=True):
-    """A message with the life that the rendezvous point is in, as far as the sender knows."""
+    """A message that carries the rendezvous point's current epoch, as far as the sender knows."""
 
     epoch: Number
 
@@ -384,7 +385,9 @@ class Who(Down, frozen=True, tag="who"):
 
 
 class Answer(Down, frozen=True, tag="answer"):
-    """The node of an interest with its counts at `serial`, or why the interest was refused."""
+    """The node of an interest with its counts at `serial`, or why the interest was refused. An
+    interest that can't be meant as it is written is accepted with a note: it can never match, or
+    always does."""
 
     request: Number
     node: Number = 0
@@ -392,6 +395,8 @@ class Answer(Down, frozen=True, tag="answer"):
     total: Number = 0
     counts: dict[Number, Number] = {}
     refusal: str = ""
+    note: str = ""
+    never: bool = False  # whether the note says that it can never match
 
 
 class Counted(Down, frozen=True, tag="counted"):

@@ -27,7 +27,7 @@ _BLUE, _RED, _GREY = "#2f6f9f", "#c2452d", "#666666"
 
 
 class Result(Protocol):
-    """The interface of a Backtest that is needed for drawing. This module can't import Backtest,
+    """The part of Backtest's interface that plotting needs. This module can't import Backtest,
     because backtest_result.py imports this module."""
 
     every: TimeBucket

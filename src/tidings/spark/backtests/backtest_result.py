@@ -104,6 +104,10 @@ class Backtest:
         """The number of filters."""
         return len(self.ids)
 
+    def never(self) -> list[Id]:
+        """The ids of filters that can never fire, whatever the rows are, in order."""
+        return sorted(self._snapshot.never(), key=_natural)
+
     def __getitem__(self, id_: Id) -> Fired:
         place = self._at(id_)
         counts = self._tally.counts[:, place]

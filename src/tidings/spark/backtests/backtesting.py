@@ -66,9 +66,9 @@ def backtest(
     - `samples`: the number of rows to keep for each filter: the earliest ones, and among rows of
       the same time those with the lowest hash, so that the choice does not depend on partitions.
     - `progress` is called from a thread with tasks done, tasks in total and rows counted so far.
-    - `errors`: by default, filters that are refused, or that make no sense on the columns, raise an
-      error that lists them with their ids. With "collect", refused ones are left out and are in the
-      result's `refused`; those that make no sense are named by a warning.
+    - `errors`: by default, filters that are refused, or that don't fit the columns, raise an error
+      that lists them with their ids. With "collect", refused ones are left out and are in the
+      result's `refused`, and a warning names those that don't fit.
 
     Rows without a time are counted separately. Columns are checked as by `tag`.
 

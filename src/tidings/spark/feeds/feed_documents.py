@@ -140,7 +140,7 @@ def parse(address: str, document: Document) -> list[Entry]:
     headers["content-location"] = address
     try:
         # A file object, because feedparser opens bytes that name an existing file: a server could
-        # make it read files of this machine, or an endless device.
+        # make it read files on this machine, or an endless device.
         found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
     except Exception as error:  # feedparser does not document which exceptions it raises

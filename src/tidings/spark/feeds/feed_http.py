@@ -117,7 +117,7 @@ class _RedirectPolicy:
         raise problem
 
     def check_proxied(self, host: str) -> None:
-        """Check a host that a proxy will connect to, by its name alone."""
+        """Check, by name alone, a host that a proxy will connect to."""
         try:
             public = is_public(host)
         except ValueError:

@@ -231,6 +231,6 @@ def _number(options: MutableMapping[str, str], name: str, default: float) -> flo
         number = -1.0
     if not 0 <= number < inf:
         raise EnvironmentProblem(
-            f'The option "{name}" is {options[name]!r}, expected a number not below 0.'
+            f'The option "{name}" is {options[name]!r}, expected a number of at least 0.'
         )
     return number

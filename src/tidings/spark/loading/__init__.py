@@ -6,6 +6,7 @@
     loading.py         checks and compiles a table; the driver holds arrays of small integers
     load_tasks.py      the tasks that run in the workers
     log_snapshots.py   the snapshots that pipelines keep beside a log
+    background.py      compiles in a separate process
     restated.py        numbers the filters of a log under the columns of a pipeline
 
 Users get `subscriptions` and `build_snapshot` from `tidings.spark`; the names exported here are for

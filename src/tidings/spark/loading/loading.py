@@ -109,11 +109,12 @@ def build_snapshot(
 
     Rows without an id or with a bad filter are refused, and the error lists them with their ids.
     With `errors="collect"` they are left out, and written as Parquet to the path plus `.skipped`,
-    with the columns id, filter and reason. A repeated id is refused. `progress` is called with the
-    name of each step as it begins.
+    with the columns id, filter and reason. A repeated id is refused. Filters that can never match
+    are kept; `Snapshot.never` lists them. `progress` is called with the name of each step as it
+    begins.
 
-    The driver and all workers must be able to access the path, which needs renames: for a snapshot
-    at an address such as s3://bucket/snapshot, `save` the result there.
+    The driver and all workers must be able to access the path, which must support renames. To store
+    the snapshot at an address such as s3://bucket/snapshot, `save` the result there.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")

@@ -19,8 +19,10 @@ import hashlib
 import logging
 import shutil
 import uuid
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -37,7 +39,7 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-LANGUAGE = 3  # raised when filters mean something else, so that old snapshots are compiled again
+LANGUAGE = 3  # increased when filters change their meaning, so that snapshots are rebuilt
 
 
 def home_of(log: Path) -> Path:
@@ -93,19 +95,31 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
             if one is None:
                 raise unfit(id_, text, problem) from problem
             refused.append(one)
-    beside = home / f".{path.name}.{uuid.uuid4().hex}"
     numbers = numbers_of(filters, state.identities)
     keys = {"key": pa.array(state.identities, pa.binary(16))}
-    Snapshot(version, *build_nodes(distinct, numbers)).save(beside, {IDENTITIES: keys})
+    snapshot = Snapshot(version, *build_nodes(distinct, numbers))
+    save_snapshot(path, snapshot, {IDENTITIES: keys}, refused)
+    return path
+
+
+def save_snapshot(
+    path: Path,
+    snapshot: Snapshot,
+    tables: Mapping[str, Mapping[str, Any]],
+    refused: Sequence[Aside],
+) -> None:
+    """Write a snapshot with further tables and the list of what is set aside. One that is already
+    there is kept."""
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    snapshot.save(beside, tables)
     replace_file(beside / ASIDE, msgspec.json.encode(refused))
     try:
         beside.rename(path)  # fails if another process was first
-        sync(home)
+        sync(path.parent)
     except OSError:
         shutil.rmtree(beside, ignore_errors=True)
         if not path.exists():
             raise
-    return path
 
 
 def list_set_aside(log: ChangeLog) -> list[Aside]:
@@ -136,19 +150,19 @@ def list_set_aside(log: ChangeLog) -> list[Aside]:
     return list(by_id.values())
 
 
-def is_whole(log: ChangeLog, version: int, home: Path) -> bool:
+def is_whole(home: Path, version: int, attributes: Attributes | None, table: str) -> bool:
     """Whether the snapshot of a version is intact. One that is damaged, or whose manifest does not
-    cover all its files, is moved aside."""
-    path = path_of(home, version, log.attributes)
+    cover all its files, `table` among them, is moved aside."""
+    path = path_of(home, version, attributes)
     try:
         manifest = need_whole(path)
         if manifest.notes.get("number") != version:
             found = manifest.notes.get("number")
             raise SnapshotError(f"snapshot '{path}' has version {found}, expected {version}")
-        if _digest(attributes_of(path)) != _digest(log.attributes):
+        if _digest(attributes_of(path)) != _digest(attributes):
             raise SnapshotError(f"snapshot '{path}' was compiled with other columns")
-        if IDENTITIES not in manifest.files:
-            raise SnapshotError(f"the manifest of snapshot '{path}' lacks {IDENTITIES}")
+        if table not in manifest.files:
+            raise SnapshotError(f"the manifest of snapshot '{path}' lacks {table}")
     except SnapshotError as problem:
         if path.exists():
             _log.warning("%s; the snapshot was moved to %s", problem, move_aside(path))

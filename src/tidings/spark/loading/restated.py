@@ -18,6 +18,7 @@ one that the log numbered, or else to the first; the others get numbers of their
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -32,6 +33,10 @@ from tidings.store import Change as LogChange, KeyedChange, State
 BEYOND = 1 << 52
 """The lowest number that no log assigns. All numbers stay below 2^53, so JSON readers keep them
 exact."""
+
+
+MOST_TOLD = 100  # set-aside subscriptions that are logged with a line each
+_log = logging.getLogger(__name__)
 
 
 class Unfit(TidingsError):
@@ -54,6 +59,18 @@ def aside(id_: Id, text: str, dialect: str) -> Aside | None:
     except FilterError as problem:
         return Aside(id_, text, problem.reason)
     return None
+
+
+def log_set_aside(found: Sequence[Aside]) -> None:
+    """Log a line for each subscription that is left out, up to MOST_TOLD."""
+    for one in found[:MOST_TOLD]:
+        who = "a subscription" if one.id is None else f"the subscription {one.id!r}"
+        _log.warning(
+            "%s is set aside, because its filter is no longer accepted: %s, in %.200r; replace the "
+            "filter or drop the subscription", who, one.reason, one.filter,
+        )  # fmt: skip
+    if len(found) > MOST_TOLD:
+        _log.warning("%d subscriptions in total are set aside", len(found))
 
 
 class Clash(Exception):

@@ -24,8 +24,10 @@ Start at outbox.py.
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_check import OutboxCheck
 from tidings.spark.outbox.outbox_reading import OutboxReader, grain_of
+from tidings.spark.outbox.stages import EXTRA
 
 __all__ = [
+    "EXTRA",
     "Commit",
     "Outbox",
     "OutboxCheck",

@@ -48,8 +48,9 @@ class Commit(msgspec.Struct, frozen=True):
     files: list[DataFile] = []
     ended: int = 0  # the time of the commit, in microseconds since 1970
     offsets: str = ""  # the same as in its pin
-    extra_rows: int = 0  # notifications read that have fields that are not declared
+    extra_rows: int = 0  # notifications read that have undeclared fields
     extra_fields: int = 0
+    life: int = 0  # of the channel, the same as in its pin
 
 
 class DamagedOutbox(TidingsError):

@@ -1,16 +1,17 @@
-"""Matches rows that have fields which are not declared, with filters that may test those.
+"""Matches rows with undeclared fields against filters that may test these fields.
 
-    good    id: 1, 2, 3                 extra    {"zone": "EU"}   null   {"zone": "US", "n": 5}
-    batch   id: 1, 2, 3     zone: EU, null, US
+    good    id: 1, 2, 3    user: {city: A}, null, null
+    extra   {"zone": "EU", "user": {"age": 5}}    null    {"zone": null}
+    batch   id: 1, 2, 3    user: {city: A, age: 5}, null, null    zone: EU, null, null
 
-If the values of each tested field have one type, they become a column and the batch is matched as
-usual. Otherwise (a field is a number in one row and a text in the next, or a list, or an explicit
-null) the rows are matched one by one, which takes about ten times as long.
+The values of a tested field become a column if they have one type, and the batch is matched as
+usual. If they do not (a field is a number in one row and a text in the next), the rows are matched
+one by one. Nulls are marked as in declared columns; see notifications/null_marks.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.model import INT_MAX, INT_MIN
+from tidings.matching import batch_of, events_of
+from tidings.model import NULL_MARK, NotificationError
 from tidings.snapshots import View
 
 Array = npt.NDArray[Any]
-_KINDS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+Fields = list[dict[str, Any]]
 
 
 def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Array]:
@@ -30,54 +32,52 @@ def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Arr
     tested = {path[0] for path in view.matcher.tested()}
     if extra is None or not tested:
         return view.matched(good)
-    fields = [{} if text is None else msgspec.json.decode(text) for text in extra.to_pylist()]
-    names = sorted(tested & {name for row in fields for name in row})
+    fields: Fields = [
+        {} if text is None else msgspec.json.decode(text) for text in extra.to_pylist()
+    ]
+    names = tested & {name for row in fields for name in row}
     if not names:
         return view.matched(good)
-    columns = {name: _as_column(fields, name) for name in names}
-    if set(names) & set(good.schema.names) or any(one is None for one in columns.values()):
-        return _match_rows(view, good, fields, tested)
-    arrays = [*good.columns, *columns.values()]
-    return view.matched(pa.RecordBatch.from_arrays(arrays, names=[*good.schema.names, *columns]))
+    try:
+        more = batch_of(_join_all(good, fields, names), view.matcher.null_paths())
+    except NotificationError:  # a field has values of several types
+        return _match_rows(view, _join_all(good, fields, tested))
+    replaced = {*names, *(NULL_MARK + name for name in names)}
+    kept = good.select([name for name in good.schema.names if name not in replaced])
+    joined = dict(zip(kept.schema.names, kept.columns, strict=True))
+    joined |= dict(zip(more.schema.names, more.columns, strict=True))
+    return view.matched(pa.RecordBatch.from_arrays([*joined.values()], names=[*joined]))
 
 
-def _as_column(rows: list[dict[str, Any]], name: str) -> Any:
-    """The values of a field as a column; None unless all are scalars of one type."""
-    kinds = {type(row[name]) for row in rows if name in row}
-    kind = _KINDS.get(next(iter(kinds))) if len(kinds) == 1 else None
-    if kind is None:
-        return None
-    values = [row.get(name) for row in rows]
-    if kind == pa.int64() and not all(v is None or INT_MIN <= v <= INT_MAX for v in values):
-        return None
-    return pa.array(values, kind)
-
-
-def _match_rows(
-    view: View, good: pa.RecordBatch, fields: list[dict[str, Any]], tested: set[str]
-) -> tuple[Array, Array]:
-    names = [name for name in good.schema.names if name in tested]
-    rows: list[dict[str, Any]] = [{} for _ in fields]
-    if names:
-        rows = good.select(names).to_pylist(maps_as_pydicts="strict")
-    starts = np.zeros(len(rows) + 1, np.int64)
+def _match_rows(view: View, events: Fields) -> tuple[Array, Array]:
+    starts = np.zeros(len(events) + 1, np.int64)
     places: list[int] = []
-    for at, (row, more) in enumerate(zip(rows, fields, strict=True)):
-        found: list[Any] = view.matcher.match(_join(row, more))
+    for at, event in enumerate(events):
+        found: list[Any] = view.matcher.match(event)
         places += [place for place in found if place < len(view.numbers)]
         starts[at + 1] = len(places)
     return starts, np.array(places, np.int64)
 
 
+def _join_all(good: pa.RecordBatch, fields: Fields, names: Iterable[str]) -> Fields:
+    """The declared and the other fields of each row, of the top-level attributes `names`."""
+    wanted = [(name,) for name in names]
+    declared = events_of(good, wanted)
+    if not any(name in good.schema.names for (name,) in wanted):
+        declared = [{} for _ in fields]
+    return [
+        _join(row, {name: more[name] for (name,) in wanted if name in more})
+        for row, more in zip(declared, fields, strict=True)
+    ]
+
+
 def _join(declared: Any, more: Any) -> Any:
     """The declared fields of a value together with its other fields."""
-    if more is None:
-        return declared
     if isinstance(declared, Mapping) and isinstance(more, Mapping):
         out = dict(declared)
         for name, value in more.items():
-            out[name] = _join(out.get(name), value) if name in out else value
+            out[name] = _join(out[name], value) if name in out else value
         return out
     if isinstance(declared, list) and isinstance(more, list):
         return [_join(one, other) for one, other in zip(declared, more, strict=True)]
-    return more if declared is None else declared
+    return declared  # an element of a list that has no other fields

@@ -9,6 +9,7 @@
     _tidings/counters/00000100.json       all counters after a batch, saved every 100 batches
     _tidings/work/00000042-ATTEMPT/       files of an attempt in progress
     _tidings/aside/                       files that no commit names; see outbox_start.py
+    _tidings/channel/                     the nodes of the channel, if the pipeline has one
 
 Invariants:
 - A batch exists once it is committed, and only in the attempt that its commit names. Readers ignore
@@ -67,6 +68,7 @@ class Pin(msgspec.Struct, frozen=True):
     micros: int  # the start of the batch, in microseconds since 1970
     offsets: str = ""  # a digest of Spark's record of its rows; see spark_checkpoint.py
     snapshot: str = ""  # identity of the snapshot, if the subscriptions are fixed
+    life: int = 0  # of the channel, if they come from one: its versions count within a life
 
 
 class KeptCounters(msgspec.Struct, frozen=True):
@@ -84,6 +86,11 @@ class Outbox:
         self.path = local_path(path, "an outbox to write").absolute()
         self.home = self.path / HOME
         self.log = Commits(self.home / "commits")
+
+    @property
+    def channel_folder(self) -> Path:
+        """The folder for what is known of the pipeline's channel."""
+        return self.home / "channel"
 
     def bind_to_checkpoint(self, checkpoint: Path) -> str:
         """Tie the outbox to the checkpoint of the stream that writes to it; return the stream's id.
@@ -109,13 +116,19 @@ class Outbox:
     # -- batches -------------------------------------------------------------------------------
 
     def pin(
-        self, batch: int, version: int, micros: int, offsets: str = "", snapshot: str = ""
+        self,
+        batch: int,
+        version: int,
+        micros: int,
+        offsets: str = "",
+        snapshot: str = "",
+        life: int = 0,
     ) -> Pin:
         """Return the existing pin of a batch, or write this one."""
         path = self.pin_path(batch)
         found = _read(path, Pin)
         if found is None:
-            found = Pin(batch, version, micros, offsets, snapshot)
+            found = Pin(batch, version, micros, offsets, snapshot, life)
             write_sealed(path, msgspec.json.encode(found))
         return found
 
@@ -151,7 +164,7 @@ class Outbox:
         return sorted(found)
 
     def last(self) -> Commit | None:
-        """The latest commit; for users, as tidings itself does not call this."""
+        """The latest commit. For users; tidings itself does not call this."""
         return self.read_commit(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
@@ -292,7 +305,7 @@ class Outbox:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of refused rows; for users, as tidings itself does not call this."""
+        """The folders of refused rows. For users; tidings itself does not call this."""
         for done in self.log.each():
             if done.refused:
                 yield self.dead_folder(done.batch, done.attempt)

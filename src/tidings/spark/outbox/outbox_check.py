@@ -68,7 +68,7 @@ class OutboxCheck:
             return
         problems += outbox.log.problems()
         if problems:
-            return  # a damaged log does not tell which batches exist
+            return  # a damaged log does not say which batches exist
         self._pins = set(outbox.numbers("pins"))
         count = len(outbox.log)
         for batch in range(count):

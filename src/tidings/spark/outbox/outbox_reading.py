@@ -1,10 +1,10 @@
-"""Reads the committed rows of an outbox, here or at an address.
+"""Reads the committed rows of an outbox, in a local folder or at an address.
 
     commits ──> the files of each batch ──> Arrow batches, or tables and streams (outbox_tables.py)
 
-Folders of attempts that were never committed look like the others, so only the commits say which
+Folders of attempts that were never committed look like any others, so only the commits say which
 files count. The commits of an outbox at an address (s3a://, hdfs://) are copied to a temporary
-folder, about 1 kB for each batch; later looks copy only the files that have grown.
+folder, about 1 kB for each batch; a refresh copies only the files that have grown.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OutboxReader:
         try:
             there = self._system.get_file_info(wanted)
             sizes = {one.base_name: one.size for one in there if one.is_file}
-            # The end mark comes first: the segments then have at least the groups that it counts.
+            # Copy the end mark first, so that the segments have at least the groups that it counts.
             new = sorted(
                 (name for name in sizes if name == "end" or sizes[name] != self._sizes.get(name)),
                 key=lambda name: (name != "end", name),
@@ -81,7 +81,7 @@ class OutboxReader:
         self._sizes = sizes
 
     def commits(self, first: int = 0, end: int | None = None) -> Iterator[Commit]:
-        """The commits from a batch up to, and without, another."""
+        """The commits of the batches from `first` up to but excluding `end`."""
         for batch in range(first, len(self._log) if end is None else min(end, len(self._log))):
             found = self._log.read(batch)
             if found is not None:

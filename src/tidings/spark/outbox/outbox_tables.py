@@ -49,8 +49,8 @@ def read_outbox(
     the outbox; a table has the batches that are committed when this is called. `since` is the first
     batch to read.
 
-    `path` may have any scheme that Spark and pyarrow.fs know, such as s3a:// or hdfs://. If columns
-    were added meanwhile, they are null in older rows. An outbox without rows has no columns yet: it
+    `path` may have any scheme that Spark and pyarrow.fs know, such as s3a:// or hdfs://. Columns
+    that were added later are null in older rows. An outbox without rows has no columns yet: it
     needs `schema`.
     """
     reader = OutboxReader(path)
@@ -85,7 +85,7 @@ def read_outbox(
 
 
 def _escape(path: str) -> str:
-    """The path of a file for Spark, which takes some characters for wildcards."""
+    """The path of a file for Spark, which reads some characters as wildcards."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 
@@ -120,7 +120,7 @@ class OutboxSource(DataSource):
 
 class OutboxStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads batches as they are committed. Spark creates it in the driver and pickles it for tasks,
-    so it opens nothing before it is asked."""
+    so it opens nothing until it is used."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._path = options["path"]
@@ -128,7 +128,7 @@ class OutboxStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._dead = options.get("dead") == "true"
         self._schema = schema
         self._opened: OutboxReader | None = None
-        self._end: int | None = None  # of a query that reads what is there, and ends
+        self._end: int | None = None  # for a query that reads all available batches, and ends
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_opened": None}
@@ -173,7 +173,7 @@ class OutboxStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _conform(batch: pa.RecordBatch, wanted: pa.Schema, grain: str | None, file: str) -> Any:
-    """The batch with the columns of the stream; one that its file lacks is null."""
+    """The batch with the columns of the stream; columns that its file lacks are null."""
     columns = []
     for field in wanted:
         at = batch.schema.get_field_index(field.name)

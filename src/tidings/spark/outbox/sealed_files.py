@@ -19,7 +19,7 @@ __all__ = ["digest_of", "make_folder", "read_sealed", "sync", "write_sealed", "w
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace the file at `path` by one that contains `data`; create its folder if needed."""
+    """Replace the file at `path` with one that contains `data`; create its folder if needed."""
     make_folder(path.parent)
     replace_file(path, data, hidden=True)
 

@@ -25,7 +25,13 @@ import pyarrow.parquet as pq
 
 from tidings.files import make_private
 from tidings.model import Extra
-from tidings.notifications import Decoded, decode_json, decode_text_columns, without_marks
+from tidings.notifications import (
+    Decoded,
+    decode_json,
+    decode_text_columns,
+    encode_rows,
+    without_marks,
+)
 from tidings.snapshots import View
 from tidings.spark.outbox.open_fields import match_open
 from tidings.spark.outbox.sealed_files import digest_of
@@ -36,7 +42,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NODES, TOLD, EXTRA = "nodes", "subscriptions", "extra"
+PAYLOAD = "_payload"
+"""What subscribers of a channel get of a row. It is written here, so that a batch that is handed
+over twice is handed over in the same bytes, and by the workers, so that the driver only copies."""
 DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
+
+
+class ForChannel(msgspec.Struct, frozen=True):
+    """What is different if the subscriptions are those of a channel of the network."""
+
+    tested: tuple[str, ...] | None = None  # columns that filters may test; None: all
+    most_bytes: int = 0  # of nodes and payload of a row, if rows get payloads; 0: they get none
+    most_nodes: int = 0  # of a row, in this case
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -48,8 +65,13 @@ class Stage(msgspec.Struct, frozen=True):
     format: str  # json, csv, or typed
     text: str = "value"  # for json: the column with the JSON text
     corrupt: str | None = None  # for csv: the column of rows that could not be split
-    extra: Extra = "refuse"  # for json: what happens to fields that are not declared
-    names: tuple[str, ...] = ()  # of the columns, if Spark can't be given them
+    extra: Extra = "refuse"  # for json: what happens to undeclared fields
+    names: tuple[str, ...] = ()  # of the columns, if Spark would misread them
+    channel: ForChannel | None = None  # if the subscriptions are those of a channel
+
+    @property
+    def keeps_extra(self) -> bool:
+        return self.format == "json" and self.extra in ("open", "keep")
 
 
 class StagedPartition(msgspec.Struct):
@@ -65,7 +87,7 @@ class StagedPartition(msgspec.Struct):
     matched: int = 0
     told: int = 0  # pairs of notification and subscription
     refused: int = 0
-    extra_rows: int = 0  # decoded rows that have fields that are not declared
+    extra_rows: int = 0  # decoded rows with undeclared fields
     extra_fields: int = 0
     nodes: dict[int, int] = {}  # occurrences of each node
 
@@ -150,15 +172,18 @@ def _stage_batch(
     staged.seen += good.num_rows
     staged.extra_rows += decoded.extra_rows
     staged.extra_fields += decoded.extra_fields
-    found = match_open(view, good, decoded.extra if stage.extra == "open" else None)
+    tested = good
+    if stage.channel is not None and stage.channel.tested is not None:
+        tested = good.select(list(stage.channel.tested))
+    found = match_open(view, tested, decoded.extra if stage.extra == "open" else None)
     good = without_marks(good)
-    if stage.format == "json" and stage.extra in ("open", "keep"):
+    if stage.keeps_extra:
         texts = decoded.extra
         texts = pa.nulls(good.num_rows, pa.string()) if texts is None else texts
         names = [*good.schema.names, EXTRA]
         good = pa.RecordBatch.from_arrays([*good.columns, texts], names=names)
     for first, last, matched in view.pieces(*found):
-        _stage_rows(view, good.slice(first, last - first), matched, files)
+        _stage_rows(view, stage, good.slice(first, last - first), matched, files)
     if decoded.reasons:
         staged.refused += len(decoded.reasons)
         raw = pa.array(_raw_texts(stage, batch, decoded), pa.string())
@@ -166,16 +191,28 @@ def _stage_batch(
         files.put_dead(pa.RecordBatch.from_arrays([reasons, raw], schema=DEAD))
 
 
-def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files) -> None:
+def _stage_rows(
+    view: View, stage: Stage, good: pa.RecordBatch, matched: tuple[Any, Any], files: _Files
+) -> None:
     """Write the rows that have a subscriber."""
-    staged, told = files.staged, view.subscription_lists(*matched)
+    staged = files.staged
+    if stage.channel is None:
+        nodes, told = view.node_lists(*matched), view.subscription_lists(*matched)
+    else:  # its routers know who subscribed to these nodes, or to others above them
+        nodes = told = view.lowest_members(*matched)
     # a row may match only nodes whose subscriptions have all ended
     kept = pc.greater(pc.list_value_length(told), 0)
-    count = pc.sum(kept).as_py() or 0
+    if not pc.any(kept).as_py():
+        return
+    nodes, told, good = nodes.filter(kept), told.filter(kept), good.filter(kept)
+    if stage.channel is not None and stage.channel.most_bytes:
+        good = _with_payloads(stage, good)
+        short = _refuse_long(stage.channel, good, nodes, files)
+        nodes, told, good = nodes.filter(short), told.filter(short), good.filter(short)
+    count = good.num_rows
     if not count:
         return
-    nodes, told = view.node_lists(*matched).filter(kept), told.filter(kept)
-    columns = [*(column.filter(kept) for column in good.columns), nodes, told]
+    columns = [*good.columns, nodes, told]
     files.put_rows(pa.RecordBatch.from_arrays(columns, names=[*good.schema.names, NODES, TOLD]))
     staged.matched += count
     staged.told += len(pc.list_flatten(told))
@@ -183,6 +220,32 @@ def _stage_rows(view: View, good: pa.RecordBatch, matched: tuple[Any, Any], file
     total = Counter(staged.nodes)
     total.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
     staged.nodes = dict(total)
+
+
+def _with_payloads(stage: Stage, good: pa.RecordBatch) -> pa.RecordBatch:
+    payloads = pa.array(encode_rows(good, EXTRA if stage.keeps_extra else None), pa.binary())
+    names = [*good.schema.names, PAYLOAD]
+    return pa.RecordBatch.from_arrays([*good.columns, payloads], names=names)
+
+
+def _refuse_long(stage: ForChannel, good: pa.RecordBatch, nodes: Any, files: _Files) -> Any:
+    """Refuse the rows that a part has no room for; return which are not refused."""
+    counts = pc.list_value_length(nodes)
+    sizes = pc.add(pc.binary_length(good.column(PAYLOAD)), pc.multiply(8, counts))
+    few = pc.less_equal(counts, stage.most_nodes)
+    short = pc.and_(few, pc.less_equal(sizes, stage.most_bytes))
+    refused = good.filter(pc.invert(short)).column(PAYLOAD).to_pylist()
+    if refused:
+        files.staged.seen -= len(refused)
+        files.staged.refused += len(refused)
+        reason = (
+            f"the row is too long to hand it over to the channel, expected at most "
+            f"{stage.most_nodes:,} nodes, and {stage.most_bytes:,} bytes with them"
+        )
+        texts = [_show_value(one) for one in refused]
+        columns = {"reason": [reason] * len(refused), "raw": texts}
+        files.put_dead(pa.RecordBatch.from_pydict(columns, schema=DEAD))
+    return short
 
 
 def _decode(view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) -> Decoded:

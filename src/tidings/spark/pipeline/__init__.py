@@ -10,8 +10,8 @@
     sinks.py                  hands committed batches to sinks; settings.py has the kinds
     stoppable_pipeline.py     stops a pipeline between two batches
     status.py, inspection.py  the status of a pipeline; a check before it is started
-    dead_letters.py           refused rows: reads them, and replays mended ones
-    live_tagging.py           tags one's own stream with subscriptions that change
+    dead_letters.py           refused rows: reads them, and replays corrected ones
+    live_tagging.py           tags a user's own stream with subscriptions that change
     masters.py                the session that the file names, with packages for source and sinks
 
 The names exported here are for cli and studies; users write a file and run `tidings pipeline`
@@ -27,12 +27,13 @@ from tidings.spark.pipeline.dead_letters import (
 )
 from tidings.spark.pipeline.inspection import inspect, need_log, need_places
 from tidings.spark.pipeline.masters import need_driver, session_at, session_for
-from tidings.spark.pipeline.pipeline import Pipeline
+from tidings.spark.pipeline.pipeline import RESERVED, Pipeline
 from tidings.spark.pipeline.settings import Settings, known_columns, load_settings
 from tidings.spark.pipeline.status import PipelineStatus, read_status
 from tidings.spark.pipeline.stoppable_pipeline import StoppablePipeline
 
 __all__ = [
+    "RESERVED",
     "Letter",
     "Pipeline",
     "PipelineStatus",

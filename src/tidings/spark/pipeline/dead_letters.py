@@ -1,15 +1,16 @@
-"""Dead letters: the rows that a pipeline refused. They can be read, mended and replayed.
+"""Dead letters: the rows that a pipeline refused. They can be read, corrected and replayed.
 
     dead/ ──list, show──> reasons, texts ──mend: the columns, or the texts──> replay ──> the source
 
-A letter is known by its batch and its row in that batch. A replay writes the texts that fit the
-columns now to one file, and moves it into the folder of the source. Each letter is replayed once:
+Batch and row identify a letter. A replay writes the texts that now fit the columns to one file, and
+moves it into the folder of the source. Each letter is replayed once:
 
     1. source/.NAME             the file, synced, under a name that Spark ignores
     2. _tidings/replayed/NAME   its letters, synced
     3. source/NAME              the file is renamed
 
-If the process is killed before 2, nothing was replayed. After 2, the next replay does step 3.
+If the process is killed before step 2, nothing was replayed. After step 2, the next replay does
+step 3.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Letter(msgspec.Struct, frozen=True):
     """A refused row."""
 
     batch: int
-    row: int  # its place among the refused rows of its batch, from 0 on
+    row: int  # its index among the refused rows of its batch, from 0
     reason: str
     raw: str
 
@@ -76,7 +77,7 @@ def read_letters(reader: OutboxReader, first: int = 0, end: int | None = None) -
 
 
 def replayed_letters(outbox: str | Path) -> set[Name]:
-    """The letters that were replayed; for an outbox on this machine."""
+    """The letters that were replayed; the outbox must be local."""
     return {name for one in _records(Outbox(outbox)).values() for name in one.letters}
 
 
@@ -98,7 +99,7 @@ def replay_letters(settings: Settings, letters: Iterable[Letter], to: Path | Non
         raise TidingsError("source: expected files or Kafka; other sources have no dead letters")
     if isinstance(source, Kafka) and to is None:
         raise TidingsError(
-            "source: the rows come from Kafka, which tidings does not write to here; write the "
+            "source: found Kafka, expected files: rows are not replayed to Kafka; write the "
             "letters to a file with --to, and publish its lines to the topic"
         )
     outbox = Outbox(settings.at(settings.outbox.path))
@@ -107,7 +108,7 @@ def replay_letters(settings: Settings, letters: Iterable[Letter], to: Path | Non
     try:
         lock = take_lock(outbox.home / "replay.lock")
     except BlockingIOError:
-        raise TidingsError(f"another process replays letters of {outbox.path}") from None
+        raise TidingsError(f"another process is replaying letters of {outbox.path}") from None
     try:
         before = {name for one in _finish(outbox).values() for name in one.letters}
         waiting = [one for one in letters if one.name not in before]
@@ -146,7 +147,7 @@ def _finish(outbox: Outbox) -> dict[str, _Record]:
 def _sort_out(
     settings: Settings, form: str, letters: list[Letter]
 ) -> tuple[list[Letter], list[Letter]]:
-    """The letters that fit the columns, and the others with the reason of today."""
+    """The letters that now fit the columns, and the others with the current reason."""
     if not letters:
         return [], []
     decoded = _decode(settings, form, [one.raw for one in letters])
@@ -185,7 +186,7 @@ def _fields(text: str, names: list[str]) -> list[str | None]:
 
 def _file_of(settings: Settings, form: str, texts: list[str]) -> bytes:
     if form == "json":
-        # A line break in JSON is a blank, except inside a string, where JSON forbids it.
+        # In JSON a line break is white space, except in strings, where it is not allowed.
         return "".join(_BREAKS.sub(" ", text) + "\n" for text in texts).encode()
     names = declared_columns(settings).names
     made = io.StringIO()

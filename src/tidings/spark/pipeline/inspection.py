@@ -7,7 +7,9 @@ session is needed only for sources that define their own columns.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +17,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from tidings.model import TidingsError
+from tidings.model import Id, TidingsError
 from tidings.notifications import decode_json
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.spark_checkpoint import STREAM
-from tidings.spark.pipeline.pipeline import load_checked_view, open_subscriptions
+from tidings.spark.pipeline.pipeline import (
+    Subscriptions,
+    declare_columns,
+    load_checked_view,
+    open_subscriptions,
+)
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, is_json, paths_of
 from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema
 
@@ -42,7 +49,7 @@ class Sample(msgspec.Struct, frozen=True):
     rows: int
     refused: int
     reason: str | None  # of the first refused row
-    extra_rows: int = 0  # rows with fields that are not declared
+    extra_rows: int = 0  # rows with undeclared fields
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -58,15 +65,30 @@ class Inspection(msgspec.Struct, frozen=True):
     outbox: str
     batches: int  # committed
     sample: Sample | None
+    never: list[Id]  # subscriptions that can never match
 
 
 def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspection:
     """Inspect everything that a pipeline file names; raise TidingsError if it can't run."""
+    with ExitStack() as stack:
+        # What a channel tells is compiled apart: the pipeline may be running.
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tidings-check-")))
+        return _inspect(settings, session, folder, stack)
+
+
+def _inspect(
+    settings: Settings, session: Callable[[], SparkSession], folder: Path, stack: ExitStack
+) -> Inspection:
     source = settings.source
+    need_log(settings)
+    subscriptions: Subscriptions | None = None
+    if settings.subscriptions.channel is not None:  # it has the columns, too
+        subscriptions = open_subscriptions(settings, folder, patient=False)
+        stack.callback(subscriptions.close)
+        settings = declare_columns(settings, subscriptions)
     sample = None
     if isinstance(source, Files):
         sample = _read_sample(settings, source)
-    need_log(settings)
     need_places(settings)
     outbox = Outbox(settings.at(settings.outbox.path))
     stream = _check_outbox(outbox, settings.at(settings.checkpoint))
@@ -78,12 +100,11 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspecti
         schema: Any = spark_schema(declared_columns(settings))
     else:
         schema = open_source(settings, session()).schema
-    subscriptions = open_subscriptions(settings)
-    try:
-        version = subscriptions.version
-        view = load_checked_view(settings, schema, subscriptions)
-    finally:
-        subscriptions.close()
+    if subscriptions is None:
+        subscriptions = open_subscriptions(settings, folder)
+        stack.callback(subscriptions.close)
+    version = subscriptions.version
+    view = load_checked_view(settings, schema, subscriptions)
     alive = view.member_starts[1:] > view.member_starts[:-1]
     tested: dict[str, set[str]] = {}
     for path, families in view.matcher.tested().items():
@@ -106,6 +127,7 @@ def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspecti
         str(outbox.path),
         outbox.batches(),
         sample,
+        view.never(),
     )
 
 

@@ -1,15 +1,15 @@
-"""Tags one's own table or stream with subscriptions that change while it runs.
+"""Tags a user's own table or stream with subscriptions that change while it runs.
 
     stream   ──> each task reads the log when it begins, and takes its latest version
     table    ──> one version for all rows, taken when `tag_live` is called: in `foreachBatch`,
                  a version for each micro-batch
 
-The column `version` says which version a row was matched with. A pipeline does more: it records the
-version of a batch before it begins, so that a repeated batch has the same one.
+The column `version` says which version a row was matched with. A pipeline also records the version
+before each batch starts, so a retried batch uses the same version.
 
 All columns that filters can test are sent to the workers, because a filter that is added later may
-test any of them. Cost for each task: the changes since the last compiled snapshot are read; after
-1,000 of them a separate process compiles a new one.
+test any of them. Cost: each task reads the changes since the last compiled snapshot; after 1,000
+changes a separate process compiles a new one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.session import send_to_workers
-from tidings.spark.tagging.column_checks import check_columns, family_of
+from tidings.spark.tagging.column_checks import check_columns, family_of, warn_never
 from tidings.spark.tagging.tagging import tag_type, tags_column
 from tidings.spark.tagging.worker import join_batches, lists_of
 from tidings.store import LOCK, ChangeLog
@@ -42,7 +42,7 @@ OUTPUTS = ("nodes", "subscriptions")
 _log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _followed: dict[tuple[str, str], FollowedSubscriptions] = {}
-_reported: set[str] = set()  # columns that filters test and the stream lacks
+_reported: set[str] = set()  # missing columns that were reported
 
 
 def tag_live(
@@ -58,12 +58,13 @@ def tag_live(
 
     `subscriptions` is the folder of a change log, which every worker can read, or the log itself.
     Changes to it take effect while a stream runs: each task takes the latest version when it
-    begins, so the rows of a micro-batch may differ in their versions. A table gets one version.
+    begins, so the rows of a micro-batch may have different versions. A table gets one version.
 
     `columns` are those that filters may test, by default all. `attributes` are the declared types
-    that the log is written with. AttributesError is raised if the filters of now test a column that
-    is missing or has another type; a filter that is added later and tests a missing column matches
-    nothing, and a worker logs a warning.
+    that the log is written with. Raises AttributesError if a current filter tests a column that is
+    missing or has another type. If a filter that is added later tests a missing column, it matches
+    nothing, and a worker logs a warning. A NeverTrueWarning names current subscriptions that can
+    never match.
     """
     from pyspark.sql import functions as f
 
@@ -84,6 +85,7 @@ def tag_live(
     followed = FollowedSubscriptions(path, attributes)
     version = followed.version
     view = _checked_view(df, followed, version)
+    warn_never(view)
     if not df.isStreaming:
         tags = tags_column(df, followed.pin(version), view, (output,))
         return df.withColumn(output, tags).withColumn(VERSION, f.lit(version).cast("bigint"))
@@ -103,7 +105,8 @@ def tag_live(
 
 def _checked_view(df: DataFrame, followed: FollowedSubscriptions, version: int) -> View:
     """The view of a version, after checking that it fits the columns. A filter that was dropped
-    since the last compilation does not count: if the check fails, the log is compiled again."""
+    since the last compilation does not count: if the check fails, the log is compiled and checked
+    again."""
     view = followed.view(version)
     try:
         check_columns(df.schema, view)
@@ -155,7 +158,7 @@ def _name_columns(batches: Iterable[Any], names: list[str]) -> Iterator[pa.Recor
 
 
 def _latest_view(log: str, declared: Any) -> tuple[int, View]:
-    """The latest version of a log, in this process."""
+    """The latest version of a log, and its view, cached in this process."""
     key = log, repr(declared)
     with _lock:
         if key not in _followed:

@@ -5,7 +5,8 @@
 
 If the pipeline stops at any point, the batch is repeated with the pinned version and the rows in
 Spark's checkpoint, and it is committed only once. Sinks get a batch after its commit; they may get
-it more than once and must recognise repeats.
+it more than once and must recognise repeats. A channel, whose owner may be down or slow, holds the
+stream up: the next batch begins when its owner has this one.
 """
 
 from __future__ import annotations
@@ -16,11 +17,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
 import pyarrow as pa
 
 from tidings.files import release_lock
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
+from tidings.spark.channel.followed_channel import FollowedChannel, extra_of
+from tidings.spark.channel.handing_over import HandingOver
+from tidings.spark.channel.mirror import Unknown
+from tidings.spark.channel.owner import Owner
+from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
 from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
 from tidings.spark.outbox.numbering import counters_after
@@ -28,12 +35,18 @@ from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
-from tidings.spark.outbox.stages import EXTRA, Stage, run_stage
-from tidings.spark.pipeline.settings import Files, Settings, is_json
+from tidings.spark.outbox.stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
+from tidings.spark.pipeline.settings import (
+    ChannelSink,
+    Files,
+    Settings,
+    declared_problems,
+    is_json,
+)
 from tidings.spark.pipeline.sinks import hand_over_to
-from tidings.spark.pipeline.streams import OpenedSource, open_source
+from tidings.spark.pipeline.streams import OpenedSource, has_column, open_source
 from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions
-from tidings.spark.tagging.column_checks import check_columns
+from tidings.spark.tagging.column_checks import check_columns, check_declared_columns, family_of
 from tidings.spark.tagging.worker import Pinned
 from tidings.store import LogError
 
@@ -42,7 +55,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain")
+RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain", PAYLOAD)
+Subscriptions = FixedSubscriptions | FollowedSubscriptions | FollowedChannel
 BatchListener = Callable[[Commit, float], None]  # gets each commit, and the seconds it took
 
 
@@ -55,16 +69,17 @@ class Pipeline:
     def __init__(
         self, settings: Settings, spark: SparkSession, on_batch: BatchListener = lambda _a, _b: None
     ) -> None:
-        self.settings = settings
         self.spark = spark
         self.on_batch = on_batch
         self.outbox = Outbox(settings.at(settings.outbox.path))
-        self.subscriptions = open_subscriptions(settings)
+        self.subscriptions = open_subscriptions(settings, self.outbox.channel_folder)
+        self.settings = settings = declare_columns(settings, self.subscriptions)
         self.source = open_source(settings, spark)
         self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
         self._counters: tuple[int, dict[int, int]] | None = None  # a batch, and the ones after it
         self._lock: int | None = None
         self._at_work = threading.Lock()
+        self._handing: HandingOver | None = None
         load_checked_view(settings, self.source.schema, self.subscriptions)
 
     def start(self) -> StreamingQuery:
@@ -79,6 +94,11 @@ class Pipeline:
             make_folder(self._checkpoint.path)
             self.stream_id = self.outbox.bind_to_checkpoint(self._checkpoint.path)
             take_outbox(self.outbox, self._checkpoint)
+            if isinstance(self.subscriptions, FollowedChannel) and self.settings.hands_over:
+                self._handing = HandingOver(
+                    self.subscriptions.owner, self.outbox.path, self.outbox.channel_folder,
+                    self.stream_id, EXTRA if keeps_extra(self.settings) else None,
+                )  # fmt: skip
             return self._start()
         except BaseException:
             self._release_outbox()
@@ -127,23 +147,26 @@ class Pipeline:
             ) from problem
         if known is None:
             micros = time.time_ns() // 1000  # read first, so the version has all earlier changes
-            version, before = self.subscriptions.version, self.outbox.read_commit(batch - 1)
-            if (
-                isinstance(self.subscriptions, FollowedSubscriptions)
-                and before
-                and version < before.version
-            ):
+            version, before = self.subscriptions.latest(), self.outbox.read_commit(batch - 1)
+            life, identity = self.subscriptions.life, self.subscriptions.identity
+            if before and before.life == life and version < before.version and not identity:
                 raise TidingsError(
-                    f"the log {self.subscriptions.log.path} is at version {version}, but batch "
-                    f"{before.batch} used version {before.version}; check that it is the same log"
+                    f"{self.subscriptions.name} is at version {version}, but batch {before.batch} "
+                    f"used version {before.version}; check that it is the same "
+                    f"{self.subscriptions.kind}"
                 )
-            identity = self.subscriptions.identity
-            return self.outbox.pin(batch, version, micros, offsets, identity)
+            return self.outbox.pin(batch, version, micros, offsets, identity, life)
         if known.snapshot and known.snapshot != self.subscriptions.identity:
             raise TidingsError(
                 f"batch {batch} was started with another snapshot; restore that snapshot, or "
                 f"remove {self.outbox.pin_path(batch)} to repeat the batch with the current one "
                 f"(nothing of the batch was handed over)"
+            )
+        if known.life != self.subscriptions.life:
+            raise TidingsError(
+                f"batch {batch} was started in another life of {self.subscriptions.name}, whose "
+                f"numbers of nodes mean nothing any more; remove {self.outbox.pin_path(batch)} to "
+                f"repeat the batch with the latest version (nothing of the batch was handed over)"
             )
         self._need_rows(batch, known.offsets)
         return known
@@ -168,7 +191,7 @@ class Pipeline:
         attempt = self.outbox.begin_attempt(pin.batch)
         try:
             pinned = self.subscriptions.pin(pin.version)
-        except (LogError, Unfit) as problem:
+        except (LogError, Unfit, Unknown) as problem:
             raise TidingsError(
                 f"batch {pin.batch} was started with version {pin.version} of the subscriptions, "
                 f"which is not available: {problem}; to repeat it with the latest version, remove "
@@ -198,6 +221,7 @@ class Pipeline:
             offsets=pin.offsets,
             extra_rows=sum(one.extra_rows for one in staged),
             extra_fields=sum(one.extra_fields for one in staged),
+            life=pin.life,
         )  # fmt: skip
         self.outbox.commit(done)
         counters.update(new)
@@ -224,13 +248,22 @@ class Pipeline:
         return self.outbox.counters()
 
     def _hand_over(self, spark: SparkSession, done: Commit) -> None:
-        if self.settings.sinks and done.matched:
+        if self._handing is not None:
+            self._handing.hand_over(done)
+        others = [sink for sink in self.settings.sinks if not isinstance(sink, ChannelSink)]
+        if others and done.matched:
             rows = spark.read.parquet(str(self.outbox.folder(done.batch, done.attempt)))
-            for sink in self.settings.sinks:
-                hand_over_to(sink, rows, done, self.stream_id, self.console)
+            for sink in others:
+                hand_over_to(sink, rows.drop(PAYLOAD), self.stream_id, self.console)
+
+    def interrupt(self) -> None:
+        """Stop waiting for the owner of the channel: a batch that waits for it fails."""
+        if isinstance(self.subscriptions, FollowedChannel):
+            self.subscriptions.owner.stop.set()
 
     def close(self) -> None:
         """Wait for a running batch, and release the outbox."""
+        self.interrupt()
         self._release_outbox()
         self.subscriptions.close()
 
@@ -242,19 +275,41 @@ class Pipeline:
             self._lock = None
 
 
-def open_subscriptions(settings: Settings) -> FixedSubscriptions | FollowedSubscriptions:
-    """The subscriptions that a pipeline file names."""
+def open_subscriptions(
+    settings: Settings, folder: Path, *, patient: bool = True
+) -> FixedSubscriptions | FollowedSubscriptions | FollowedChannel:
+    """The subscriptions that a pipeline file names. `folder` is for what is known of a channel;
+    without `patient`, a channel that does not answer is an error."""
     given = settings.subscriptions
     if given.snapshot is not None:
         return FixedSubscriptions(settings.place(given.snapshot))
-    return FollowedSubscriptions(
-        settings.at(given.log or ""), settings.attributes, given.rebuild_after
-    )
+    if given.channel is None:
+        return FollowedSubscriptions(
+            settings.at(given.log or ""), settings.attributes, given.rebuild_after
+        )
+    trusted = None if given.authorities is None else settings.at(given.authorities)
+    owner = Owner(
+        given.channel, name=given.name, token=settings.token, authorities=trusted, folder=folder,
+        patient=patient,
+    )  # fmt: skip
+    return FollowedChannel(owner, folder, given.rebuild_after)
 
 
-def load_checked_view(
-    settings: Settings, schema: StructType, wanted: FixedSubscriptions | FollowedSubscriptions
-) -> View:
+def declare_columns(settings: Settings, wanted: Subscriptions) -> Settings:
+    """The settings with the columns that the channel declares, if there is one."""
+    if not isinstance(wanted, FollowedChannel):
+        return settings
+    said = wanted.description
+    columns = dict(said.attributes or {})
+    if "subject" in columns and not has_column(settings, "subject"):
+        del columns["subject"]  # a channel always declares it
+    found = msgspec.structs.replace(settings, columns=columns, extra=extra_of(said))
+    for sentence in declared_problems(found):
+        raise TidingsError(f"{sentence} ({wanted.name} declares the columns)")
+    return found
+
+
+def load_checked_view(settings: Settings, schema: StructType, wanted: Subscriptions) -> View:
     """The current view of the subscriptions, after checking that it fits the source's columns.
 
     The check also covers filters that were dropped since the last compilation. So if it fails, the
@@ -279,8 +334,12 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
             raise TidingsError(
                 f"the source has a column '{name}', a name that the outbox uses; rename the column"
             )
-    is_open = is_json(settings) and settings.extra_fields == "open"
-    check_columns(schema, view, strict=not is_open)
+    if settings.subscriptions.channel is not None:
+        # Anybody may subscribe to anything: a filter that does not fit must not end the pipeline.
+        check_declared_columns(schema, view.matcher.attributes)
+    else:
+        is_open = is_json(settings) and settings.extra_fields == "open"
+        check_columns(schema, view, strict=not is_open)
     time_column = settings.outbox.time
     if time_column is None:
         return
@@ -292,7 +351,7 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
 
 
 def keeps_extra(settings: Settings) -> bool:
-    """Whether the outbox has a column of fields that are not declared."""
+    """Whether the outbox has a column of undeclared fields."""
     return is_json(settings) and settings.extra_fields in ("open", "keep")
 
 
@@ -301,11 +360,23 @@ def stage_of(source: OpenedSource, pinned: Pinned, work: Path, settings: Setting
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     extra = settings.extra_fields if is_json(settings) else "refuse"
-    return Stage(pinned, str(work), schema, source.format, source.text, source.corrupt, extra)
+    return Stage(
+        pinned, str(work), schema, source.format, source.text, source.corrupt, extra,
+        channel=_for_channel(source, settings),
+    )  # fmt: skip
+
+
+def _for_channel(source: OpenedSource, settings: Settings) -> ForChannel | None:
+    if settings.subscriptions.channel is None:
+        return None
+    tested = None
+    if source.format == "typed":  # a filter may name a column that can't be compared
+        tested = tuple(one.name for one in source.schema if family_of(one.dataType) is not None)
+    return ForChannel(tested, *((MOST_ROW_BYTES, MOST_NODES) if settings.hands_over else ()))
 
 
 def filing_of(settings: Settings, pin: Pin, work: Path) -> Filing:
-    """The instructions for the second half of a batch."""
+    """Instructions for filing the rows of a batch, after they were matched."""
     given = settings.outbox
     width = 60 * given.grain_minutes
     return Filing(str(work), pin.version, pin.micros // 1_000_000, width, given.time)

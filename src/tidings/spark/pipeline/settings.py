@@ -6,7 +6,7 @@
     [source]                        where notifications come from
     extra = "keep"                  what happens to fields that [columns] does not declare
     [columns]                       names and types, if the source does not define them
-    [subscriptions]                 a log or a snapshot
+    [subscriptions]                 a channel, a log or a snapshot
     [outbox]                        where matched notifications go
     [trigger]                       how often a batch runs
     [[sinks]]                       further receivers of matched notifications
@@ -17,6 +17,7 @@ Paths are relative to the file.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,11 +25,19 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidings.files import address_of, find_problems, local_path, read_toml, scheme_of
+from tidings.files import (
+    address_of,
+    find_problems,
+    local_path,
+    read_secret,
+    read_toml,
+    scheme_of,
+)
 from tidings.filters import Attributes
 from tidings.model import AttributesError, Extra, Problem, TidingsError
 from tidings.spark.feeds.feed_columns import FEED_COLUMNS
 
+_log = logging.getLogger(__name__)
 _MOST = 2**31 - 1  # Spark stores many of these numbers in 32 bits
 
 
@@ -73,10 +82,15 @@ Source = Files | Kafka | Feeds | Rate
 
 
 class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Either a log of changes, which the pipeline follows, or a snapshot, which is fixed."""
+    """A channel of the network or a log of changes, which the pipeline follows, or a snapshot,
+    which is fixed."""
 
     log: str | None = None
     snapshot: str | None = None
+    channel: str | None = None  # the address of its owner, the rendezvous point
+    name: str | None = None  # the name that goes with the token, if it is bound to one
+    token_file: str | None = None  # the token for the owner; without it TIDINGS_TOKEN has it
+    authorities: str | None = None  # a file of trusted certificate authorities
     rebuild_after: int = 1_000  # changes sent with tasks before a new snapshot is compiled
 
 
@@ -103,13 +117,12 @@ class KafkaSink(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka",
     options: dict[str, str] = {}
 
 
-class RendezvousSink(msgspec.Struct, frozen=True, tag_field="kind", tag="rendezvous",
-                     forbid_unknown_fields=True):  # fmt: skip
-    host: str
-    port: int
+class ChannelSink(msgspec.Struct, frozen=True, tag_field="kind", tag="channel",
+                  forbid_unknown_fields=True):  # fmt: skip
+    """The channel that the subscriptions come from."""
 
 
-Sink = ConsoleSink | KafkaSink | RendezvousSink
+Sink = ConsoleSink | KafkaSink | ChannelSink
 
 
 class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -150,6 +163,22 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.extra is not None:
             return self.extra
         return "keep" if self.columns else "open"
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether committed batches are handed over to the channel."""
+        return any(isinstance(one, ChannelSink) for one in self.sinks)
+
+    @property
+    def token(self) -> str:
+        """The token for the channel's owner. A file takes precedence over the environment."""
+        file = self.subscriptions.token_file
+        if file is None:
+            return os.environ.get("TIDINGS_TOKEN", "")
+        token, warning = read_secret(self.at(file))
+        if warning:
+            _log.warning("%s", warning)
+        return token
 
 
 def is_json(settings: Settings) -> bool:
@@ -207,7 +236,7 @@ def load_settings(path: str | Path) -> Settings:
         problems = list(_problems(found))
         if not problems:
             return found
-    elif isinstance(file.data.get("columns"), dict):  # these are found in any case
+    elif isinstance(file.data.get("columns"), dict):  # report these too
         problems += _column_problems(file.data["columns"])
     raise SettingsError(file.describe(problems))
 
@@ -231,10 +260,25 @@ def _problems(found: Settings) -> Iterator[Problem]:
 def _sentences(found: Settings) -> Iterator[str]:
     """One sentence for each problem, which begins with the place."""
     source, subscriptions = found.source, found.subscriptions
-    if (subscriptions.log is None) == (subscriptions.snapshot is None):
-        yield "subscriptions: expected either log or snapshot"
-    if isinstance(source, Files) and source.format == "csv" and not found.columns:
-        yield "columns: found none, expected names and types, because the source is text"
+    given = (subscriptions.log, subscriptions.snapshot, subscriptions.channel)
+    if sum(one is not None for one in given) != 1:
+        yield "subscriptions: expected one of channel, log and snapshot"
+    elif subscriptions.channel is not None:
+        yield from _channel_sentences(found, subscriptions.channel)
+    else:
+        for name in ("name", "token_file", "authorities"):
+            if getattr(subscriptions, name) is not None:
+                yield f"subscriptions.{name}: expected none without a channel"
+    channels = [at for at, one in enumerate(found.sinks) if isinstance(one, ChannelSink)]
+    if channels and subscriptions.channel is None:
+        yield (
+            f"sinks[{channels[0]}].kind: found 'channel', expected another kind without "
+            f"subscriptions.channel, because the numbers of nodes mean something only there"
+        )
+    if len(channels) > 1:
+        yield f"sinks[{channels[1]}].kind: found 'channel' again, expected it once"
+    if subscriptions.channel is None:  # else they are known when the channel was asked
+        yield from declared_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
     if is_json(found) and not found.columns and found.extra_fields != "open":
@@ -253,13 +297,30 @@ def _sentences(found: Settings) -> Iterator[str]:
             yield f"{name}: found {text!r}, expected a path"
         elif scheme_of(text) and name != "subscriptions.snapshot":
             yield (
-                f"{name}: found '{text}', expected a folder of this machine: pipelines need locks "
+                f"{name}: found '{text}', expected a local path: pipelines need locks "
                 f"and renames, which {scheme_of(text)}:// does not have"
             )
     yield from _overlaps(found)
-    time = found.outbox.time
+
+
+def declared_problems(found: Settings) -> Iterator[str]:
+    """The problems of a pipeline with its columns, one sentence each."""
+    source, time = found.source, found.outbox.time
+    if isinstance(source, Files) and source.format == "csv" and not found.columns:
+        yield "columns: found none, expected names and types, because the source is text"
     if time is not None and found.columns and not _is_timestamp(found, time):
         yield f"outbox.time: found '{time}', expected a timestamp among the columns"
+
+
+def _channel_sentences(found: Settings, address: str) -> Iterator[str]:
+    if scheme_of(address) not in ("tidings", "tidings+tls"):
+        yield (
+            f"subscriptions.channel: found {address!r}, expected an address such as "
+            f"tidings://127.0.0.1:7400"
+        )
+    for name, there in (("columns", bool(found.columns)), ("extra", found.extra is not None)):
+        if there:
+            yield f"{name}: found some, expected none, because the channel declares the attributes"
 
 
 def _is_timestamp(found: Settings, name: str) -> bool:
@@ -280,7 +341,6 @@ def _numbers(found: Settings) -> Iterator[tuple[str, float | None, int, int]]:
     yield "subscriptions.rebuild_after", found.subscriptions.rebuild_after, 1, _MOST
     for at, sink in enumerate(found.sinks):
         yield f"sinks[{at}].rows", getattr(sink, "rows", None), 0, _MOST
-        yield f"sinks[{at}].port", getattr(sink, "port", None), 1, 65_535
 
 
 def paths_of(found: Settings) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Hands committed batches over to sinks.
 
-After a crash between the commit and the end of the handover, a batch is handed over twice. The
-rendezvous point recognises a batch by its stream and number. In Kafka, the key consists of the
-stream and the number of the notification, so that readers can drop repeats.
+After a crash between the commit and the end of the handover, a batch is handed over twice. In
+Kafka, the key consists of the stream and the number of the notification, so that readers can drop
+repeats. A channel gets its batches from the outbox, not as a table: channel/handing_over.py.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TextIO, assert_never
 
-from tidings.spark.outbox.outbox import Commit
-from tidings.spark.pipeline.settings import ConsoleSink, KafkaSink, RendezvousSink, Sink
+from tidings.spark.pipeline.settings import ConsoleSink, KafkaSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def hand_over_to(
-    sink: Sink, rows: DataFrame, done: Commit, stream: str, console: TextIO | None = None
+    sink: ConsoleSink | KafkaSink, rows: DataFrame, stream: str, console: TextIO | None = None
 ) -> None:
     """Give the rows of a batch to a sink. A console sink writes to `console`, by default stdout."""
     if isinstance(sink, ConsoleSink):
@@ -35,9 +34,5 @@ def hand_over_to(
         pairs.write.format("kafka").option("kafka.bootstrap.servers", sink.servers).option(
             "topic", sink.topic
         ).options(**sink.options).save()
-    elif isinstance(sink, RendezvousSink):
-        from tidings.spark.handover.rendezvous_sink import Target, hand_over
-
-        hand_over(rows, done.batch, Target(sink.host, sink.port, stream))
     else:
         assert_never(sink)

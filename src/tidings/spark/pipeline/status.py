@@ -15,6 +15,9 @@ import pyarrow.parquet as pq
 
 from tidings.files import scheme_of
 from tidings.model import TidingsError
+from tidings.spark.channel.followed_channel import open_mirror
+from tidings.spark.channel.handing_over import read_handed
+from tidings.spark.channel.owner import Waiting, read_waiting
 from tidings.spark.loading.restated import Aside
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
@@ -31,7 +34,7 @@ class Totals(msgspec.Struct):
     matched: int = 0
     told: int = 0
     refused: int = 0
-    extra_rows: int = 0  # rows with fields that are not declared
+    extra_rows: int = 0  # rows with undeclared fields
     extra_fields: int = 0
 
 
@@ -57,6 +60,14 @@ class DamagedFile(msgspec.Struct, frozen=True):
     problem: str
 
 
+class ChannelStatus(msgspec.Struct, frozen=True):
+    """What a pipeline knows of its channel."""
+
+    address: str
+    handed: int | None  # the last batch that was handed over; None if none was
+    waiting: Waiting | None  # why it waits for the owner, if it does
+
+
 class PipelineStatus(msgspec.Struct, frozen=True):
     name: str
     outbox: str
@@ -73,6 +84,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     damaged: list[DamagedFile]  # files of dead letters that can't be read
     feeds: list[str] = []  # problems of feeds whose last fetch failed
     aside: list[Aside] = []  # subscriptions that are set aside
+    channel: ChannelStatus | None = None  # if the subscriptions come from a channel
 
 
 def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
@@ -97,7 +109,7 @@ def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
     ranked = sorted(counters.items(), key=lambda item: (-item[1], item[0]))[:most]
     letters, damaged = _read_dead_letters(outbox, refusing)
     latest, subscriptions, snapshots, texts = _read_subscriptions(
-        settings, [node for node, _ in ranked]
+        settings, outbox, [node for node, _ in ranked]
     )
     return PipelineStatus(
         settings.name,
@@ -114,11 +126,24 @@ def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
         letters,
         damaged,
         _feed_problems(settings),
-        _list_set_aside(settings),
+        _list_set_aside(settings, outbox),
+        _channel_status(settings, outbox),
     )
 
 
-def _list_set_aside(settings: Settings) -> list[Aside]:
+def _channel_status(settings: Settings, outbox: Outbox) -> ChannelStatus | None:
+    address, folder = settings.subscriptions.channel, outbox.channel_folder
+    if address is None:
+        return None
+    handed = read_handed(folder)
+    last = None if handed is None else handed.batch
+    return ChannelStatus(address, last, read_waiting(folder))
+
+
+def _list_set_aside(settings: Settings, outbox: Outbox) -> list[Aside]:
+    if settings.subscriptions.channel is not None:
+        mirror = open_mirror(outbox.channel_folder)
+        return [] if mirror is None else mirror.list_set_aside()
     path = settings.at(settings.subscriptions.log or "")
     if settings.subscriptions.log is None or not (path / "lock").exists():
         return []
@@ -144,12 +169,14 @@ def _open_pins(outbox: Outbox, last: int) -> list[Pin]:
 
 
 def _read_subscriptions(
-    settings: Settings, nodes: list[int]
+    settings: Settings, outbox: Outbox, nodes: list[int]
 ) -> tuple[int | None, int | None, list[int], dict[int, str]]:
     """The version, the number of subscriptions, the snapshots, and the known filters of nodes."""
     given = settings.subscriptions
     if given.snapshot is not None:
         return _read_snapshot(settings.place(given.snapshot), nodes)
+    if given.channel is not None:
+        return _read_mirror(outbox.channel_folder, nodes)
     path = settings.at(given.log or "")
     if not (path / "lock").exists():
         return None, None, [], {}
@@ -168,6 +195,18 @@ def _read_subscriptions(
         for text, node in state.subscriptions.values():
             texts.setdefault(node, text)
     return version, len(state.subscriptions), snapshots, texts
+
+
+def _read_mirror(
+    folder: Path, nodes: list[int]
+) -> tuple[int | None, int | None, list[int], dict[int, str]]:
+    mirror = open_mirror(folder)
+    version = None if mirror is None else mirror.version
+    if mirror is None or version is None:
+        return None, None, [], {}
+    texts = mirror.nodes(version)
+    known = {node: texts[node] for node in nodes if node in texts}
+    return version, len(texts), mirror.snapshots(), known
 
 
 def _read_snapshot(

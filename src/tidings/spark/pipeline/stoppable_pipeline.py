@@ -75,6 +75,7 @@ class StoppablePipeline(Pipeline):
                 break
             time.sleep(PAUSE)
         self._cut_off = self.batch is not None
+        self.interrupt()
         query.stop()
 
     def check(self, query: StreamingQuery) -> None:

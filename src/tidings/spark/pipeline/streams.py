@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -117,6 +118,19 @@ def declared_columns(settings: Settings) -> pa.Schema:
     # `subject` is always declared, but it is a column only if the file lists it
     listed = read_declaration(settings.columns)
     return pa.schema([field for field in arrow_schema(attributes) if field.name in listed])
+
+
+def has_column(settings: Settings, name: str) -> bool:
+    """Whether a source may have a column. Of CSV, the header of the first file tells; without any
+    file, it does not have it."""
+    source = settings.source
+    if not isinstance(source, Files) or source.format != "csv":
+        return True
+    folder = settings.at(source.path)
+    for path in sorted(folder.glob("[!._]*")) if folder.is_dir() else ():
+        with path.open(newline="", encoding="utf-8", errors="replace") as lines:
+            return name in next(csv.reader(lines), [])
+    return False
 
 
 def spark_schema(arrow: pa.Schema) -> StructType:

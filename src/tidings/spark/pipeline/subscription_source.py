@@ -17,13 +17,8 @@ added under other columns.
 
 from __future__ import annotations
 
-import logging
 import os
-import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +26,9 @@ from tidings.files import scheme_of
 from tidings.filters import Attributes
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
+from tidings.spark.loading.background import Background, remove_left_overs
 from tidings.spark.loading.log_snapshots import (
+    IDENTITIES,
     attributes_of,
     compile_version,
     home_of,
@@ -42,19 +39,18 @@ from tidings.spark.loading.log_snapshots import (
     remove,
     versions_in,
 )
-from tidings.spark.loading.restated import Aside, Clash, PendingChanges
+from tidings.spark.loading.restated import Aside, Clash, PendingChanges, log_set_aside
 from tidings.spark.tagging.worker import Change, Pinned, view_of
 from tidings.store import ChangeLog, LogError
 
 KEPT = 3  # snapshots that are kept
-LEFT_OVER = 3600.0  # seconds after which an unfinished snapshot counts as abandoned
-MOST_TOLD = 100  # set-aside subscriptions that are logged with a line each
-WAIT = 30.0  # seconds for a compilation to finish when its pipeline stops
-_log = logging.getLogger(__name__)
 
 
 class FixedSubscriptions:
     """Subscriptions from a snapshot."""
+
+    kind = "snapshot"
+    life = 0  # only channels have one
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path) if scheme_of(path) else str(Path(path).absolute())
@@ -63,6 +59,10 @@ class FixedSubscriptions:
         refused = snapshot.matcher.set_aside.items()
         log_set_aside([Aside(None, text, reason) for text, reason in refused])
         self.identity = identity_of(path)
+        self.name = f"the snapshot {self.path}"
+
+    def latest(self) -> int:
+        return self.version
 
     def pin(self, version: int) -> Pinned:
         if version != self.version:
@@ -86,15 +86,18 @@ class FixedSubscriptions:
 class FollowedSubscriptions:
     """Subscriptions from a log of changes."""
 
+    kind = "log"
     identity = ""  # the version alone identifies the state of a log
+    life = 0  # only channels have one
 
     def __init__(
         self, path: Path, attributes: Attributes | None = None, rebuild_after: int = 1_000
     ) -> None:
         self.log = ChangeLog(path, attributes)
+        self.name = f"the log {self.log.path}"
         self.home = home_of(self.log.path)
         self.rebuild_after = rebuild_after
-        self._compiler: subprocess.Popen[bytes] | None = None
+        self._compiler = Background()
         self._pending: tuple[Path, PendingChanges] | None = None
         if self._base(self.log.version) is None:
             compile_version(self.log, self.log.version, self.home)
@@ -105,6 +108,10 @@ class FollowedSubscriptions:
     @property
     def version(self) -> int:
         """The latest acknowledged version."""
+        return self.log.version
+
+    def latest(self) -> int:
+        """The same: a log is always there."""
         return self.log.version
 
     def pin(self, version: int) -> Pinned:
@@ -125,7 +132,10 @@ class FollowedSubscriptions:
     def _base(self, version: int) -> int | None:
         """The version of the latest intact snapshot that is old enough."""
         older = [number for number in self._compiled_versions() if number <= version]
-        return next((one for one in reversed(older) if is_whole(self.log, one, self.home)), None)
+        return next((one for one in reversed(older) if self._is_whole(one)), None)
+
+    def _is_whole(self, version: int) -> bool:
+        return is_whole(self.home, version, self.log.attributes, IDENTITIES)
 
     def _changes_since(self, base: int, version: int) -> tuple[Change, ...]:
         """The changes since a snapshot, up to a version."""
@@ -143,13 +153,8 @@ class FollowedSubscriptions:
         compile_version(self.log, self.log.version, self.home)
 
     def close(self) -> None:
-        """Wait up to WAIT seconds for a running compilation."""
-        if self._compiler is not None:
-            try:
-                self._compiler.wait(WAIT)
-            except subprocess.TimeoutExpired:
-                self._compiler.kill()
-                self._compiler.wait()
+        """Wait for a running compilation, but not long."""
+        self._compiler.close()
 
     def _compiled_versions(self) -> list[int]:
         """The versions that have snapshots, in order."""
@@ -159,31 +164,14 @@ class FollowedSubscriptions:
         return path_of(self.home, version, self.log.attributes)
 
     def _compile(self, version: int, base: int) -> None:
-        if self._compiler is not None and self._compiler.poll() is None:
+        if self._compiler.is_running:
             return
         for old in self._compiled_versions()[:-KEPT]:
             if old < base:  # tasks are about to open `base`, which may be old itself
                 remove(self._path(old))
-        for hidden in self.home.glob(".*"):
-            with suppress(FileNotFoundError):
-                if hidden.stat().st_mtime < time.time() - LEFT_OVER:
-                    shutil.rmtree(hidden, ignore_errors=True)
+        remove_left_overs(self.home)
         told = str(self.log.path), str(version), str(self._path(base))
-        command = [sys.executable, "-m", "tidings.spark.pipeline.subscription_source", *told]
-        # in its own session, so that Ctrl-C at the terminal reaches only the pipeline
-        self._compiler = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-
-
-def log_set_aside(found: Sequence[Aside]) -> None:
-    """Log a line for each subscription that is left out, up to MOST_TOLD."""
-    for one in found[:MOST_TOLD]:
-        who = "a subscription" if one.id is None else f"the subscription {one.id!r}"
-        _log.warning(
-            "%s is set aside, because its filter is no longer accepted: %s, in %.200r; replace the "
-            "filter or drop the subscription", who, one.reason, one.filter,
-        )  # fmt: skip
-    if len(found) > MOST_TOLD:
-        _log.warning("%d subscriptions in total are set aside", len(found))
+        self._compiler.start("tidings.spark.pipeline.subscription_source", *told)
 
 
 def main() -> int:

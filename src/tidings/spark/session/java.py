@@ -103,13 +103,13 @@ def quiet_home(home: Path) -> Path:
     folder = user_cache_folder("java", hashlib.sha256(str(java).encode()).hexdigest()[:16])
     script = folder / "bin" / "java"
     if home.parent == folder.parent:
-        return home  # it is such a folder
+        return home  # it is already such a folder
     text = _WRAPPER.format(vector=shlex.quote(VECTOR), java=shlex.quote(str(java)))
     try:
         if not (script.is_file() and script.read_text() == text):
             _write_program(script, text)
         runs = subprocess.run([script, "-version"], capture_output=True, check=False).returncode
-    except (EnvironmentProblem, OSError):  # no cache, or one on a disk without programs
+    except (EnvironmentProblem, OSError):  # no cache, or one on a disk that forbids programs
         return home
     return home if runs else folder
 

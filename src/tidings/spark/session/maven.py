@@ -28,7 +28,7 @@ CENTRAL = "https://repo.maven.apache.org/maven2"
 _TIMEOUT = 600  # seconds for all jars, which are tens of megabytes
 _ASKING = 20  # seconds for one HTTP request
 
-# The poms of Spark name a mirror that not everyone can reach. A repository declared under the same
+# Spark's POM files name a mirror that not everyone can reach. A repository declared under the same
 # id takes precedence over it.
 _POM = """\
 <project>

@@ -1,9 +1,9 @@
 """Which Python Spark's workers run, and what they say if it lacks tidings.
 
-PySpark starts workers with `python3` of the PATH unless PYSPARK_PYTHON is set. In a virtual
-environment that is not activated this is another Python. On this machine the right one is known: it
-is the one that runs now. On a cluster only the user knows it, so a worker without tidings says what
-to do.
+PySpark starts workers with the `python3` of the PATH unless PYSPARK_PYTHON is set. In a virtual
+environment that is not activated, this is another Python. In a local session, workers run the
+Python of the driver. On a cluster only the user knows the right one, so a worker without tidings
+says what to do.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ Function = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 def send_to_workers(spark: Any, function: Function) -> Any:
-    """A function as it is sent to the workers of a session. It is called with the batches of a
-    task."""
+    """Wrap a function for the workers of a session. They call it with the batches of a task."""
     use_this_python(spark)
     return _unpack_there(function)
 
 
 def use_this_python(spark: Any) -> None:
-    """Have the workers of a local session run this Python, unless PYSPARK_PYTHON names one."""
+    """Have the workers of a local session run this Python, unless PYSPARK_PYTHON is set."""
     context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server starts the workers
     if context is None or "PYSPARK_PYTHON" in os.environ:
         return
@@ -53,7 +52,7 @@ def _unpack_there(function: Function) -> Any:
             raise RuntimeError(
                 f"The Python of Spark's workers, {sys.executable}, has no module "
                 f"{missing.name!r}: set PYSPARK_PYTHON to a Python with tidings on every machine "
-                f"before the session starts, or send tidings along with "
+                f"before the session starts, or ship tidings with the job, with "
                 f"tidings.spark.session.shipping.pack (docs/clusters.md)."
             ) from None
         yield from unpacked(batches)

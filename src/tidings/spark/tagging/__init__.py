@@ -7,7 +7,12 @@
     parquet.py, parquet_files.py    Parquet to Parquet, bypassing the JVM's rows
     worker.py       the state of workers: a version of the subscriptions, opened once per process
     column_checks.py    checks that a table has the columns and types that filters test
+    declared_columns.py    converts the columns of a table to declared types
 
-Users get `tag` and `tag_parquet` from `tidings.spark`. The rest of this room uses worker.py. Other
-rooms import nothing from this folder. Start at tagging.py.
+Users get `tag` and `tag_parquet` from `tidings.spark`. The rest of this room uses worker.py, and
+cli converts columns. Start at tagging.py.
 """
+
+from tidings.spark.tagging.declared_columns import convert_columns
+
+__all__ = ["convert_columns"]

@@ -1,8 +1,8 @@
 """Checks that a table has the columns that filters test, before anything runs.
 
 A filter that tests a missing column, compares a string column with numbers or takes the hour of a
-string would silently never match. Each filter is judged by itself, and the message names the column
-and the subscriptions.
+string would silently never match. Each filter is checked on its own, and the message names the
+column and the subscriptions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidings.filters import Misfit
+from tidings.filters import Attributes, Misfit
 from tidings.model import AttributesError, TidingsError, list_some
 from tidings.snapshots import View
 
@@ -39,6 +39,19 @@ class MisfitWarning(UserWarning):
     """Some filters can't match a table, because its columns have other types."""
 
 
+class NeverTrueWarning(UserWarning):
+    """Some subscriptions can never match, whatever the table is."""
+
+
+def warn_never(view: View) -> None:
+    """Warn the caller of the calling function of subscriptions that can never match."""
+    ids = view.never()
+    if ids:
+        many = "a subscription" if len(ids) == 1 else f"{len(ids):,} subscriptions"
+        named = list_some([repr(id_) for id_ in ids], MOST_SHOWN)
+        warnings.warn(f"{many} can never match: {named}", NeverTrueWarning, stacklevel=3)
+
+
 def check_columns(
     schema: StructType, view: View, *, strict: bool = True, errors: str = "raise"
 ) -> list[str]:
@@ -47,8 +60,8 @@ def check_columns(
     Raises AttributesError if a column is missing, has a type that filters can't compare, has
     another type than a filter expects, or differs from the type declared when the filters were
     compiled. Without `strict`, a missing column counts as null. With `errors="collect"`, filters
-    that expect another type stay, although the tests concerned never pass, and a MisfitWarning
-    names them.
+    that expect another type are kept, although the tests in question never pass, and a
+    MisfitWarning names them.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
@@ -84,6 +97,17 @@ def check_columns(
         for field in schema.fields
         if field.name in wanted and family_of(field.dataType) is not None
     ]
+
+
+def check_declared_columns(schema: StructType, attributes: Attributes | None) -> None:
+    """Raise AttributesError if a column has another type than the one declared for it. Columns that
+    are missing count as null."""
+    for path in () if attributes is None else attributes:
+        try:
+            kind = type_at(schema, path)
+        except AttributesError:
+            continue
+        _check_declared(kind, path, None if attributes is None else attributes.type(path))
 
 
 class ColumnTypes:

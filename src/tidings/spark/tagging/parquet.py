@@ -25,7 +25,7 @@ from tidings.files import local_path
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.session import send_to_workers
-from tidings.spark.tagging.column_checks import check_columns
+from tidings.spark.tagging.column_checks import check_columns, warn_never
 from tidings.spark.tagging.parquet_files import (
     Piece,
     find_pieces,
@@ -73,6 +73,7 @@ def tag_parquet(
         raise TidingsError(f"'{folder}' exists already, expected a new or empty folder")
     pieces, schema = find_pieces(source)
     opened, path = place_snapshot(snapshot, spark)
+    warn_never(opened.view)
     kept = _columns_to_keep(schema, columns, output)
     tested = check_columns(_spark_schema(schema), opened.view, strict=strict, errors=errors)
     wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*kept, *tested])])

@@ -20,7 +20,7 @@ from tidings.files import address_of, local_path, scheme_of
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.session import is_local_master, send_to_workers
-from tidings.spark.tagging.column_checks import check_columns
+from tidings.spark.tagging.column_checks import check_columns, warn_never
 from tidings.spark.tagging.worker import Pinned, make_tagger
 
 if TYPE_CHECKING:
@@ -49,11 +49,12 @@ def tag(
     s3a://bucket/snapshot; or a Snapshot, which must be saved in such a directory if workers may run
     on other machines.
 
-    AttributesError is raised if the table lacks a column that filters test, if the column has a
-    type that can't be compared, or if a filter makes no sense on it (`city > 5` on strings,
-    `hour(time)` on strings, `length(qty)` on numbers); it names the subscriptions. With
-    `strict=False`, a missing column counts as null. With `errors="collect"`, filters that make no
-    sense are named by a MisfitWarning instead; the tests concerned never pass.
+    Raises AttributesError, which names the subscriptions, if the table lacks a column that filters
+    test, if the type of the column can't be compared, or if a filter does not fit that type
+    (`city > 5` on strings, `hour(time)` on strings, `length(qty)` on numbers). With `strict=False`,
+    a missing column counts as null. With `errors="collect"`, a MisfitWarning names the filters that
+    don't fit, and the tests in question never pass. A NeverTrueWarning names subscriptions that can
+    never match.
     """
     from pyspark.sql import functions as f
 
@@ -63,6 +64,7 @@ def tag(
         if _is_same_name(df, name, output):
             raise AttributesError(f"the table already has a column '{name}'; rename it first")
     opened, path = place_snapshot(snapshot, df.sparkSession)
+    warn_never(opened.view)
     wanted = "subscriptions" if output == "pairs" else output
     pinned = Pinned(path, opened.number, identity=identity_of(path))
     column = tags_column(df, pinned, opened.view, (wanted,), strict=strict, errors=errors)

@@ -64,7 +64,8 @@ def _rewrite(path: Path, new: Path) -> None:
     except sqlite3.Error as problem:
         raise EnvironmentProblem(
             f"the journal {path}, in the previous format, is damaged: {problem}; restore it from a "
-            "backup, or move it away to start with an empty journal; subscribers are told of it"
+            "backup, or move it away to start with an empty journal, which causes a break for "
+            "subscribers"
         ) from None
 
 

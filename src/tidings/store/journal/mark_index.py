@@ -8,9 +8,9 @@ group are only appended, and now and then the recent ones become a chunk. When t
 chunks are of about the same size, they are merged. So there are few chunks, and the writing thread
 sorts each mark only a few times.
 
-Cost: 32 bytes per mark. A look-up takes two binary searches in each chunk, and the first look-up
+Cost: 32 bytes per mark. A lookup takes two binary searches in each chunk, and the first lookup
 after a group sorts the recent marks. Chunks and recent marks are one tuple that is replaced as a
-whole, so a look-up needs no lock.
+whole, so a lookup needs no lock.
 """
 
 from __future__ import annotations

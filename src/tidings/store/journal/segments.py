@@ -3,9 +3,10 @@
     older    segments before the checkpoint, which are indexed after a start
     current  segments after the checkpoint, which are indexed during a start
 
-If the checkpoint is in the middle of a segment, both have the segment, each with its part.
+If the checkpoint is in the middle of a segment, the segment is in both `older` and `current`, and
+each covers its own part of it.
 
-Both are dictionaries that are replaced as a whole, so a look-up needs no lock while a thread
+Both are dictionaries that are replaced as a whole, so a lookup needs no lock while a thread
 writes.
 """
 

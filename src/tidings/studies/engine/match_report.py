@@ -23,6 +23,31 @@ class Latency(msgspec.Struct, frozen=True):
     events: int
 
 
+class Evaluations(msgspec.Struct, frozen=True):
+    """The tests of all filters, and how many of them are evaluated for an event: means over the
+    events. shared_tests.py and matching/effort.py say what is counted."""
+
+    events: int
+    tests: int
+    """The tests of all filters."""
+    different_tests: int
+    one_by_one: float
+    """Evaluated if every filter is matched by itself."""
+    shared: float
+    """The same, if equal tests share their result."""
+    coded: float
+    """In the index: terms that are turned into codes."""
+    candidates: float
+    """Boxes that are looked at."""
+    compared: float
+    """Codes that are compared with sets of these boxes."""
+    compared_different: float
+    asked: float
+    """Tests that must be evaluated, after that."""
+    evaluated: float
+    """Terms that are evaluated for these."""
+
+
 class MatchRun(msgspec.Struct, frozen=True):
     """The measurements for one number of filters and threads.
 
@@ -58,6 +83,8 @@ class MatchRun(msgspec.Struct, frozen=True):
     checked_events: int
     """Events whose matches were checked against the reference semantics."""
     checked_evaluations: int
+    tests: Evaluations | None = None
+    """If they were counted."""
 
 
 class Growth(msgspec.Struct, frozen=True):

@@ -15,9 +15,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tidings.filters import parse
 from tidings.model import EnvironmentProblem
 from tidings.studies.engine.growth import match_growth
-from tidings.studies.engine.match_report import Growth, Latency, MatchReport, MatchRun, Timing
+from tidings.studies.engine.match_report import (
+    Evaluations,
+    Growth,
+    Latency,
+    MatchReport,
+    MatchRun,
+    Timing,
+)
+from tidings.studies.engine.shared_tests import count_tests
 from tidings.studies.host.machine_info import describe_machine
 from tidings.studies.workloads.checking import Reference, WrongMatches
 from tidings.studies.workloads.draws import BLOCK
@@ -51,13 +60,15 @@ def bench_matching(
     threads: Sequence[int] = (1,),
     repeats: int = 5,
     sample: int = 50,
+    tests: int = 0,
     seed: int = 1,
     engine: Callable[[], Engine] | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> MatchReport:
     """Measure each workload with each number of filters, on each number of threads.
 
-    By default there is one batch for each thread. `note` is called with each step.
+    By default there is one batch for each thread. For the first `tests` events, the tests that are
+    evaluated are counted. `note` is called with each step.
     """
     where = describe_machine()
     make = engine or new_matcher
@@ -72,7 +83,7 @@ def bench_matching(
             workload = make_workload(name, size, events, seed)
             mine += measure(
                 make(), workload, batch=batch, threads=threads, repeats=repeats, sample=sample,
-                note=say,
+                tests=tests, note=say,
             )  # fmt: skip
         runs += mine
         if len(set(sizes)) > 1:
@@ -90,6 +101,7 @@ def measure(
     threads: Sequence[int] = (1,),
     repeats: int,
     sample: int,
+    tests: int = 0,
     note: Callable[[str], None] = lambda _: None,
 ) -> list[MatchRun]:
     """Add the filters of a workload to an engine, check it, and measure a run for each number of
@@ -128,6 +140,10 @@ def measure(
     one_json = latency(engine.match, lines[:single], repeats)
     index_bytes = engine.stats().get("index_bytes")
     per_filter = None if index_bytes is None else index_bytes / len(workload.filters)
+    counted = None
+    if tests:
+        note("counting tests")
+        counted = _count_tests(engine, workload, min(tests, count))
     runs = []
     for at, number in enumerate(threads):
         pairs, lists, json_batches, counts = (same[at] for same in times)
@@ -154,6 +170,7 @@ def measure(
                 one_json=one_json,
                 checked_events=len(reference.events),
                 checked_evaluations=reference.evaluations,
+                tests=counted,
             )
         )
     return runs
@@ -166,6 +183,15 @@ def _prefix_note(note: Callable[[str], None], run: str) -> Callable[[str], None]
 def _counter_of(engine: Engine) -> Callable[..., Any] | None:
     """The engine's function that only counts matches, if it has one."""
     return getattr(engine, "match_counts", None)
+
+
+def _count_tests(engine: Engine, workload: Workload, events: int) -> Evaluations | None:
+    """The tests evaluated for the first events; None if the engine does not count them."""
+    effort = getattr(engine, "effort", None)
+    if effort is None:
+        return None
+    forms = (parse(text).form for _, text in workload.texts())
+    return count_tests(forms, workload.events.slice(0, events).to_pylist(), effort)
 
 
 def _ways(

@@ -203,7 +203,9 @@ def _snapshot(matcher: Any, events: Sequence[Any]) -> tuple[float, int, float, f
         verified, opened = seconds(lambda: Matcher.open(path, background=False))
         for event in events[:50]:
             if set(opened.match(event)) != set(matcher.match(event)):
-                raise WrongMatches("the opened snapshot gives other matches than the saved matcher")
+                raise WrongMatches(
+                    "the reopened snapshot and the saved matcher give different matches"
+                )
         del opened
         again, _ = seconds(lambda: Matcher.open(path, background=False))
     return save, size, verified, again

@@ -1,5 +1,5 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, header look-ups, and the modes of forwarding.
+publishing, header lookups, and the modes of forwarding.
 """
 
 from __future__ import annotations

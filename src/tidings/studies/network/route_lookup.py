@@ -34,8 +34,8 @@ class Lookup(msgspec.Struct, frozen=True):
     topics: int  # the number of topics with subscribers
     ids: float  # the mean number of ids per notification
     subscription: float  # the mean time of a subscription so far
-    fresh: float  # the look-up of an unknown header
-    known: float  # the look-up of a known header by its bytes, as in a router
+    fresh: float  # the lookup of an unknown header
+    known: float  # the lookup of a known header by its bytes, as in a router
     frame: float  # forwarding a whole frame with known labels
     table_bytes: int
 
@@ -52,7 +52,7 @@ def look_up(
     for name in names:
         filling = _Filling(SCENARIOS[name](), seed)
         for size in sizes:
-            note(f"look-up: {name}, {size:,} subscribers")
+            note(f"lookup: {name}, {size:,} subscribers")
             filling.fill(size)
             found.append(filling.measure())
     return found

@@ -147,8 +147,8 @@ def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
 
 
 def _settle(above: Above, peers: Sequence[Peer], wants: Sequence[Sequence[int]]) -> None:
-    """Subscribe all receivers. Subscriptions are repeated until they are answered, as routers of a
-    chain may not know the epoch yet."""
+    """Subscribe all receivers. Repeat each subscription until it is answered, because the routers
+    of a chain may not know the epoch yet."""
     missing = {id(peer): set(nodes) for peer, nodes in zip(peers, wants, strict=True)}
     by_link = {peer.link: peer for peer in peers}
     deadline, again = time.monotonic() + PATIENCE, 0.0

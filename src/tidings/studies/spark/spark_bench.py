@@ -204,7 +204,7 @@ class _Bench:
                 if number:
                     spent[way].append(rows / (ended - start))
         if len(set(found.values())) > 1:
-            raise WrongMatches(f"{run}: the ways find different matches: {found}")
+            raise WrongMatches(f"{run}: the ways of matching find different matches: {found}")
         return [
             SparkWay(run, filters, rows, way, statistics.median(s), min(s), max(s), found[way])
             for way, s in spent.items()

@@ -2,7 +2,7 @@
 
 The first error ends the evaluation ("fail fast"): the expression that contains it has the zero
 value of its type, along with the error. AND and OR skip their right side if the left side decides.
-All other operators evaluate all of their operands, IN its whole list.
+All other operators evaluate all of their operands; IN evaluates its whole list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How complex the wildcards of a field are: EventBridge refuses a pattern if they are too complex.
+"""Measures how complex the wildcards of a field are, because EventBridge refuses complex ones.
 
 The measure is event-ruler's: the largest number of wildcard prefixes that one value can match at
 once. A prefix is a wildcard pattern cut off after some character. On the value `"ab`,
@@ -6,9 +6,10 @@ once. A prefix is a wildcard pattern cut off after some character. On the value 
     *b      has the prefixes  "*  and  "*b        2, with the quotes that JSON has around a string
     a*ab    has               "a*                 1
 
-Each state of an automaton stands for a prefix; states that are active at the same time are counted.
-Patterns share states up to and including their first star, which count once for each pattern.
-AWS does not say what the limit is; an emulator of EventBridge has measured ten.
+Each state of an automaton stands for a prefix, and the states that are active at the same time are
+counted. Patterns share the states up to and including their first star; a shared state counts once
+for each pattern. AWS does not publish the limit; the authors of an emulator of EventBridge measured
+ten.
 
 Cost: the reachable sets of states. Each has at most MOST states, and at most MOST_SETS are visited.
 """
@@ -88,7 +89,7 @@ def _measure(start: _State) -> int:
     while pending:
         active = pending.pop()
         found = {one for state in active for one in state.any}
-        for token in {-2}.union(*(state.on for state in active)):  # -2: a byte of no pattern
+        for token in {-2}.union(*(state.on for state in active)):  # -2: a byte that no pattern has
             after = found.union(*(state.on.get(token, ()) for state in active))
             # a star that follows is part of a prefix that matches too
             further = [one for state in after for one in state.any if one not in after]

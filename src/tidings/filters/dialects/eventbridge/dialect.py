@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidings.filters.dialects.eventbridge import own_words
 from tidings.filters.dialects.eventbridge.bound_pattern import BoundPattern
 from tidings.filters.dialects.eventbridge.pattern import (
     EXACT,
@@ -38,8 +39,9 @@ from tidings.filters.dialects.eventbridge.plain import (
     plain_condition,
 )
 from tidings.filters.language.attributes import Attributes, family
-from tidings.filters.language.dialect import Context, Embedded
+from tidings.filters.language.dialect import Context, Embedded, OwnWords
 from tidings.filters.language.expression import And, Attribute, Call, Expression, Literal, Or
+from tidings.filters.language.foreign import programs_of
 from tidings.filters.language.sql_writer import name_text, text_of
 from tidings.model import FilterError, LimitError, article, type_of
 
@@ -101,6 +103,15 @@ def _containment_tests(field: Field) -> list[Expression]:
     return [Call("array_contains", (leaves, Literal(value))) for value in field.values or ()]
 
 
+def restore(node: Expression) -> str | None:
+    """The first pattern that an expression calls."""
+    programs = (one for one in programs_of(node) if isinstance(one, BoundPattern))
+    return next((one.text for one in programs), None)
+
+
+WORDS = OwnWords(own_words.explain, own_words.list_fields, restore)
+
+
 # -- declared attributes -------------------------------------------------------------------------
 
 
@@ -122,7 +133,7 @@ def _check(pattern: Pattern, attributes: Attributes, text: str) -> None:
 def _find_place(text: str, path: Path) -> int:
     try:
         return position(text, path)
-    except (ValueError, IndexError):  # in $or, where the text has a longer path
+    except (ValueError, IndexError):  # inside $or, whose path is longer in the text
         return max(text.rfind(f'"{path[-1]}"'), 0)
 
 

@@ -46,7 +46,7 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def tells_null(self) -> bool:
-        """Whether null and absence differ to it."""
+        """Whether it distinguishes null from absent."""
         return any(one.but or one.kind in (ABSENT, EXISTS, NULL) for one in self.alternatives)
 
     @property

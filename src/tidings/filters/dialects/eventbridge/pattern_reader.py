@@ -62,7 +62,7 @@ def read_pattern(text: str) -> Pattern:
         value = json.loads(text, object_pairs_hook=_read_object, parse_constant=_refuse_constant)
     except _Twice as twice:
         at = _find_second(text, twice.name)
-        reason = f"found the field {twice.name!r} twice in one object, expected it once"
+        reason = f"found the field {twice.name!r} twice in one object, expected once"
         raise FilterError(reason, text, at) from None
     except json.JSONDecodeError as bad:
         raise FilterError(f"this is not JSON: {_lower(bad.msg)}", text, bad.pos) from None

@@ -44,7 +44,8 @@ def _tests(pattern: Pattern, attributes: Attributes | None) -> list[Expression]:
 def _where_not_nested(field: Field, attributes: Attributes | None) -> Expression:
     """A condition for events in which a field that is declared as nested is absent or null.
 
-    A field in the elements of a list can only be absent then: the list itself is absent or null.
+    A field inside the elements of a list is then absent, never null: the list itself is absent or
+    null.
     """
     alternatives = [Alternative(ABSENT)] * field.may_be_absent
     if list_above(field.path, attributes) is None and any(

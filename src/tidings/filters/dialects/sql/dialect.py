@@ -47,7 +47,7 @@ _STRENGTHS = {
 _TYPED: dict[str, Type] = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp",
           "TIMESTAMP_LTZ": "timestamp"}  # fmt: skip
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
-# after a column named `case`; any other word begins the CASE of SQL
+# words that may follow a column named `case`; before any other word, CASE is the expression
 _AFTER_NAME = frozenset({*_STRENGTHS, "THEN", "ELSE", "END", "AS", "ESCAPE"})
 _OPERAND = "an attribute, a value or a bracket"
 
@@ -79,7 +79,7 @@ class _Parser:
         self.depth = 0  # levels of brackets and prefixes around the current token
         self.height = 0  # levels of the expression that was built last
         self.scope: dict[str, str] = {}  # variables of `exists`, and what the builder calls them
-        self.open: list[tuple[str, Expression, int]] = []  # `any(list)`s whose test is being read
+        self.open: list[tuple[str, Expression, int]] = []  # `any(list)` in the test being read
 
     # -- tokens --------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class _Parser:
         return self.build.call(name, (left, right), (start, at), token.position)
 
     def close(self, node: Expression, mark: int) -> Expression:
-        """Make each `any(list)` since the mark an `exists` around the test that it is part of.
+        """Turn each `any(list)` since the mark into an `exists` around its test.
 
         any(prices) > 5   ->   exists(prices, x -> x > 5)
         """
@@ -452,7 +452,7 @@ class _Parser:
         self.height = max(height, self.height) + 2
         if word.word == "EXISTS":
             return self.build.some_element(items, name, body, start)
-        # what holds for all elements fails for none
+        # a condition holds for all elements if it fails for none
         return Not(self.build.some_element(items, name, Not(body), start))
 
     def any_of(self) -> Expression:

@@ -134,7 +134,8 @@ def _read_constant(text: str) -> tuple[Literal, str]:
 
 def _read_long(text: str) -> tuple[Literal, str]:
     """A number that may have more digits than a double. Without declared types, one of up to 17
-    digits is a double; with them the full parser decides, so the family fits none."""
+    digits is a double. With them, the full parser decides, because no attribute has the family
+    `long`."""
     exact, value = normalise(Decimal(text)), float(text)
     if not isinstance(exact, LongDecimal):
         return Literal(value if exact == value else exact), "number"

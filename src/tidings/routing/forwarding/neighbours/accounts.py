@@ -46,7 +46,7 @@ class Payer(NamedTuple):
 
 
 class Accounts:
-    """The accounts of owners. Cost: now and then it visits all of them."""
+    """The accounts of owners. Cost: occasionally, at most once a second, it scans all accounts."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -47,7 +47,11 @@ class Placing(NodePart):
         pending = sum(record.matches(node) for record in self._queue.records)
         total = self._counts.totals.get(node, 0) + pending
         epoch, serial = self._context.epoch, self._counts.given
-        self._queue.hold((sender, m.Answer(epoch, message.request, node, serial, total, counts)))
+        answer = m.Answer(
+            epoch, message.request, node, serial, total, counts, note=placed.note,
+            never=placed.never,
+        )  # fmt: skip
+        self._queue.hold((sender, answer))
 
     def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
         """Place a filter and record its owner; return a refusal, or the place."""

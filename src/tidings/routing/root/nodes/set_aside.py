@@ -144,7 +144,7 @@ class SetAside(NodePart):
             if owner not in left:
                 others = {*self._claims.owners(node)} - {owner}
                 self.own(node, others or left)
-                if not others:  # routers know the owners behind them, and are asked when needed
+                if not others:  # routers know the owners behind them; they are asked later
                     self._claims.doubt(node)
 
     def _ask(self, nodes: Iterable[int]) -> None:

@@ -1,0 +1,16 @@
+"""The channel of a pipeline: its subscriptions come from there, and its rows go there.
+
+    owner ──changes──> mirror ──a version──> tasks ──> outbox ──parts──> owner
+
+    owner.py              asks the owner of a channel, and waits while it does not answer
+    mirror.py             the channel's nodes by version, on disk
+    followed_channel.py   the subscriptions of a pipeline that follows a channel
+    row_parts.py          the committed rows of a batch as parts, with payloads
+    handing_over.py       hands committed batches over, in order
+
+The owner is the rendezvous point of the network; `tidings.channel` has the link to it. A row is
+sent with the lowest nodes that match it at the version of its batch, and the owner puts what stands
+for removed nodes in their place. So the owner must know every covering that the pipeline knows.
+
+This folder is used only by `pipeline` (docs/pipelines.md). Start at followed_channel.py.
+"""

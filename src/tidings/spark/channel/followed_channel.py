@@ -1,0 +1,164 @@
+"""The subscriptions of a pipeline that follows a channel.
+
+    batch begins ──> owner: changes since?  ──> mirror, on disk ──> the version is pinned
+    batch repeats ───────────────────────────> mirror: the pinned version, whatever the owner says
+
+The owner is asked whenever a batch begins. So an interest that was acknowledged before is in the
+batch. If the owner can't be asked, the batch waits.
+
+The columns of the pipeline are the attributes that the channel declares. They are fixed while the
+pipeline runs; if the channel declares others, it ends, and takes them at its next start.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from tidings.channel import Description
+from tidings.filters import Attributes
+from tidings.model import Extra, TidingsError, need_extra
+from tidings.network import TimedOut
+from tidings.snapshots import View
+from tidings.spark.channel.mirror import Mirror, Unknown
+from tidings.spark.channel.owner import Owner
+from tidings.spark.loading.restated import log_set_aside
+from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
+from tidings.spark.tagging.worker import Pinned, view_of
+
+DESCRIPTION = "description.json"
+_log = logging.getLogger(__name__)
+
+
+class FollowedChannel:
+    """Subscriptions from a channel: its nodes."""
+
+    kind = "channel"
+    identity = ""  # life and version identify the state of a channel
+
+    def __init__(self, owner: Owner, folder: Path, rebuild_after: int = 1_000) -> None:
+        """`folder` is where the mirror is, or will be."""
+        self.owner = owner
+        self.name = f"the channel {owner.address}"
+        self._folder = folder
+        self._rebuild_after = rebuild_after
+        self.description = self._describe()
+        self._mirror = self._open(self.description.life)
+        if self._mirror.version is None:
+            self._follow()
+        log_set_aside(self._mirror.list_set_aside())
+
+    @property
+    def life(self) -> int:
+        """The lineage of the numbers of nodes."""
+        return self.description.life
+
+    @property
+    def attributes(self) -> Attributes | None:
+        return attributes_of(self.description)
+
+    @property
+    def version(self) -> int:
+        """The latest version that is known here."""
+        found = self._mirror.version
+        assert found is not None  # there is one after the start
+        return found
+
+    def latest(self) -> int:
+        """The latest version of the owner, which is known here when this returns. This waits for
+        the owner; TidingsError if it declares other attributes than it did at the start."""
+        now = self.owner.describe()
+        if (now.attributes, now.extra) != (self.description.attributes, self.description.extra):
+            raise TidingsError(
+                f"{self.name} declares other attributes than when the "
+                f"pipeline was started; start it again to use them"
+            )
+        if now.life != self.life:
+            _log.warning(
+                "the channel %s began a new life: its journal was lost or replaced, and its nodes "
+                "are numbered anew", self.owner.address,
+            )  # fmt: skip
+            self._mirror.close()
+            self._keep(now)
+            self._mirror = self._open(now.life)
+        return self._follow()
+
+    def pin(self, version: int) -> Pinned:
+        """A version to send to tasks. A version that the mirror has lost is asked for."""
+        try:
+            return self._mirror.pin(version)
+        except Unknown:
+            self._mirror.put(self.owner.changes(0, 0))
+            return self._mirror.pin(version)
+
+    def view(self, version: int) -> View:
+        """The view of a version, in this process."""
+        return view_of(self.pin(version))
+
+    def compile_latest(self) -> None:
+        """Compile the latest version, without the nodes that ended."""
+        self._mirror.compile(self.version)
+
+    def close(self) -> None:
+        self._mirror.close()
+        self.owner.close()
+
+    def _follow(self) -> int:
+        known = self._mirror.version
+        told = self.owner.changes(known or 0, 0 if known is None else self.life)
+        if told.life != self.life:
+            raise TidingsError(
+                f"{self.name} began a new life while it was asked; start the pipeline again"
+            )
+        if known is not None and told.version < known:
+            raise TidingsError(
+                f"{self.name} is at version {told.version}, but it was at "
+                f"version {known} before; check that it has its latest journal"
+            )
+        self._mirror.put(told)
+        return told.version
+
+    def _describe(self) -> Description:
+        """What the owner says now; if it does not answer, what it said last."""
+        known = read_description(self._folder)
+        try:
+            now = self.owner.describe(patient=known is None)
+        except TimedOut as problem:
+            assert known is not None  # else there was no limit of time
+            _log.warning("the channel %s does not answer: %s", self.owner.address, problem)
+            return known
+        if now != known:
+            self._keep(now)
+        return now
+
+    def _keep(self, now: Description) -> None:
+        self.description = now
+        write_sealed(self._folder / DESCRIPTION, msgspec.json.encode(now))
+
+    def _open(self, life: int) -> Mirror:
+        return Mirror(self._folder / str(life), self.attributes, self._rebuild_after)
+
+
+def read_description(folder: Path) -> Description | None:
+    """What the owner said last; None if it never did."""
+    data = read_sealed(folder / DESCRIPTION)
+    return None if data is None else msgspec.json.decode(data, type=Description)
+
+
+def open_mirror(folder: Path) -> Mirror | None:
+    """The mirror in a folder, for readers; None if there is none."""
+    said = read_description(folder)
+    return None if said is None else Mirror(folder / str(said.life), attributes_of(said))
+
+
+def attributes_of(said: Description) -> Attributes | None:
+    """The attributes that a channel declares."""
+    if said.attributes is None:
+        return None
+    return Attributes(said.attributes, extra=extra_of(said))
+
+
+def extra_of(said: Description) -> Extra | None:
+    return need_extra(said.extra) if said.attributes is not None else None

@@ -1,0 +1,86 @@
+"""Hands the committed batches of an outbox over to the owner of a channel, in order.
+
+    _tidings/channel/handed.json     the last batch that the owner has, and its life
+
+The owner takes each part of a batch once. So if the process dies anywhere between a commit and this
+file, the batch is handed over again, and nothing is doubled. The file may be older than the truth,
+but never newer.
+
+A sink that is added to a pipeline begins with the next batch. One that was removed and is back gets
+what was committed meanwhile first: the owner refuses a gap. The exception are batches that were
+tagged in another life of the channel, which can't be handed over any more; they are skipped, with a
+warning.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from tidings.spark.channel.owner import Owner
+from tidings.spark.channel.row_parts import parts_of
+from tidings.spark.outbox.commits import Commit
+from tidings.spark.outbox.outbox_reading import OutboxReader
+from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
+
+TOGETHER = 8  # parts that are acknowledged together; they are in memory until then
+HANDED = "handed.json"
+_log = logging.getLogger(__name__)
+
+
+class Handed(msgspec.Struct, frozen=True):
+    """The last batch that was handed over."""
+
+    batch: int
+    life: int
+
+
+class HandingOver:
+    """The way of committed batches from an outbox to the owner of a channel."""
+
+    def __init__(
+        self, owner: Owner, outbox: Path, folder: Path, source: str, extra: str | None = None
+    ) -> None:
+        """`folder` is that of the mirror; `source` identifies the stream of the outbox; `extra` is
+        its column of fields that are not declared, if it has one."""
+        self._owner = owner
+        self._outbox = outbox
+        self._path = folder / HANDED
+        self._source = source
+        self._extra = extra
+        self._reader: OutboxReader | None = None
+
+    def hand_over(self, done: Commit) -> None:
+        """Hand over a committed batch, and those before it that were not. When this returns, all
+        of their rows are on the owner's disk. This waits for the owner."""
+        last = read_handed(self._path.parent)
+        if self._reader is None:  # this reads all commits; later looks read only new ones
+            self._reader = OutboxReader(self._outbox)
+        reader = self._reader
+        if last is not None:
+            for commit in reader.commits(last.batch + 1, done.batch):
+                if commit.life == done.life:
+                    self._hand_over(reader, commit)
+                else:
+                    _log.warning(
+                        "batch %d was tagged in another life of the channel, and is not handed "
+                        "over: %d notifications", commit.batch, commit.matched,
+                    )  # fmt: skip
+        self._hand_over(reader, done)
+        if last is None or done.batch > last.batch or done.life != last.life:
+            new = Handed(done.batch, done.life)
+            write_sealed(self._path, msgspec.json.encode(new))
+
+    def _hand_over(self, reader: OutboxReader, commit: Commit) -> None:
+        parts = parts_of(reader, commit, self._source, self._extra)
+        while some := list(islice(parts, TOGETHER)):
+            self._owner.hand_over(some)
+
+
+def read_handed(folder: Path) -> Handed | None:
+    """The last batch that was handed over, as far as it was noted; None if there is none."""
+    data = read_sealed(folder / HANDED)
+    return None if data is None else msgspec.json.decode(data, type=Handed)

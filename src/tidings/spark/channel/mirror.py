@@ -1,0 +1,258 @@
+"""The nodes of a channel by version, in a folder of the pipeline.
+
+    LIFE/00000000000000001000-5d41402abc4b/   version 1000, compiled with the channel's attributes
+        channel.arrow                         the number and the filter of every node
+        aside.json                            nodes whose filters are refused here
+    LIFE/changes/00000000000000001000-00000000000000001007.json    a step, from version to version
+
+A batch uses one version. The owner knows its latest version, and perhaps no other; it may be down
+when a batch is repeated. So everything that it told is on disk here before a batch is pinned to it.
+Only versions that it told are known: a step has what changed in all, and may have leapt.
+
+Each node is a subscription whose id is its number: the subscriptions that match a row are the nodes
+that match it. A filter that the language refuses now, or that does not fit the attributes, is left
+out, as the owner leaves it out.
+
+Numbers of nodes mean something only within one life of the channel, so each life has a folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from tidings.channel import Changes, NodeChange
+from tidings.filters import Attributes, parse
+from tidings.matching.disk import SnapshotError, read_table
+from tidings.model import FilterError, TidingsError
+from tidings.snapshots import DistinctFilters, Snapshot, build_nodes, identity_of, need_whole
+from tidings.spark.loading.background import Background, remove_left_overs
+from tidings.spark.loading.log_snapshots import (
+    ASIDE,
+    attributes_of,
+    is_whole,
+    path_of,
+    remove,
+    save_snapshot,
+    versions_in,
+)
+from tidings.spark.loading.restated import Aside, log_set_aside
+from tidings.spark.outbox.sealed_files import make_folder, read_sealed, write_sealed
+from tidings.spark.tagging.worker import Change, Pinned
+
+KEPT = 3  # snapshots that are kept
+NODES = "channel.arrow"
+_log = logging.getLogger(__name__)
+
+
+class Unknown(TidingsError):
+    """The mirror does not have this version."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What changed from one version to another."""
+
+    since: int
+    version: int
+    changes: tuple[NodeChange, ...]
+
+
+class Mirror:
+    """The nodes of one life of a channel. One process at a time writes; others may read."""
+
+    def __init__(
+        self, home: Path, attributes: Attributes | None, rebuild_after: int = 1_000
+    ) -> None:
+        self.home = home
+        self.attributes = attributes
+        self.rebuild_after = rebuild_after
+        self._compiler = Background()
+        self._steps = {one.since: one for one in self._read_steps()}
+        self._aside: dict[int, Aside | None] = {}  # by node, for filters that were parsed here
+
+    @property
+    def version(self) -> int | None:
+        """The latest version; None if there is none yet."""
+        told = (one.version for one in self._steps.values())
+        return max((*self.snapshots(), *told), default=None)
+
+    def snapshots(self) -> list[int]:
+        """The versions that are compiled with these attributes, in order."""
+        return versions_in(self.home, self.attributes)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def put(self, told: Changes) -> None:
+        """Keep what the owner told; it is on disk when this returns."""
+        known = self.version
+        if told.whole or known is None:  # the changes since nothing are all nodes, too
+            self._compile(told.version, _replay({}, told.changes))
+        elif told.version > known:
+            step = Step(known, told.version, told.changes)
+            write_sealed(self._step_path(step), msgspec.json.encode(step))
+            self._steps[known] = step
+
+    def compile(self, version: int) -> None:
+        """Write the snapshot of a version, if there is none."""
+        self._compile(version, self.nodes(version))
+
+    def _compile(self, version: int, nodes: Mapping[int, str]) -> None:
+        path = path_of(self.home, version, self.attributes)
+        if path.exists():
+            return
+        make_folder(self.home)
+        distinct, numbers = DistinctFilters(self.attributes), dict[bytes, int]()
+        refused: list[Aside] = []
+        for node, text in sorted(nodes.items()):
+            try:
+                numbers.setdefault(distinct.add(node, text), node)
+            except FilterError as problem:
+                refused.append(Aside(node, text, problem.reason))
+        columns = {"node": pa.array(nodes.keys(), pa.int64()),
+                   "filter": pa.array(nodes.values(), pa.large_string())}  # fmt: skip
+        snapshot = Snapshot(version, *build_nodes(distinct, numbers))
+        save_snapshot(path, snapshot, {NODES: columns}, refused)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def pin(self, version: int) -> Pinned:
+        """A version to send to tasks: a snapshot, and the changes since, which are counted from it
+        on. Raise Unknown if the version is not here."""
+        base = self._base(version)
+        if base is None:
+            self.compile(version)
+            base = version
+        told = self._changes(base, version) or ()
+        changes = tuple(
+            self._change(number, one) for number, one in enumerate(told, start=base + 1)
+        )
+        if len(changes) >= self.rebuild_after:
+            self._compile_soon(version, base)
+        path = path_of(self.home, base, self.attributes)
+        return Pinned(str(path), base + len(changes), changes, identity_of(path))
+
+    def nodes(self, version: int) -> dict[int, str]:
+        """The number and the filter of every node at a version; Unknown if it is not here."""
+        for number, path in sorted(self._all_snapshots(), reverse=True):
+            changes = self._changes(number, version)
+            if changes is not None:
+                try:
+                    need_whole(path)
+                    table = read_table(path / NODES)
+                except (SnapshotError, OSError):
+                    continue  # `pin` moves it aside
+                pairs = zip(*(column.to_pylist() for column in table.columns), strict=True)
+                return _replay(dict(pairs), changes)
+        raise Unknown(f"version {version} of the channel is not in {self.home}")
+
+    def list_set_aside(self) -> list[Aside]:
+        """The nodes that are left out at the latest version, because their filters are refused."""
+        version = self.version
+        base = None if version is None else self._base(version)
+        if version is None or base is None:
+            return []
+        data = (path_of(self.home, base, self.attributes) / ASIDE).read_bytes()
+        found = {one.id: one for one in msgspec.json.decode(data, type=list[Aside])}
+        for one in self._changes(base, version) or ():
+            if one.filter is None:
+                found.pop(one.node, None)
+            elif (refused := self._refused(one.node, one.filter)) is not None:
+                found[one.node] = refused
+        return list(found.values())
+
+    def close(self) -> None:
+        """Wait for a running compilation, but not long."""
+        self._compiler.close()
+
+    def _base(self, version: int) -> int | None:
+        """The version of the latest intact snapshot from which steps lead to this version."""
+        near = [one for one in self.snapshots() if self._changes(one, version) is not None]
+        return next((one for one in reversed(near) if self._is_whole(one)), None)
+
+    def _is_whole(self, version: int) -> bool:
+        return is_whole(self.home, version, self.attributes, NODES)
+
+    def _changes(self, base: int, version: int) -> list[NodeChange] | None:
+        """What changed from one version to another; None if steps don't lead there."""
+        found: list[NodeChange] = []
+        while base < version and base in self._steps:
+            found += self._steps[base].changes
+            base = self._steps[base].version
+        return found if base == version else None
+
+    def _change(self, number: int, one: NodeChange) -> Change:
+        """A change as tasks get it. A node whose filter is refused is sent as ended."""
+        text = one.filter
+        if text is not None and self._refused(one.node, text) is not None:
+            text = None
+        return Change(number, one.node, text, 0 if text is None else one.node)
+
+    def _refused(self, node: int, text: str) -> Aside | None:
+        """The node as set aside; None if its filter is accepted."""
+        if node not in self._aside:
+            try:
+                parse(text, attributes=self.attributes)
+                self._aside[node] = None
+            except FilterError as problem:
+                self._aside[node] = one = Aside(node, text, problem.reason)
+                log_set_aside([one])
+        return self._aside[node]
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _step_path(self, step: Step) -> Path:
+        return self.home / "changes" / f"{step.since:020d}-{step.version:020d}.json"
+
+    def _read_steps(self) -> Iterable[Step]:
+        for path in sorted((self.home / "changes").glob("[0-9]*.json")):
+            try:
+                yield msgspec.json.decode(read_sealed(path) or b"", type=Step)
+            except (TidingsError, msgspec.DecodeError) as problem:
+                _log.warning("%s: %s; it is not used, and the owner is asked again", path, problem)
+
+    def _all_snapshots(self) -> list[tuple[int, Path]]:
+        """Those that were compiled with other attributes, too: they have the same nodes."""
+        paths = self.home.glob("[0-9]*-*")
+        return [(int(path.name.partition("-")[0]), path) for path in paths]
+
+    def _compile_soon(self, version: int, base: int) -> None:
+        """Compile a version in a separate process, and remove what is too old to be needed."""
+        if self._compiler.is_running:
+            return
+        oldest = [number for number in self.snapshots() if number <= base][-KEPT:][0]
+        for number, path in self._all_snapshots():
+            if number < oldest:
+                remove(path)
+        for step in [one for one in self._steps.values() if one.version <= oldest]:
+            self._step_path(step).unlink(missing_ok=True)
+            del self._steps[step.since]
+        remove_left_overs(self.home)
+        told = str(self.home), str(version), str(path_of(self.home, base, self.attributes))
+        self._compiler.start("tidings.spark.channel.mirror", *told)
+
+
+def _replay(nodes: dict[int, str], changes: Iterable[NodeChange]) -> dict[int, str]:
+    """The nodes after some changes."""
+    for one in changes:
+        if one.filter is None:
+            nodes.pop(one.node, None)
+        else:
+            nodes[one.node] = one.filter
+    return nodes
+
+
+def main() -> int:
+    """Compile a version. The arguments are the folder of a life, the version, and a snapshot that
+    was compiled with the attributes of the channel."""
+    home, version, base = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    Mirror(home, attributes_of(base)).compile(version)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

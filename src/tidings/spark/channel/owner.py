@@ -1,0 +1,119 @@
+"""The owner of a channel, asked again and again until it answers.
+
+A pipeline can do nothing sensible without it: a batch needs the version of now, and a committed
+batch must be handed over before the next one. So it waits, and says so: once in the log, and in a
+file that `tidings pipeline status` reads. A refusal is not waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tidings.channel import Changes, ChannelLink, Description, Part
+from tidings.files import make_durable_folder, replace_file
+from tidings.model import TidingsError
+from tidings.network import TimedOut
+
+TRY = 5.0  # seconds that one attempt may take; a pipeline that is to end waits no longer
+PAUSE = 0.5  # seconds between two attempts
+WAITING = "waiting.json"
+
+_log = logging.getLogger(__name__)
+Found = TypeVar("Found")
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """Why a pipeline waits for the owner of its channel, and since when."""
+
+    since: int  # in microseconds since 1970
+    reason: str
+
+
+class Stopped(TidingsError):
+    """The pipeline was told to end while it waited."""
+
+
+class Owner:
+    """The owner of a channel, for one thread at a time."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        name: str | None = None,
+        token: str = "",
+        authorities: Path | None = None,
+        folder: Path | None = None,
+        patient: bool = True,
+    ) -> None:
+        """`name` is needed if the token is bound to one. The file about waiting is in `folder`.
+        Without `patient`, an owner that does not answer raises TimedOut."""
+        self.address = address
+        self.stop = threading.Event()
+        """Once set, nobody waits any more: Stopped is raised."""
+        self._note = None if folder is None else folder / WAITING
+        self._patient = patient
+        trusted = None if authorities is None else str(authorities)
+        self._link = ChannelLink(address, name=name, token=token, authorities=trusted, timeout=TRY)
+        self._forget_waiting()
+
+    def describe(self, *, patient: bool = True) -> Description:
+        """The definition of the channel."""
+        return self._ask(self._link.describe, patient)
+
+    def changes(self, since: int, life: int) -> Changes:
+        """The changes of nodes since a version of a life, as the owner knows them now."""
+        return self._ask(lambda: self._link.changes(since, life))
+
+    def hand_over(self, parts: Sequence[Part]) -> None:
+        """Hand parts over; they are on the owner's disk when this returns."""
+        self._ask(lambda: self._link.hand_over(parts))
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _ask(self, question: Callable[[], Found], patient: bool = True) -> Found:
+        waits = False
+        while True:
+            if self.stop.is_set():
+                raise Stopped(f"the pipeline ended while it waited for the channel {self.address}")
+            try:
+                found = question()
+            except TimedOut as problem:
+                if not (patient and self._patient):
+                    raise
+                if not waits:
+                    waits = True
+                    self._say_waiting(str(problem))
+                self.stop.wait(PAUSE)
+                continue
+            if waits:
+                _log.warning("the channel %s answers again", self.address)
+                self._forget_waiting()
+            return found
+
+    def _say_waiting(self, reason: str) -> None:
+        _log.warning("waiting for the channel %s: %s", self.address, reason)
+        if self._note is not None:
+            make_durable_folder(self._note.parent)
+            one = Waiting(time.time_ns() // 1000, reason)
+            replace_file(self._note, msgspec.json.encode(one), hidden=True)
+
+    def _forget_waiting(self) -> None:
+        if self._note is not None:
+            self._note.unlink(missing_ok=True)
+
+
+def read_waiting(folder: Path) -> Waiting | None:
+    """Why the pipeline with this folder waits; None if it does not."""
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        return msgspec.json.decode((folder / WAITING).read_bytes(), type=Waiting)
+    return None

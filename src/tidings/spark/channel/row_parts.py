@@ -1,0 +1,156 @@
+"""The committed rows of a batch as parts for the owner of a channel.
+
+    files, in the order of the commit ──> nodes, payloads ──cut by size──> part 0, 1, 2 ...
+
+The owner takes each part once, by its number. So a batch that is handed over again must be cut into
+the same parts. They depend only on its committed files and on PART_BYTES: whoever changes that may
+lose or double rows of a batch that was being handed over. Stop pipelines between two batches first.
+
+A row is sent with its lowest nodes, which the workers found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.channel import MOST_BYTES, Part
+from tidings.notifications import encode_rows
+from tidings.routing.protocol import frames
+from tidings.spark.outbox.commits import Commit
+from tidings.spark.outbox.outbox_reading import OutboxReader
+from tidings.spark.outbox.stages import NODES, PAYLOAD, TOLD
+
+PART_BYTES = 1 << 20
+"""A part takes rows up to this size. A single row may be larger."""
+EACH = 16  # bytes of a row besides its nodes and its payload: two starts
+MOST_ROW_BYTES = MOST_BYTES - 2 * EACH
+"""The most bytes of a row's nodes and payload: one row must fit in a part."""
+MOST_NODES = frames.MOST_MARKS
+"""The most nodes of a row."""
+ADDED = ("notification", "version", NODES, "numbers", TOLD, PAYLOAD)
+
+Numbers = npt.NDArray[np.int64]
+
+
+class _Rows(msgspec.Struct, frozen=True):
+    """Some rows as columns; `node_starts` and `payload_starts` need not begin with 0."""
+
+    node_starts: Numbers  # [n + 1]
+    nodes: Numbers
+    payload_starts: Numbers  # [n + 1]
+    payloads: memoryview
+
+    def take(self, first: int, end: int) -> Columns:
+        """Some of the rows."""
+        nodes, payloads = self.node_starts[first : end + 1], self.payload_starts[first : end + 1]
+        return Columns(
+            np.diff(nodes),
+            self.nodes[nodes[0] : nodes[-1]],
+            np.diff(payloads),
+            self.payloads[payloads[0] : payloads[-1]],
+        )
+
+    def sizes(self) -> Numbers:
+        """The bytes of each row in a part."""
+        return EACH + 8 * np.diff(self.node_starts) + np.diff(self.payload_starts)
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """Rows of a part: how many nodes each has, the nodes, the sizes of payloads, the payloads."""
+
+    counts: Numbers
+    nodes: Numbers
+    sizes: Numbers
+    payloads: memoryview | bytes
+
+
+_NONE = np.zeros(0, np.int64)
+_EMPTY = Columns(_NONE, _NONE, _NONE, b"")
+
+
+def parts_of(
+    reader: OutboxReader, commit: Commit, source: str, extra: str | None = None
+) -> Iterator[Part]:
+    """The parts of a committed batch, in order. A batch without rows has one empty part. `extra`
+    is the column of fields that are not declared, if there is one."""
+    waiting: list[Columns] = []
+    number = 0
+    for columns in _cut(_rows_of(reader, commit, extra)):
+        if waiting:
+            yield _part(commit, source, number, waiting.pop(), last=False)
+            number += 1
+        waiting.append(columns)
+    yield _part(commit, source, number, waiting.pop() if waiting else _EMPTY, last=True)
+
+
+def _part(commit: Commit, source: str, number: int, rows: Columns, *, last: bool) -> Part:
+    return Part(
+        source, commit.batch, number, last, commit.life, commit.version,
+        _starts(rows.counts), rows.nodes, _starts(rows.sizes), bytes(rows.payloads),
+    )  # fmt: skip
+
+
+def _starts(sizes: Numbers) -> Numbers:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def _cut(found: Iterable[_Rows]) -> Iterator[Columns]:
+    """The rows in pieces of at most PART_BYTES, or of one row."""
+    held: list[Columns] = []
+    room = PART_BYTES - EACH
+    for rows in found:
+        ends = np.cumsum(rows.sizes())
+        first, count = 0, len(ends)
+        while first < count:
+            before = int(ends[first - 1]) if first else 0
+            end = int(np.searchsorted(ends, before + room, "right"))
+            if end == first and not held:
+                end = first + 1  # a row that fills more than a part
+            if end > first:
+                held.append(rows.take(first, end))
+                room -= int(ends[end - 1]) - before
+                first = end
+            if first < count:
+                yield _join(held)
+                held, room = [], PART_BYTES - EACH
+    if held:
+        yield _join(held)
+
+
+def _join(held: list[Columns]) -> Columns:
+    if len(held) == 1:
+        return held[0]
+    return Columns(
+        np.concatenate([one.counts for one in held]),
+        np.concatenate([one.nodes for one in held]),
+        np.concatenate([one.sizes for one in held]),
+        b"".join(one.payloads for one in held),
+    )
+
+
+def _rows_of(reader: OutboxReader, commit: Commit, extra: str | None) -> Iterator[_Rows]:
+    for file in reader.files(commit):
+        for batch in reader.batches(file):
+            nodes, payloads = batch.column(NODES), _payloads_of(batch, extra)
+            starts = np.frombuffer(payloads.buffers()[1], np.int32)[payloads.offset :]
+            data = payloads.buffers()[2]
+            yield _Rows(
+                nodes.offsets.to_numpy().astype(np.int64),
+                nodes.values.to_numpy(),
+                starts[: len(payloads) + 1].astype(np.int64),
+                memoryview(b"" if data is None else data),
+            )
+
+
+def _payloads_of(batch: pa.RecordBatch, extra: str | None) -> pa.Array:
+    """The payloads that the workers wrote. Batches that were committed while the pipeline had no
+    such sink have none; they are encoded here."""
+    if PAYLOAD in batch.schema.names:
+        return batch.column(PAYLOAD)
+    names = [name for name in batch.schema.names if name not in ADDED]
+    return pa.array(encode_rows(batch.select(names), extra), pa.binary())

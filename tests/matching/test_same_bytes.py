@@ -17,7 +17,7 @@ import pytest
 from tests.matching.null_events import SCHEMA, Event, Wanted, draw_event, draw_filters
 
 from tidings import Attributes, Matcher, NotificationError, Snapshot, parse
-from tidings.broker.interests import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.routing.protocol import Limits
 from tidings.spark.outbox import open_fields, stages
 from tidings.spark.tagging.worker import Pinned
@@ -55,7 +55,7 @@ class Root:
 
     def __init__(self, drawn: Drawn, schema: pa.Schema) -> None:
         attributes = Attributes.from_arrow(schema, extra="open") if len(schema) else None
-        self._interests = GraphInterests(attributes, limits=Limits(match_millis=60_000))
+        self._interests = ArrayInterests(attributes, limits=Limits(match_millis=60_000))
         filters = [parse(text, dialect, attributes=attributes) for dialect, text, _ in drawn]
         self._nodes = [self._interests.place(one.sql().encode()).node for one in filters]
 

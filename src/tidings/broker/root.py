@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 
 from tidings.broker.admission.listen import Door
-from tidings.broker.interests import ExtraFields, GraphInterests
+from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
 from tidings.broker.server import CACHE_BYTES, Server
+from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest_kernels
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem, write_path
@@ -137,10 +138,12 @@ class RootNode(Server):
         self._tended = float("-inf")  # when tending last failed
         self._takes_parts = False  # are the kernels for parts loaded?
         self._tried = 0.0  # the last attempt to start a new machine
+        self._recompiling = Recompiling()
 
     async def start(self) -> None:
         # load the kernels before anybody waits: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
+        await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
         self._spawn(self._load_block_kernels())
 
@@ -160,8 +163,13 @@ class RootNode(Server):
     def _load_machine(self) -> FramedRendezvous:
         """A machine that continues from the state on disk."""
         last = self.journal.history.base
-        interests = GraphInterests(
-            self._attributes, self.journal.interests(), last, self._limits, self.extra
+        interests = self._interests = ArrayInterests(
+            self._attributes,
+            self.journal.interests(),
+            last,
+            self._limits,
+            self.extra,
+            Path(f"{self._path}.interests"),
         )
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
@@ -175,7 +183,7 @@ class RootNode(Server):
     def undeclared(self) -> int:
         return self.extra.fields
 
-    def _renew(self, interests: GraphInterests) -> None:
+    def _renew(self, interests: ArrayInterests) -> None:
         """If stored filters are read in another way than before, those who tag must start over."""
         hidden, what = tuple(sorted(interests.refused)), self._definition
         declared = what.attributes is not None
@@ -189,6 +197,7 @@ class RootNode(Server):
         await super().stop()
         tasks = [one for one in (self._writing, self._tending) if one is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._recompiling.stop()
         self.journal.close()
 
     def after_receiving(self) -> None:
@@ -225,7 +234,8 @@ class RootNode(Server):
             self._tend()
 
     def _tend(self) -> None:
-        """Tend to the journal in the background if that is due."""
+        """Tend to the journal and to the filters in the background if that is due."""
+        self._recompiling.tend(self._interests)
         at_work = self._tending is not None and not self._tending.done()
         if not at_work and self.now - self._tended > TEND_AGAIN and self.journal.is_due:
             self._tending = asyncio.get_running_loop().create_task(self._tend_now())

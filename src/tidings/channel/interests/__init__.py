@@ -7,6 +7,9 @@
     recent, as objects:              what was placed since; after a while a process compiles both
 
     interests.py      what a rendezvous point asks: place, tag, remove, set aside; limits
+    reading.py        filters from texts, notifications from JSON
+    loading.py        the nodes at a start
+    tagging.py        the lowest nodes of a notification, or of each of many
     nodes.py          compiled and recent nodes together
     neighbours.py     what covers a new filter, and what it covers
     kinds.py          plain, wide and computing filters
@@ -20,6 +23,16 @@
 For broker. Start at interests.py, then nodes.py.
 """
 
-from tidings.channel.interests.interests import ArrayInterests, Aside
+from tidings.channel.interests.compilation import Compilation
+from tidings.channel.interests.interests import ArrayInterests, load_interest_kernels
+from tidings.channel.interests.loading import MOST_TOLD, Aside
+from tidings.channel.interests.reading import ExtraFields
 
-__all__ = ["ArrayInterests", "Aside"]
+__all__ = [
+    "MOST_TOLD",
+    "ArrayInterests",
+    "Aside",
+    "Compilation",
+    "ExtraFields",
+    "load_interest_kernels",
+]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.channel.interests.compile_nodes import Plan
+from tidings.channel.interests.compile_nodes import Plan, compile_nodes
 from tidings.channel.interests.compiled import Compiled, open_compiled
 from tidings.files import write_file
 from tidings.model import TidingsError
@@ -57,6 +57,11 @@ class Compilation:
                 _log.error("the filters could not be compiled to '%s': %s", folder, problem)
             return None
         return found
+
+    def run_here(self) -> Compiled:
+        """Compile in this process, which blocks everything else, and open the result."""
+        compile_nodes(self.plan)
+        return open_compiled(Path(self.plan.folder), self.plan.setting)
 
     def _compile(self, plan: Path) -> None:
         command = [sys.executable, "-m", "tidings.channel.interests.compile_nodes", str(plan)]

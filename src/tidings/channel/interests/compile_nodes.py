@@ -60,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True):
     folder: str
     attributes: dict[str, Any] | None
     most_parts: int | None
-    has_base: bool  # the folder has compiled nodes, which stay
+    base: str  # the identity of the compiled nodes that stay; empty if there are none
     gone: bytes  # int64: numbers of compiled nodes that are gone
     numbers: bytes  # int64, ascending: nodes that were added
     texts: list[str]
@@ -80,7 +80,9 @@ def compile_nodes(plan: Plan) -> None:
     if plan.edges is None:
         _compile_texts(plan, setting, numbers)
         return
-    base = open_compiled(Path(plan.folder), setting) if plan.has_base else None
+    base = open_compiled(Path(plan.folder), setting) if plan.base else None
+    if base is not None and base.identity != plan.base:
+        raise TidingsError(f"found other nodes in '{plan.folder}' than those to be extended")
     _merge(plan, setting, numbers, base)
 
 

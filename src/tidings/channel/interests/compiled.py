@@ -93,8 +93,9 @@ class Compiled:
 
     def __init__(
         self, graph: CompiledGraph, keys: Keys, kinds: Array, matcher: Matcher, index: BoxIndex,
-        texts: Any,
+        texts: Any, identity: str,
     ) -> None:  # fmt: skip
+        self.identity = identity  # of the folder: a digest
         self.graph = graph
         self.keys = keys
         self.kinds = kinds  # uint8 [N]
@@ -183,7 +184,9 @@ def _read(folder: Path, setting: Setting) -> Compiled:
     manifest.need(folder, nodes=len(graph.numbers))
     manifest.need(folder, nodes=len(matcher))
     matcher.attributes = None  # events are read before they are matched
-    return Compiled(graph, keys, arrays["kinds"], matcher, matcher.box_index(index), texts)
+    return Compiled(
+        graph, keys, arrays["kinds"], matcher, matcher.box_index(index), texts, manifest.digest
+    )
 
 
 def _tuple(kind: type[Tuple], prefix: str, arrays: Mapping[str, Array]) -> Tuple:

@@ -1,10 +1,10 @@
 """All nodes of a channel: compiled ones, those placed since, and the graph of both.
 
-    place ──> neighbours.py ──> node_graph.py        tag ──> matchers ──> node_graph.lowest
-                  |                                             |
+    place ──> neighbours.py ──> graph/          tag ──> matchers ──> graph/
+                  |                                        |
     compiled.py, mapped  +  recent.py, objects  +  computing.py, charged to owners
 
-This module knows filters as objects; interests.py reads texts and notifications, and keeps limits.
+This module knows filters as objects; reading.py makes them from texts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tidings.channel.interests.kinds import COMPUTING, NEVER, WIDE, kind_of
 from tidings.channel.interests.neighbours import PARSING, HullFilters, Search
 from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter, parse
+from tidings.matching import Matcher
 from tidings.matching.placing import Found, Question, ask
-from tidings.model import Event
 
 Array = npt.NDArray[Any]
 REMEMBERED = 1 << 12  # parsed filters: the next new node often needs the same ones
@@ -47,6 +47,7 @@ class Nodes:
         self._recent = [Recent()]
         self._hulls = HullFilters()
         self._gone = 0  # compiled nodes that were removed
+        self._is_waiting = False  # a compilation was begun, and not adopted
         self._parsed = lru_cache(REMEMBERED)(self._parse)
         if compiled is not None:
             for place in np.flatnonzero((compiled.kinds != 0) & (compiled.kinds != NEVER)).tolist():
@@ -175,17 +176,14 @@ class Nodes:
             if filter_ is not None and kind_of(filter_.form) == COMPUTING:
                 self.computing.add(number, filter_)
 
-    # -- matching ------------------------------------------------------------------------------
-
-    def match(self, event: Event) -> list[int]:
-        """The places of the plain and wide filters that match; some may not be alive."""
-        found: list[Any] = []
+    def matchers(self) -> Iterator[tuple[Matcher, bool]]:
+        """The matchers of plain and wide filters, and whether their ids are places; otherwise they
+        are numbers of nodes that are not compiled."""
         if self.compiled is not None:
-            found = self.compiled.matcher.match(event)
+            yield self.compiled.matcher, True
         for recent in self._recent:
             if recent.filters:
-                found += self.graph.added_places(recent.matcher.match(event))  # type: ignore[arg-type]
-        return found
+                yield recent.matcher, False
 
     # -- compiling -----------------------------------------------------------------------------
 
@@ -201,8 +199,10 @@ class Nodes:
 
     def begin_compilation(self, folder: str) -> Compilation:
         """Plan to compile the nodes as they are now. What changes later is put on top."""
-        graph = self.graph
-        places = graph.patched()
+        graph, base = self.graph, self.compiled
+        # after a failure, the folder may not have what was opened here
+        is_whole = base is None or self._is_waiting
+        places = graph.places() if is_whole else graph.patched()
         starts, parents = graph.parents_of(places)
         edges = PlannedEdges(
             graph.numbers[places].tobytes(),
@@ -210,24 +210,16 @@ class Nodes:
             graph.numbers[parents].tobytes(),
         )
         texts = dict(sorted((n, t) for recent in self._recent for n, t in recent.texts.items()))
-        plan = self.plan_texts(folder, texts.items())
+        if base is not None and is_whole:
+            texts = dict(sorted((n, self.text(n)) for n in graph.numbers[places].tolist()))
+        plan = plan_texts(folder, self._setting, texts.items())
         plan = msgspec.structs.replace(
-            plan, has_base=self.compiled is not None, gone=graph.gone().tobytes(), edges=edges
+            plan, base="" if is_whole else base.identity, gone=graph.gone().tobytes(), edges=edges
         )
         found = Compilation(plan, graph.begin_cut(), len(self._recent))
         self._recent.append(Recent())
+        self._is_waiting = True
         return found
-
-    def plan_texts(self, folder: str, texts: Iterable[tuple[int, str]]) -> Plan:
-        """A plan to compile texts whose edges are not known."""
-        pairs = list(texts)
-        attributes = self._setting.attributes
-        return Plan(
-            folder, None if attributes is None else attributes.declared(),
-            self._setting.most_parts, False, b"",
-            np.array([number for number, _ in pairs], np.int64).tobytes(),
-            [text for _, text in pairs], None,
-        )  # fmt: skip
 
     def adopt(self, compilation: Compilation, compiled: Compiled) -> None:
         """Use what was compiled. Cost: linear in what changed since it began."""
@@ -235,6 +227,7 @@ class Nodes:
         self._recent = self._recent[compilation.generations :]
         self.compiled = compiled
         self._gone = len(self.graph.gone())
+        self._is_waiting = False
         self._parsed.cache_clear()
 
     def in_order(self) -> Iterator[tuple[int, list[int]]]:
@@ -245,3 +238,13 @@ class Nodes:
         ends, above = starts.tolist(), graph.numbers[parents].tolist()
         for at, number in enumerate(graph.numbers[order].tolist()):
             yield number, above[ends[at] : ends[at + 1]]
+
+
+def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) -> Plan:
+    """A plan to compile texts whose edges are not known."""
+    pairs, attributes = list(texts), setting.attributes
+    return Plan(
+        folder, None if attributes is None else attributes.declared(), setting.most_parts, False,
+        b"", np.array([number for number, _ in pairs], np.int64).tobytes(),
+        [text for _, text in pairs], None,
+    )  # fmt: skip

@@ -14,7 +14,7 @@
     write_queue.py   messages that wait until a write is on the disk
     counts.py        how many notifications each node has had
     problems.py      unexpected exceptions: logged, counted, survived
-    interests.py     what it needs from a preprocessor (broker/interests.py implements it)
+    interests.py     what it needs from a preprocessor (channel/interests implements it)
     journal.py       what it needs from a journal (store/journal implements it)
 
 For broker and store, not for users. Start at rendezvous.py.

@@ -12,14 +12,12 @@ from tidings.routing.forwarding.label_graph import Label
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A node and its place in the content graph. `also` has the new places of other nodes that
-    turned out to be equal to it. `note` says that the interest can never match (then `never` is
-    true), or always does, if it is proven."""
+    """A node and its place in the content graph. `note` says that the interest can never match
+    (then `never` is true), or always does, if it is proven."""
 
     node: int
     parents: Label
     children: Label
-    also: tuple[Placed, ...] = ()
     note: str = ""
     never: bool = False
 

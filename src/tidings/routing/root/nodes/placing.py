@@ -87,8 +87,7 @@ class Placing(NodePart):
         """Add a new node to both the graph and the journal, or to neither."""
         node = placed.node
         try:
-            for one in (placed, *placed.also):
-                self._graph.insert(one.node, one.parents, one.children)
+            self._graph.insert(node, placed.parents, placed.children)
             self._queue.add_node(node, message.interest, message.owner)
         except Exception:
             with contextlib.suppress(Exception):

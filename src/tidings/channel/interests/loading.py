@@ -1,0 +1,89 @@
+"""The nodes of a channel at a start: compiled ones, and what is stored besides.
+
+stored filters ──same numbers, same texts?──> compiled nodes, mapped
+      |  without compiled nodes, and many: compiled now, in a process
+      `──numbers that are not compiled──> placed one by one
+         compiled numbers that are not stored ──> removed
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.channel.interests.compilation import Compilation
+from tidings.channel.interests.compiled import Compiled, Setting, open_compiled
+from tidings.channel.interests.nodes import Nodes, plan_texts
+from tidings.channel.interests.reading import Filters, decoded
+from tidings.matching.disk import SnapshotError
+from tidings.model import TidingsError
+
+MANY = 2_000  # stored filters from which on they are compiled before the start
+MOST_TOLD = 100  # log lines about filters that are set aside, at most
+Stored = list[tuple[int, bytes]]
+_log = logging.getLogger(__name__)
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """A filter that is stored but not matched, and the reason."""
+
+    text: str
+    reason: str
+
+
+def load_nodes(
+    setting: Setting, filters: Filters, stored: Stored, folder: Path | None, seconds: float
+) -> tuple[Nodes, dict[int, Aside]]:
+    """The nodes of the stored filters, and the filters that are refused now, by number. Stricter
+    rules or other declared attributes may refuse some; the root still starts."""
+    compiled = None if folder is None else _open(folder, setting, stored)
+    if compiled is None and folder is not None and len(stored) > MANY:
+        texts = ((number, text) for number, one in stored if (text := decoded(one)) is not None)
+        compiled = Compilation(plan_texts(str(folder), setting, texts)).run()
+    nodes = Nodes(setting, compiled, seconds)
+    known = set() if compiled is None else set(compiled.graph.numbers.tolist())
+    for number in sorted(known.difference(number for number, _ in stored)):
+        nodes.remove(number)
+    refused: dict[int, Aside] = {}
+    for number, interest in stored:
+        if number not in known:
+            try:
+                nodes.add(number, interest.decode(), filters.read(interest))
+            except (TidingsError, UnicodeDecodeError) as problem:
+                refused[number] = Aside(interest.decode(errors="replace"), str(problem))
+    _tell(refused)
+    return nodes, refused
+
+
+def _tell(refused: dict[int, Aside]) -> None:
+    for number, one in list(refused.items())[:MOST_TOLD]:
+        _log.warning(
+            "the filter of node %d is now refused and was set aside: %.200r: %.300s",
+            number, one.text, one.reason,
+        )  # fmt: skip
+    if len(refused) > MOST_TOLD:
+        _log.warning("%d stored filters were set aside in all", len(refused))
+
+
+def _open(folder: Path, setting: Setting, stored: Stored) -> Compiled | None:
+    """The compiled nodes, if their filters are those that are stored."""
+    try:
+        found = open_compiled(folder, setting)
+    except (SnapshotError, OSError):
+        return None
+    return found if _agree(found, stored) else None
+
+
+def _agree(compiled: Compiled, stored: Stored) -> bool:
+    """Whether every number that occurs in both has the same filter in both."""
+    numbers = np.fromiter((number for number, _ in stored), np.int64, len(stored))
+    places = np.searchsorted(compiled.graph.numbers, numbers)
+    both = np.append(compiled.graph.numbers, -1)[places] == numbers
+    texts = pa.array([one for _, one in stored], pa.large_binary()).filter(pa.array(both))
+    mine = compiled.texts.combine_chunks().take(pa.array(places[both]))
+    return pc.all(pc.equal(texts, mine.cast(pa.large_binary()))).as_py() is not False

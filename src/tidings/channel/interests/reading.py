@@ -1,0 +1,78 @@
+"""Read filters from texts, and the attributes of notifications from JSON objects."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidings.channel.interests.compiled import Setting
+from tidings.filters import Attributes, Filter, parse
+from tidings.model import Event, NotificationError
+from tidings.routing.protocol import LONG
+
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+class Filters:
+    """Reads filters. The last result is kept, because a filter is looked up just before it is
+    placed."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._last: tuple[bytes, Filter] | None = None
+
+    def read(self, interest: bytes) -> Filter:
+        if self._last is not None and self._last[0] == interest:
+            return self._last[1]
+        text = decoded(interest)
+        if text is None:
+            raise NotificationError("the filter is not valid UTF-8")
+        setting = self._setting
+        found = parse(text, attributes=setting.attributes, most_parts=setting.most_parts)
+        if len(interest) > LONG:
+            found.slim()
+        self._last = interest, found
+        return found
+
+
+def decoded(interest: bytes) -> str | None:
+    """The text of a filter; None if it is not valid UTF-8."""
+    try:
+        return interest.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+class ExtraFields(msgspec.Struct):
+    """How many fields of notifications are not declared, and how many notifications have some."""
+
+    notifications: int = 0
+    fields: int = 0
+
+
+class Contents:
+    """Reads the attributes of notifications."""
+
+    def __init__(self, attributes: Attributes | None, most: int, extra: ExtraFields) -> None:
+        """`most` is the limit in bytes; `extra` counts what the attributes do not declare."""
+        self._attributes = attributes
+        self._most = most
+        self.extra = extra
+
+    def read(self, content: bytes) -> Event:
+        if len(content) > self._most:
+            raise NotificationError(
+                f"found {len(content):,} bytes of attributes, expected at most "
+                f"{self._most:,}; move attributes that no filter reads to the payload"
+            )
+        try:
+            event = _decode(content)
+        except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
+            raise NotificationError(f"the notification is not a JSON object: {problem}") from None
+        return event if self._attributes is None else self._attributes.read(event)
+
+    def count_extra(self, event: Event) -> None:
+        """Count the undeclared fields of a notification that was tagged."""
+        count = 0 if self._attributes is None else len(self._attributes.extra_fields(event))
+        if count:
+            self.extra.notifications += 1
+            self.extra.fields += count

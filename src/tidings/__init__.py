@@ -11,7 +11,7 @@ their folders export:
     cli          the program `tidings`
     studies      measurements
     spark        tables, streams and backtests         broker     one running router or root
-    channel      where pipelines and networks meet
+    channel      a channel as a pipeline sees it
     snapshots    compiled subscriptions                network    links, agents
     store        durable state                         routing    forwarding by header, no I/O
     graph        content graphs
@@ -21,8 +21,9 @@ their folders export:
     files        durable and private files
     model        values, types, errors
 
-Users import from `tidings`, `tidings.spark`, `tidings.snapshots` and `tidings.broker`. Start
-reading at filters/filter.py and graph/content_graph.py; ARCHITECTURE.md is the map.
+Users import from `tidings`, `tidings.spark`, `tidings.snapshots`, `tidings.channel` and
+`tidings.broker`. Start reading at filters/filter.py and graph/content_graph.py; ARCHITECTURE.md is
+the map.
 """
 
 from __future__ import annotations

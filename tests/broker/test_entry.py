@@ -19,6 +19,7 @@ TOKENS: dict[str, str | Grant] = {
     "third": Grant("bob", frozenset({"publish"})),
     "fourth": Grant("edge", frozenset({"route"})),
     "fifth": Grant("mirror", frozenset({"route", "subscribe"})),
+    "sixth": Grant("spark", frozenset({"preprocess"})),
 }
 NOBODY: frozenset[str] = frozenset()
 FILE = """
@@ -31,6 +32,7 @@ second = "*"
 third = {name = "bob", may = ["publish"]}
 fourth = {name = "edge", may = ["route"]}
 fifth = {name = "mirror", may = ["route", "subscribe"]}
+sixth = {name = "spark", may = ["preprocess"]}
 """
 
 
@@ -64,6 +66,7 @@ def test_what_each_may() -> None:
     assert passed("bob", "third").may == {"publish"}
     assert passed("edge", "fourth", routes=True).may == ALL
     assert passed("mirror", "fifth", routes=True).may == {"route", "subscribe"}
+    assert passed("spark", "sixth").may == {"preprocess"}
     assert passed("zoe", "", frozenset({"zoe", "host"})).may == ALL
     assert passed("zoe", "second", frozenset({"zoe"})).publisher == "zoe"
     assert passed("zoe", "second", frozenset({"other"})).publisher == "*/zoe"
@@ -80,6 +83,20 @@ def test_nobody_routes_who_was_not_asked_to(name: str, token: str) -> None:
     assert not passed(name, token).routes
     said = passed(name, token).refusal(m.Publish("victim", 1 << 62, 1 << 62, b"{}", b""))
     assert "found a publication by 'victim'" in said
+
+
+@pytest.mark.parametrize(("name", "token"), [("ann", "first"), ("edge", "fourth")])
+def test_nobody_tags_who_was_not_asked_to(name: str, token: str) -> None:
+    part = m.HandOver("out", 1, 0, True, 1, 1, b"", b"", b"", b"")
+    for message in (m.Describe(1), m.Follow(1), part):
+        assert passed(name, token).refusal(message) == (
+            f"'{name}' may not preprocess here; expected a token with "
+            f'{{name = "{name}", may = ["preprocess"]}} at the rendezvous point'
+        )
+        assert not passed("spark", "sixth").refusal(message)
+        assert not Permissions(name).refusal(message), "without tokens everybody may"
+    assert passed("spark", "sixth").refusal(m.Ask(1, b"n > 1")) == "'spark' may not subscribe here"
+    assert passed("spark", "sixth").refusal(m.Publish("spark", 1, 1, b"{}", b""))
 
 
 def test_a_file_with_tokens(tmp_path: Path) -> None:

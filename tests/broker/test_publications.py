@@ -6,12 +6,15 @@ import asyncio
 import time
 from typing import cast
 
+from tests.broker.parts import make_part
 from tests.broker.test_backlog import FakeLink, turns_until
 
 from tidings.broker.queues import publications as module
 from tidings.broker.queues.publications import Publications
 from tidings.network import Link
 from tidings.routing.protocol import messages as m
+from tidings.routing.root import Piece
+from tidings.routing.root.handover import columns
 
 
 def publish(publisher: str, stamp: int, size: int = 0) -> m.Publish:
@@ -74,3 +77,45 @@ def test_a_link_of_which_too_much_waits_is_not_read_from() -> None:
         assert not len(publications)
 
     asyncio.run(work())
+
+
+def test_a_part_of_many_notifications_does_not_delay_others() -> None:
+    """It is taken in pieces, and a publication that comes meanwhile waits for a few of them."""
+
+    async def work() -> None:
+        taken: list[str] = []
+
+        def take(_: Link, message: object) -> None:
+            taken.append("piece" if isinstance(message, Piece) else "publication")
+            busy(module.SLICE / 2)
+
+        publications = Publications(take, lambda: None)
+        spark, side = cast(Link, FakeLink()), cast(Link, FakeLink())
+        rows = [((1,), b"x")] * (40 * columns.ROWS)
+        part = make_part("out", (0, 0), rows, 1, 1).message()
+        pieces = columns.Columns(part, 1 << 30).pieces()
+        assert len(pieces) >= 40
+        publications.begin()
+        for piece in pieces:
+            publications.put(spark, piece)
+        publications.begin()
+        publications.put(side, publish("side/1", 1))
+        await turns_until(lambda: not len(publications))
+        assert len(taken) == len(pieces) + 1
+        assert taken.index("publication") <= 10
+
+    asyncio.run(work())
+
+
+def test_a_part_is_cut_where_it_is_large() -> None:
+    """By notifications, by nodes and by bytes; one that is too large alone is a piece."""
+    nodes = tuple(range(1, columns.NODES))
+    rows = [((1,), b"x" * columns.BYTES), *[(nodes, b"y")] * 2, *[((1,), b"z")] * 3000]
+    part = make_part("out", (0, 0), rows, 1, 1).message()
+    pieces = columns.Columns(part, 1 << 30).pieces()
+    assert [(one.first, one.end) for one in pieces[:3]] == [(0, 1), (1, 2), (2, 3 + 1)]
+    assert all(len(one) <= columns.ROWS for one in pieces)
+    assert sum(map(len, pieces)) == len(rows)
+    assert [one.is_last for one in pieces] == [*[False] * (len(pieces) - 1), True]
+    empty = columns.Columns(make_part("out", (0, 0), [], 1, 1).message(), 100).pieces()
+    assert [(len(one), one.is_last) for one in empty] == [(0, True)]

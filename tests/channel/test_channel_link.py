@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import threading
@@ -18,7 +19,7 @@ from tests.broker.parts import make_part
 
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.broker.admission.permissions import Grant
-from tidings.channel import Changes, ChannelLink, NodeChange, Outdated, Part
+from tidings.channel import Changes, ChannelLink, NodeChange, Outdated, Part, link as module
 from tidings.filters import Attributes
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Refusal, TimedOut, connect_blocking, server_context
@@ -207,6 +208,35 @@ def test_whoever_is_there_does_not_answer() -> None:
         link = ChannelLink(f"tidings://127.0.0.1:{server.getsockname()[1]}", timeout=0.5)
         with pytest.raises(TimedOut, match="does not answer"):
             link.describe()
+
+
+def test_whoever_is_there_says_other_things(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked again, as it ignores those who ask too much; in the end it is given up."""
+    monkeypatch.setattr(module, "SIGN", 0.1)
+    heard: list[m.Message] = []
+    over = threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        other, _ = server.accept()
+        with other:
+            other.sendall(frames.encode(m.Welcome("root")))
+            other.settimeout(0.02)
+            while not over.is_set():
+                with contextlib.suppress(OSError):
+                    other.sendall(frames.encode(m.Beat(1, 1, {}, m.Digest(), 0)))
+                    heard.extend(frames.decode_all(other.recv(1 << 16)))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        link = ChannelLink(f"tidings://127.0.0.1:{server.getsockname()[1]}", timeout=1.0)
+        try:
+            with pytest.raises(TimedOut, match="for 1 seconds: it does not answer"):
+                link.changes()
+        finally:
+            over.set()
+            thread.join()
+    assert sum(isinstance(one, m.Follow) for one in heard) > 2
 
 
 def test_another_version_of_the_protocol() -> None:

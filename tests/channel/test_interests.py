@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from tests.filters.strategies import event as random_event
 from tests.snapshots.test_snapshot import many_filters
 
-from tidings.channel.interests import ArrayInterests, compilation as module
+from tidings.channel.interests import ArrayInterests
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, compile_nodes
 from tidings.filters import Attributes, Filter, parse
@@ -125,7 +127,8 @@ class Pair:
 
     def remove(self) -> None:
         number = self.chance.choice(sorted(self.there))
-        self.interests.remove(number)
+        self.last += 1
+        assert self.interests.remove(number) == self.last
         key = self.there.pop(number).key
         self.aside.discard(number)
         left = [one for one, other in self.there.items() if other.key == key]
@@ -172,6 +175,22 @@ class Pair:
             contents.append(msgspec.json.encode(content))
             wanted.append(sorted(lowest(self.there, matched)))
             assert sorted(self.interests.tag(contents[-1])) == wanted[-1], content
+        check_many(self.interests, contents, wanted, self.chance)
+
+
+def check_many(
+    interests: ArrayInterests, contents: list[bytes], wanted: list[list[int]], chance: random.Random
+) -> None:
+    """Few are tagged one by one, more of them by columns; some of them are bad."""
+    count = chance.choice([0, 3, 30])
+    picked = [chance.randrange(-1, len(contents)) for _ in range(count)]
+    tagged = interests.tag_many([b"[" if at < 0 else contents[at] for at in picked])
+    assert tagged.starts.dtype == tagged.nodes.dtype == np.dtype(np.int64)
+    assert (tagged.starts[0], tagged.starts[-1]) == (0, len(tagged.nodes))
+    found = [sorted(one.tolist()) for one in np.split(tagged.nodes, tagged.starts[1:-1])]
+    assert found[:count] == [[] if at < 0 else wanted[at] for at in picked]
+    assert sorted(tagged.refused) == [row for row, at in enumerate(picked) if at < 0]
+    assert all(isinstance(one, TidingsError) for one in tagged.refused.values())
 
 
 @pytest.mark.usefixtures("here")
@@ -218,6 +237,23 @@ def test_what_is_refused() -> None:
     assert interests.place(b"n  >  3").node == 1
 
 
+def test_a_note_on_filters_that_can_never_match() -> None:
+    interests = ArrayInterests(Attributes({"n": "integer"}, extra="open"))
+    texts = [b"n > 3 AND n < 4", b"FALSE", b"x IS NULL OR x IS NOT NULL", b"TRUE", b"n > 3"]
+    placed = [interests.place(text) for text in (*texts, *texts)]
+    never = "the filter can never match: "
+    assert [(one.note, one.never) for one in placed[:5]] == [
+        (f"{never}no value of n, an integer, is both > 3 and < 4", True),
+        (f"{never}it is FALSE", True),
+        ("the filter matches every event, whatever the value of x is", False),
+        ("", False),
+        ("", False),
+    ]
+    assert [(one.note, one.never) for one in placed[5:]] == [
+        (one.note, one.never) for one in placed[:5]
+    ]
+
+
 def test_equal_though_written_differently() -> None:
     """Each has a node, the higher number above; the lowest one is the tag."""
     interests = ArrayInterests()
@@ -228,9 +264,9 @@ def test_equal_though_written_differently() -> None:
     assert interests.place(texts[0]).node == 1
     assert interests.place(texts[1]) == Placed(2, (), (1,))
     assert interests.tag(b'{"x": 1, "y": 3}') == [1]
-    interests.remove(1)
+    assert interests.remove(1) == 3  # a change has a number too
     assert interests.tag(b'{"x": 1, "y": 3}') == [2]
-    assert interests.place(texts[0]) == Placed(3, (), (2,))
+    assert interests.place(texts[0]) == Placed(4, (), (2,))
     assert interests.tag(b'{"x": 1, "y": 3}') == [2]
 
 
@@ -268,7 +304,7 @@ def test_a_compilation_that_fails_changes_nothing(
     for number in range(10):
         interests.place(b"n > %d" % number)
     compilation = interests.begin_compilation()
-    monkeypatch.setattr(module.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     assert compilation.run() is None
     assert "could not be compiled" in caplog.text
     interests.place(b"n > 77")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cli.conftest import Run
 
-from tidings.studies.network import route_bench, route_lookup
+from tidings.studies.network import route_bench, route_lookup, route_parts
 
 QUICK = ["--no-peers", "--seconds", "0.1", "--rounds", "1"]
 
@@ -16,6 +16,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_bench, "HOPS", (1,))
     monkeypatch.setattr(route_bench, "CASES", route_bench.CASES[:1])
     monkeypatch.setattr(route_bench, "SIZES", (10, 100))
+    monkeypatch.setattr(route_parts, "FILTERS", 50)
 
 
 def test_tables(run: Run) -> None:
@@ -26,6 +27,7 @@ def test_tables(run: Run) -> None:
         "Latency: milliseconds",
         "steady",
         "agent per s",
+        "received per s",
         "traffic",
         "over labels",
         "were received",
@@ -44,6 +46,6 @@ def test_bad_parts_are_refused(run: Run) -> None:
     result = run("bench", "route", "--only", "sideways")
     assert result.code == 2
     assert (
-        "--only is 'sideways', expected one of forward, latency, durable, lookup, modes"
+        "--only is 'sideways', expected one of forward, latency, durable, parts, lookup, modes"
         in result.err
     )

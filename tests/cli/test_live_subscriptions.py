@@ -99,7 +99,7 @@ def test_load_puts_all_or_none(run: Run, write: Write, log: str) -> None:
     assert "bad.jsonl, line 2, id w, character 4: found the end of the filter" in result.err
     assert ChangeLog(log).version == 2
     assert run("subscriptions", "load", log, good, "--json").records == [
-        {"version": 4, "subscriptions": 2}
+        {"version": 4, "subscriptions": 2, "never": []}
     ]
 
 

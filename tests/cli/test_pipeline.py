@@ -669,6 +669,15 @@ Caused by: java.lang.RuntimeException: x is not a Parquet file
         ("", "RuntimeError"),
         ("x\ny", "RuntimeError: x"),
         ("An error occurred.\n: java.lang.IllegalStateException: gone\n\tat x", "gone"),
+        (
+            "org.apache.kafka.common.errors.TimeoutException: Timed out. Call: listNodes\n=== Str",
+            "Kafka does not answer: Timed out. Call: listNodes; check servers in the pipeline file",
+        ),
+        (
+            "x\nCaused by: a.KafkaIllegalStateException: Some data may have been lost because\nit",
+            "Kafka no longer has rows that were not read yet; set the option failOnDataLoss = "
+            '"false" of the source to continue with the rows that are left',
+        ),
     ],
 )
 def test_the_sentence_of_a_failure(text: str, sentence: str) -> None:

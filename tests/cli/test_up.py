@@ -18,12 +18,16 @@ import pytest
 from tests.cli.conftest import Run, Write
 from tests.waiting import eventually
 
+from tidings import Refusal
+from tidings.channel import ChannelLink
+
 TREE = """
 channel = "quotes"
 [columns]
 price = "double"
 [tokens]
 secret = "*"
+pipes = {name = "spark", may = ["preprocess"]}
 [router.west]
 [router.coast]
 upstream = "west"
@@ -131,6 +135,12 @@ def test_a_tree_is_started_seen_and_ended(run: Run, up: Up) -> None:
     assert re.search(r"^root +127\.0\.0\.1:\d+ ", seen, re.MULTILINE)
     assert re.search(r"^└─ west +127\.0\.0\.1:\d+ ", seen, re.MULTILINE)
     assert re.search(r"^   └─ coast +127\.0\.0\.1:\d+ ", seen, re.MULTILINE)
+
+    root = f"tidings://127.0.0.1:{up.ports['root']}/quotes"
+    with ChannelLink(root, token="pipes", name="spark") as link:
+        assert link.describe().attributes == {"subject": "string", "price": "double"}
+    with pytest.raises(Refusal, match="may not preprocess here"):
+        ChannelLink(root, token="secret").describe()
 
     again = run("up", str(up.folder.with_suffix(".toml")))
     assert again.code == 2

@@ -39,7 +39,7 @@ from tidings.filters.language.sql_writer import RESERVED
 from tidings.filters.values import regular
 from tidings.spark.outbox.stages import EXTRA
 from tidings.spark.pipeline import settings
-from tidings.spark.pipeline.pipeline import RESERVED as RESERVED_COLUMNS
+from tidings.spark.pipeline.inputs import RESERVED as RESERVED_COLUMNS
 
 TOP = Path(__file__).resolve().parents[2]
 DECISIONS = sorted((TOP / "docs" / "decisions").glob("[0-9]*.md"))

@@ -20,7 +20,10 @@ from tidings.spark import tag
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::tidings.spark.tagging.column_checks.NeverTrueWarning"),
+]
 
 COLUMNS = (
     "qty bigint, price double, name string, day date, at timestamp, ok boolean, "

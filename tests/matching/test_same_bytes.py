@@ -7,8 +7,11 @@ null_events.py draws the events, and the filters with their oracles.
 from __future__ import annotations
 
 import json
+import operator
 import random
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,9 @@ from tests.matching.null_events import SCHEMA, Event, Wanted, draw_event, draw_f
 
 from tidings import Attributes, Matcher, NotificationError, Snapshot, parse
 from tidings.channel.interests import ArrayInterests
+from tidings.notifications import arrow_schema
 from tidings.routing.protocol import Limits
+from tidings.snapshots import View
 from tidings.spark.outbox import open_fields, stages
 from tidings.spark.tagging.worker import Pinned
 
@@ -39,7 +44,10 @@ def wanted(drawn: Drawn, event: Event) -> set[str]:
 def staged(lines: list[bytes], drawn: Drawn, schema: pa.Schema, folder: Path) -> list[set[str]]:
     """What a worker of a pipeline tells whom, without Spark around it."""
     filters = {str(at): parse(text, dialect) for at, (dialect, text, _) in enumerate(drawn)}
-    view = Snapshot.build(filters | {ALL: parse("true")}).view
+    return stage_lines(lines, Snapshot.build(filters | {ALL: parse("true")}).view, schema, folder)
+
+
+def stage_lines(lines: list[bytes], view: View, schema: pa.Schema, folder: Path) -> list[set[str]]:
     stage = stages.Stage(Pinned("", 1), str(folder), b"", "json", extra="open")
     rows = pa.RecordBatch.from_arrays([pa.array(lines)], ["value"])
     with stages._Files(str(folder), 0) as files:
@@ -60,14 +68,19 @@ class Root:
         self._nodes = [self._interests.place(one.sql().encode()).node for one in filters]
 
     def told(self, line: bytes) -> set[str]:
-        """The filters of the lowest nodes, and of all nodes that cover these."""
-        todo = self._interests.tag(line)
-        found = set(todo)
-        while todo:
-            above = set(self._interests.placed(todo.pop()).parents) - found
-            found |= above
-            todo += above
+        found = above(self._interests, line)
         return {str(at) for at, node in enumerate(self._nodes) if node in found}
+
+
+def above(interests: ArrayInterests, line: bytes) -> set[int]:
+    """The lowest nodes that match, and all nodes that cover these."""
+    todo = interests.tag(line)
+    found = set(todo)
+    while todo:
+        more = set(interests.placed(todo.pop()).parents) - found
+        found |= more
+        todo += more
+    return found
 
 
 @pytest.mark.parametrize("declared", DECLARED)
@@ -150,6 +163,80 @@ def test_declared_attributes_of_a_list_of_mappings_are_read_as_by_match() -> Non
     assert [set(matcher.match(event)) for event in events] == expected
     with pytest.raises(NotificationError, match=r"attribute 'user\.age': 'x' is not an integer"):
         matcher.match_batch([{"user": {"age": "x"}}])
+
+
+LONG = Attributes(
+    {"x": "decimal(38, 20)", "w": "decimal(38, 0)", "d": "double", "l": "list<decimal(38, 20)>",
+     "s": "struct<x: decimal(38, 20)>", "m": "map<string, decimal(38, 20)>"},
+    extra="open",
+)  # fmt: skip
+
+
+def draw_number(dice: random.Random, whole: bool = False) -> str:
+    """The text of a number of JSON: short, longer than a double, or next to another one."""
+    number = dice.choice(("0.1", "0.10000000000000000001", "0.3", "0.30000000000000004", "12", "0"))
+    if whole:
+        number = str(dice.choice((5, 10**30, 10**30 + 1, 2**63, 2**53 + 1)))
+    return dice.choice(("", "-")) + number + (dice.choice(("", "0")) if "." in number else "")
+
+
+def test_declared_decimals_keep_all_their_digits(seed: int, tmp_path: Path) -> None:
+    """As numbers of JSON too, which are doubles wherever no decimal is declared."""
+    dice = random.Random(seed)
+
+    def line() -> bytes:
+        fields = {
+            "x": draw_number(dice), "w": draw_number(dice, whole=True), "d": draw_number(dice),
+            "l": f"[{draw_number(dice)}, null]", "s": f'{{"x": {draw_number(dice)}}}',
+            "m": f'{{"k": {draw_number(dice)}}}', "u": draw_number(dice),
+        }  # fmt: skip
+        some = dice.sample(list(fields), dice.randint(1, len(fields)))
+        return ("{" + ", ".join(f'"{name}": {fields[name]}' for name in some) + "}").encode()
+
+    lines = [line() for _ in range(150)]
+    terms = ["x", "w", "d", "s.x", "m.k", "any(l)", "u"]
+    texts = [
+        f"{term} {op} {draw_number(dice, whole=term == 'w')}"
+        for term in terms
+        for op in ("=", "<", ">=", "!=")
+        for _ in range(3)
+    ]
+    schema = pa.schema([field for field in arrow_schema(LONG) if field.name != "subject"])
+    matcher = Matcher(LONG, background=False)
+    matcher.add_many((str(at), text) for at, text in enumerate(texts))
+    root = ArrayInterests(LONG)
+    nodes = [root.place(text.encode()).node for text in texts]
+    view = Snapshot.build({str(at): text for at, text in enumerate(texts)} | {ALL: "true"}, LONG)
+    told = stage_lines(lines, view.view, schema, tmp_path)
+    for one, found in zip(lines, told, strict=True):
+        exact = json.loads(one, parse_float=Decimal)
+        expected = {str(at) for at, text in enumerate(texts) if judge(text, exact)}
+        assert found == expected, one
+        assert set(matcher.match(one)) == set(matcher.match(one.decode())) == expected, one
+        assert {str(at) for at in range(len(texts)) if nodes[at] in above(root, one)} == expected
+
+
+def judge(text: str, event: dict[str, Any]) -> bool:
+    """The oracle: fractions, and doubles where no decimal is declared."""
+    term, op, right = text.rsplit(" ", 2)
+    if term == "any(l)":
+        values = event.get("l") or []
+    else:
+        value: Any = event
+        for step in term.split("."):
+            value = (value or {}).get(step)
+        values = [value]
+    ops = {"=": operator.eq, "<": operator.lt, ">=": operator.ge, "!=": operator.ne}
+    wanted = rounded(right) if term == "d" else Fraction(right)
+    there = [str(one) for one in values if one is not None]
+    return any(
+        ops[op](rounded(one) if term in ("d", "u") else Fraction(one), wanted) for one in there
+    )
+
+
+def rounded(text: str) -> Fraction:
+    """Where the nearest double lies."""
+    return Fraction(repr(float(text)))
 
 
 def test_a_map_with_a_null_under_its_key_has_the_key() -> None:

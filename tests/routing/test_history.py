@@ -143,9 +143,6 @@ def test_what_stands_for_a_node_that_is_gone() -> None:
     assert history.stands_for([5, 9]) == {1, 2, 9}
     assert history.stands_for([7]) == {8}, "an equal one is nearer than what covered it"
     assert history.lay_below([5]) == {8}
-    assert list(history.ended_since(9)) == [(12, 7), (11, 3), (10, 5)]
-    assert list(history.ended_since(10)) == [(12, 7), (11, 3)]
-    assert list(history.ended_since(4)) == [(11, 3)]
 
 
 def machine_of(gone: dict[int, Gone], *nodes: int) -> Rendezvous:

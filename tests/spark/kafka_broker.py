@@ -1,27 +1,39 @@
-"""A Kafka broker of one node, from its jars on Maven Central, for as long as a test needs it."""
+"""A Kafka broker of one node (KRaft), from its jars on Maven Central, for tests."""
 
 from __future__ import annotations
 
-import base64
-import os
-import socket
+import shutil
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import tempfile
 from pathlib import Path
+from socket import create_connection
+from uuid import uuid4
 
 from tests.ports import free_ports
+from tests.waiting import wait_for
 
 from tidings.model import EnvironmentProblem
 from tidings.spark.session.java import java_home
-from tidings.spark.session.maven import cache_folder, fetch_jars
+from tidings.spark.session.maven import cache_folder
 
-VERSION = "3.9.1"
-# The broker writes its log with reload4j, which it does not bring.
-COORDINATES = [f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-reload4j:1.7.36"]
-STARTING = 60.0  # seconds
-
+VERSION = "4.3.1"
+_PATIENCE = 60.0  # seconds
+_POM = """\
+<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tidings</groupId><artifactId>broker</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
+      <version>{version}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId>
+      <version>2.25.4</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
@@ -32,71 +44,96 @@ advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={folder}/data
 num.partitions=2
+offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=200
+broker.session.timeout.ms=1000
 """
+# A broker that comes back must wait until the session of the killed one has ended; by default that
+# is nine seconds.
 _LOGGING = """\
-log4j.rootLogger=WARN, console
-log4j.appender.console=org.apache.log4j.ConsoleAppender
-log4j.appender.console.layout=org.apache.log4j.SimpleLayout
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%p %m%n
+rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
 """
 
 
-def broker_jars() -> list[Path]:
-    """EnvironmentProblem: they cannot be had."""
-    return fetch_jars(COORDINATES, cache_folder() / f"kafka-{VERSION}")
+def broker_jars() -> Path:
+    """A folder with the jars of a broker and all that they depend on; EnvironmentProblem if they
+    can't be had."""
+    folder = cache_folder() / f"kafka-broker-{VERSION}"
+    if folder.is_dir():
+        return folder
+    if shutil.which("mvn") is None:
+        raise EnvironmentProblem("a broker needs Maven (mvn), which fetches its jars")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
+        Path(scratch, "pom.xml").write_text(_POM.format(version=VERSION))
+        command = ["mvn", "-B", "-q", "-f", f"{scratch}/pom.xml", "dependency:copy-dependencies"]
+        command += [f"-DoutputDirectory={scratch}/jars", "-DincludeScope=runtime"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        if done.returncode != 0:
+            raise EnvironmentProblem(f"Maven could not fetch a broker: {done.stdout[:500]}")
+        Path(scratch, "jars").rename(folder)
+    return folder
 
 
-@contextmanager
-def broker(folder: Path) -> Iterator[str]:
-    """A broker that keeps its data in `folder`; gives the address for bootstrap.servers."""
-    jars = ":".join(map(str, broker_jars()))
-    port, controller = free_ports(2)
-    settings, logging = folder / "server.properties", folder / "log4j.properties"
-    settings.write_text(_SETTINGS.format(broker=port, controller=controller, folder=folder))
-    logging.write_text(_LOGGING)
-    java = [
-        str(java_home() / "bin" / "java"),
-        "-Xmx256m",
-        f"-Dlog4j.configuration={logging.as_uri()}",
-    ]
-    cluster = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "_")
-    _run(
-        [
-            *java,
-            "-cp",
-            jars,
-            "kafka.tools.StorageTool",
-            "format",
-            "-t",
-            cluster,
-            "-c",
-            str(settings),
-        ]
-    )
-    with (folder / "broker.log").open("wb") as log:
-        command = [*java, "-cp", jars, "kafka.Kafka", str(settings)]
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        _wait(process, port, folder / "broker.log")
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+class Broker:
+    """A broker that keeps its ports and its data when it is killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        port, controller = free_ports(2)
+        self.port, self.address = port, f"127.0.0.1:{port}"
+        settings, logging = folder / "server.properties", folder / "log4j2.properties"
+        settings.write_text(_SETTINGS.format(broker=port, controller=controller, folder=folder))
+        logging.write_text(_LOGGING)
+        self._java = [str(java_home() / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+        self._java += ["-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={logging}"]
+        self._java += ["-cp", f"{broker_jars()}/*"]
+        self._settings = str(settings)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._run("kafka.tools.StorageTool", "format", "-t", _short(uuid4().bytes), "-c")
+
+    def _run(self, *command: str) -> None:
+        line = [*self._java, *command, self._settings]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        log = self.folder / "broker.log"
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", self._settings], stdout=out, stderr=subprocess.STDOUT
+            )
+        assert wait_for(self._answers, _PATIENCE), log.read_text()[-2000:]
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
+        try:
+            with create_connection(("127.0.0.1", self.port), timeout=1):
+                return True
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """Like `kill -9`: what it had not written to disk yet, the system still has."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
 
 
-def _run(command: list[str]) -> None:
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=STARTING, check=False)
-    if answer.returncode != 0:
-        raise EnvironmentProblem(f"Kafka's storage cannot be made: {answer.stderr[-500:]}")
+def _short(raw: bytes) -> str:
+    """An id as Kafka writes it; ids must not begin with a dash."""
+    from base64 import urlsafe_b64encode
 
-
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + STARTING
-    while time.monotonic() < deadline and process.poll() is None:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.1)
-    raise EnvironmentProblem(f"The Kafka broker did not start: {log.read_text()[-500:]}")
+    return urlsafe_b64encode(raw).decode().rstrip("=").replace("-", "_")

@@ -1,55 +1,78 @@
-"""What test_kafka.py runs in a process of its own: jars must be there when a session starts.
+"""What test_kafka_broker.py runs in a process of its own: jars must be there when a session starts.
 
-    python kafka_job.py VERSION SERVERS FOLDER
+    python kafka_job.py PORT SERVERS
 
-Writes rows to a topic, streams them from there to another topic in two runs of one query, and
-writes what arrived to FOLDER/result.json.
+Starts a session with `kafka_settings`, as users do, and listens at PORT. It is told the names of
+the functions below with their arguments, and answers with what they return.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
+from multiprocessing.connection import Connection, Listener
+from typing import Any, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
-from tidings.spark import local_session
-from tidings.spark.session.kafka import kafka_settings
+from tidings.cli.app import app
+from tidings.spark import kafka_settings, local_session
 
-
-def main(version: str, servers: str, folder: Path) -> None:
-    spark = local_session("kafka", cores=2, **kafka_settings(version))
-    put(spark, servers, range(5))
-    copy(spark, servers, folder)
-    put(spark, servers, range(5, 8))
-    copy(spark, servers, folder)
-    rows = table(spark, servers, "copies").selectExpr("CAST(value AS STRING) AS v").collect()
-    (folder / "result.json").write_text(json.dumps(sorted(row.v for row in rows)))
-    spark.stop()
+Row = tuple[int, str | None]  # a partition, a value
 
 
-def put(spark: SparkSession, servers: str, numbers: range) -> None:
-    rows = spark.range(numbers.start, numbers.stop)
-    writer = rows.selectExpr("CAST(id AS STRING) AS value").write.format("kafka")
-    writer.option("kafka.bootstrap.servers", servers).option("topic", "numbers").save()
+class Job:
+    def __init__(self, spark: SparkSession, servers: str) -> None:
+        self.spark, self.servers = spark, {"kafka.bootstrap.servers": servers}
+
+    def tidings(self, *arguments: str) -> tuple[int, str, str]:
+        """Run a command on this session: its exit code, stdout and stderr."""
+        done = CliRunner().invoke(app, arguments, prog_name="tidings")
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+    def put(self, topic: str, *rows: Row) -> None:
+        """Write rows; when this returns, the broker has them."""
+        table: Any = self.spark.createDataFrame(list(rows), "partition int, value string")
+        table.coalesce(1).write.format("kafka").options(**self.servers, topic=topic).save()
+
+    def read(self, topic: str) -> list[tuple[int, int, str | None, str | None]]:
+        """All rows that a topic has now: partition, offset, key and value."""
+        found = self.spark.read.format("kafka").options(**self.servers, subscribe=topic).load()
+        columns = ["partition", "offset", "CAST(key AS STRING)", "CAST(value AS STRING)"]
+        return sorted(tuple(row) for row in found.selectExpr(*columns).collect())
+
+    def trim(self, topic: str, partition: int, offset: int) -> None:
+        """Let the broker forget the rows before an offset, as it does when they are too old."""
+        java, new = cast("Any", self.spark)._jvm, cast("Any", self.spark)._sc._gateway.new_array
+        client = java.org.apache.kafka.clients.admin.AdminClient.create(
+            {"bootstrap.servers": self.servers["kafka.bootstrap.servers"]}
+        )
+        at = java.org.apache.kafka.common.TopicPartition(topic, partition)
+        # two methods are named beforeOffset, and py4j would call the other one
+        kinds, values = new(java.java.lang.Class, 1), new(java.java.lang.Object, 1)
+        kinds[0], values[0] = java.java.lang.Long.TYPE, offset
+        loader = at.getClass().getClassLoader()
+        asked = loader.loadClass("org.apache.kafka.clients.admin.RecordsToDelete")
+        upto = asked.getMethod("beforeOffset", kinds).invoke(None, values)
+        client.deleteRecords({at: upto}).all().get()
+        client.close()
 
 
-def copy(spark: SparkSession, servers: str, folder: Path) -> None:
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
-    stream = reader.option("subscribe", "numbers").option("startingOffsets", "earliest").load()
-    values = stream.selectExpr("concat('copy of ', CAST(value AS STRING)) AS value")
-    writer = values.writeStream.format("kafka").option("kafka.bootstrap.servers", servers)
-    writer = writer.option("topic", "copies").option(
-        "checkpointLocation", str(folder / "checkpoint")
-    )
-    writer.trigger(availableNow=True).start().awaitTermination()
-
-
-def table(spark: SparkSession, servers: str, topic: str) -> DataFrame:
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
-    return reader.option("subscribe", topic).load()
+def serve(job: Job, link: Connection[Any, Any]) -> None:
+    while True:
+        name, arguments = link.recv()
+        try:
+            link.send((None, getattr(job, name)(*arguments)))
+        except Exception as problem:
+            link.send((f"{type(problem).__name__}: {problem}", None))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    session = local_session("kafka", cores=2, **kafka_settings())
+    with Listener(("127.0.0.1", int(sys.argv[1]))) as listener, listener.accept() as connection:
+        try:
+            serve(Job(session, sys.argv[2]), connection)
+        except EOFError:  # the test is over
+            session.stop()

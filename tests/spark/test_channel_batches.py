@@ -22,7 +22,7 @@ from tidings.network import Refusal
 from tidings.spark.channel.owner import read_waiting
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.outbox_reading import OutboxReader
-from tidings.spark.pipeline.dead_letters import read_letters
+from tidings.spark.pipeline.dead_letters import read_letters, replay_letters
 from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings
 from tidings.spark.pipeline.status import read_status
@@ -137,6 +137,9 @@ def test_each_batch_has_the_version_of_its_beginning(
     put(folder, "c.json", [*flights(40), '{"flight": "x"}'])
     run(spark, folder)
     check(channel, channel.version, 2, flights(40))
+    settings = load_settings(folder / "pipeline.toml")
+    replay = replay_letters(settings, read_letters(OutboxReader(folder / "out")))
+    assert (replay.replayed, len(replay.refused)) == (0, 1)  # by the columns of the channel
     put(folder, "d.json", [])
     channel.end(1)
     run(spark, folder)
@@ -144,7 +147,7 @@ def test_each_batch_has_the_version_of_its_beginning(
         (batch, 0, True) for batch in range(4)
     ]
     assert not len(channel.parts[3])
-    status = read_status(load_settings(folder / "pipeline.toml"))
+    status = read_status(settings)
     assert status.channel is not None
     assert (status.channel.address, status.channel.handed) == ("tidings://there", 3)
     assert (status.latest, status.subscriptions) == (channel.version, len(channel.living()))
@@ -225,7 +228,7 @@ def test_a_slow_owner_holds_the_stream_up(
         go.acquire()
         return take(parts)
 
-    def has_seen(count: int) -> bool:
+    def has(count: int) -> bool:
         return len(seen) == count
 
     monkeypatch.setattr(channel, "hand_over", hand_over)
@@ -233,7 +236,7 @@ def test_a_slow_owner_holds_the_stream_up(
     query = pipeline.start()
     outbox = Outbox(folder / "out")
     for batch in range(4):
-        eventually(partial(has_seen, batch + 1))
+        eventually(partial(has, batch + 1))
         assert len(outbox.log) == batch + 1  # no batch begins before the owner has the last one
         assert outbox.read_pin(batch + 1) is None
         go.release()

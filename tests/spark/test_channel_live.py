@@ -120,14 +120,15 @@ def test_an_owner_that_is_down_is_waited_for(chain: Make) -> None:
     assert (status.code, "waiting" in status.said) == (0, True), status.said
     one.start()
     agent = one.listen("e0", "price > 10")
-    row = {"price": 20, "kind": "ale", "place": "Cork"}
-    rows = [{**row, "id": at, "price": at} for at in range(20)]
+    rows: list[Event] = [
+        {"id": at, "price": at, "kind": "ale", "place": "Cork"} for at in range(20)
+    ]
     one.put(rows)
     one.await_rows()
     assert errors.read_text().count("answers again") == 1
 
     one.tree.kill(ROOT)
-    more = [{**row, "id": at + 100, "price": at} for at in range(20)]
+    more: list[Event] = [{**one_row, "id": at + 100} for at, one_row in enumerate(rows)]
     one.put(more)
     said = "waiting for the channel"
     eventually(lambda: one.is_alive() and errors.read_text().count(said) == 2)

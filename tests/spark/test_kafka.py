@@ -1,117 +1,199 @@
-"""Kafka: jars on demand, and Spark against a real broker where both can be had."""
+"""The jars of Kafka: which belong to a PySpark, where they come from, and what is said if they
+can't be had. test_kafka_broker.py runs them."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
-import signal
-import subprocess
-import sys
+import re
 import urllib.request
-from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
-from tests.spark.kafka_broker import broker
+from tests.spark.test_masters import settings
 
 from tidings.model import EnvironmentProblem
+from tidings.spark.pipeline.masters import need_kafka
+from tidings.spark.pipeline.settings import KafkaSink, SparkSettings
 from tidings.spark.session import kafka, maven
 
-# The connector to test with, where the one for this PySpark is not published.
-VERSION = os.environ.get("TIDINGS_KAFKA_VERSION")
+TOP = Path(__file__).parents[2]
+FAKE = kafka.Connector("9.9.9", "9.0.0", "1.0", "2.0")
+NAMES = [
+    "spark-sql-kafka-0-10_2.13-9.9.9.jar",
+    "spark-token-provider-kafka-0-10_2.13-9.0.0.jar",
+    "kafka-clients-1.0.jar",
+    "commons-pool2-2.0.jar",
+]
+# A Maven that copies what the real one would fetch, and keeps the pom that it was given.
+MAVEN = """\
+#!/bin/sh
+cp "$4" {kept}
+for one in "$@"; do case "$one" in -DoutputDirectory=*) out=${{one#*=}};; esac; done
+mkdir "$out"
+for name in {names}; do printf %s "$name" > "$out/$name"; done
+"""
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and one PySpark in the table. The content of each jar is its name."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(kafka, "CONNECTORS", {"9.8.0": FAKE, "9.9.9": FAKE})
+    digests = [hashlib.sha256(name.encode()).hexdigest() for name in NAMES]
+    known = [name.removesuffix(".jar").rsplit("-", 1) for name in NAMES]
+    found = {":".join(one): digest for one, digest in zip(known, digests, strict=True)}
+    monkeypatch.setattr(kafka, "_DIGESTS", found)
+    monkeypatch.setattr(urllib.request, "urlopen", None)
+    monkeypatch.setenv("PATH", "")
     return tmp_path / "tidings" / "jars"
 
 
-def run_job(version: str, servers: str, folder: Path) -> tuple[int, str]:
-    script = str(Path(__file__).with_name("kafka_job.py"))
-    command = [sys.executable, script, version, servers, str(folder)]
-    # A group of its own: killing the Python of a driver would leave its Java running.
-    job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        _, errors = job.communicate(timeout=240)
-        return job.returncode, errors
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
-
-
-@pytest.mark.spark
-def test_streams_from_and_to_a_topic(tmp_path: Path) -> None:
-    import pyspark
-
-    try:
-        kafka.kafka_settings(VERSION)
-        with broker(tmp_path) as servers:
-            code, errors = run_job(VERSION or pyspark.__version__, servers, tmp_path)
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
-    assert code == 0, errors[-3000:]
-
-    found = json.loads((tmp_path / "result.json").read_text())
-
-    assert found == [f"copy of {number}" for number in range(8)]
-
-
-def test_jars_come_from_the_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = cache / "9.9.9"
+def write_jars(folder: Path) -> list[Path]:
     folder.mkdir(parents=True)
-    for name in ("spark-sql-kafka-0-10_2.13-9.9.9.jar", "scala-library-2.13.99.jar"):
-        (folder / name).touch()
-    monkeypatch.setattr(urllib.request, "urlopen", None)
-    ours = folder / "spark-sql-kafka-0-10_2.13-9.9.9.jar"
+    for name in NAMES:
+        (folder / name).write_text(name)
+    return [folder / name for name in NAMES]
 
-    assert kafka.kafka_jars("9.9.9") == [ours]  # PySpark has a Scala of its own
-    assert kafka.kafka_settings("9.9.9") == {"spark.jars": ours.as_uri()}
+
+# -- the table ---------------------------------------------------------------------------------
+
+
+def test_the_tested_pyspark_has_a_connector() -> None:
+    [pinned] = re.findall(r"^pyspark==(.+)$", (TOP / "constraints.txt").read_text(), re.MULTILINE)
+
+    assert pinned in kafka.CONNECTORS
+    assert f'SPARK = "pyspark=={pinned}"' in (TOP / "tools" / "lock.py").read_text()
+
+
+def test_every_jar_of_the_table_has_a_digest() -> None:
+    used = {
+        coordinate.split(":", 1)[1]
+        for row in kafka.CONNECTORS.values()
+        for coordinate, digest in row.coordinates.items()
+        if re.fullmatch("[0-9a-f]{64}", digest)
+    }
+
+    assert used == set(kafka._DIGESTS)
+
+
+def test_the_page_has_the_table() -> None:
+    page = (TOP / "docs" / "pipelines.md").read_text()
+    rows = re.findall(r"^\| (4\.[\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", page,
+                      re.MULTILINE)  # fmt: skip
+
+    assert {one[0]: one[1:] for one in rows} == kafka.CONNECTORS
 
 
 @pytest.mark.usefixtures("cache")
-def test_without_maven_central(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maven, "CENTRAL", "http://127.0.0.1:1")
+def test_a_pyspark_without_a_connector() -> None:
+    sentence = (
+        r"^tidings knows no Kafka connector for PySpark 9\.9\.10; install PySpark 9\.8\.0 or "
+        r"9\.9\.9, or name the jars of another connector in Spark's setting spark\.jars\.$"
+    )
 
-    with pytest.raises(EnvironmentProblem, match="Maven Central cannot be reached"):
-        kafka.kafka_jars()
+    with pytest.raises(EnvironmentProblem, match=sentence):
+        kafka.kafka_settings("9.9.10")
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_version_that_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "list_versions", lambda *_: ["4.0.0", "4.2.0"])
+def test_check_looks_into_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = KafkaSink("s", "t")
+    monkeypatch.setattr(kafka, "_spark_version", lambda: "9.9.10")
 
-    with pytest.raises(EnvironmentProblem, match=r"its newest version is 4\.2\.0"):
-        kafka.kafka_settings("9.9.9")
-
-
-def test_without_maven(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "list_versions", lambda *_: ["4.2.0"])
-    monkeypatch.setenv("PATH", "")
-
-    assert kafka.kafka_settings("4.2.0") == {
-        "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-        "spark.jars.ivy": str(cache / "ivy"),
-    }
-    with pytest.raises(EnvironmentProblem, match="mvn was not found; install Maven"):
-        kafka.kafka_jars("4.2.0")
+    need_kafka(settings(SparkSettings()))  # it has no Kafka
+    own = {"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:9.9.10"}
+    need_kafka(settings(SparkSettings(settings=own), sink))
+    with pytest.raises(EnvironmentProblem, match=r"no Kafka connector for PySpark 9\.9\.10"):
+        need_kafka(settings(SparkSettings(), sink))
 
 
-def test_what_ivy_has_is_not_asked_for_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maven, "CENTRAL", "http://127.0.0.1:1")
-    monkeypatch.setenv("PATH", "")
-    jars = cache / "ivy" / "jars"
-    jars.mkdir(parents=True)
-    (jars / "org.apache.spark_spark-sql-kafka-0-10_2.13-4.1.0.jar").touch()
-    with pytest.raises(EnvironmentProblem, match="Maven Central cannot be reached"):
-        kafka.kafka_settings("4.2.0")  # another version
-    (jars / "org.apache.spark_spark-sql-kafka-0-10_2.13-4.2.0.jar").touch()
+def test_a_spark_that_has_the_connector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-sql-kafka-0-10_2.13-9.9.10.jar").touch()
+    monkeypatch.setattr(kafka, "_spark_home", lambda: tmp_path)
+    monkeypatch.setattr(kafka, "_spark_version", lambda: "9.9.10")
 
-    assert kafka.kafka_settings("4.2.0") == {
-        "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-        "spark.jars.ivy": str(cache / "ivy"),
-    }
+    assert kafka.kafka_settings() == {}
+
+
+# -- where they come from ----------------------------------------------------------------------
+
+
+def test_jars_come_from_the_cache(cache: Path) -> None:
+    jars = write_jars(cache / "spark-kafka-9.9.9")  # for example copied from another machine
+
+    assert kafka.kafka_jars("9.9.9") == jars
+    assert kafka.kafka_settings("9.9.9") == {"spark.jars": ",".join(one.as_uri() for one in jars)}
+
+
+def test_a_jar_that_was_altered_or_is_missing(cache: Path) -> None:
+    folder = cache / "spark-kafka-9.9.9"
+    jars = write_jars(folder)
+    jars[2].write_text("something else")
+    with pytest.raises(
+        EnvironmentProblem, match=rf"^{jars[2]}: found SHA-256 .+; remove {folder}, and"
+    ):
+        kafka.kafka_jars("9.9.9")
+    jars[2].unlink()
+    with pytest.raises(EnvironmentProblem, match=rf"^{jars[2]} can't be read: No such file"):
+        kafka.kafka_jars("9.9.9")
+
+
+def test_maven_fetches_exactly_these(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, kept = tmp_path / "mvn", tmp_path / "pom"
+    program.write_text(MAVEN.format(kept=kept, names=" ".join(NAMES)))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    jars = kafka.kafka_jars("9.9.9")
+
+    assert [jar.read_text() for jar in jars] == NAMES
+    assert kept.read_text().count("<exclusion><groupId>*</groupId>") == 4
+    assert [one.name for one in cache.iterdir()] == ["spark-kafka-9.9.9"]
+    program.unlink()
+    assert kafka.kafka_jars("9.9.9") == jars
+
+
+def test_without_maven_they_are_downloaded(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def open_it(address: str, timeout: float) -> BytesIO:
+        asked.append(address)
+        return BytesIO(address.rpartition("/")[2].encode())
+
+    monkeypatch.setattr(urllib.request, "urlopen", open_it)
+
+    assert [jar.read_text() for jar in kafka.kafka_jars("9.9.9")] == NAMES
+    assert asked[3] == f"{maven.CENTRAL}/org/apache/commons/commons-pool2/2.0/commons-pool2-2.0.jar"
+    assert [one.name for one in cache.iterdir()] == ["spark-kafka-9.9.9"]
+
+
+def test_a_download_that_is_not_what_was_asked_for(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: BytesIO(b"a page of a proxy"))
+
+    with pytest.raises(EnvironmentProblem, match=r"found SHA-256 .+ask those who run"):
+        kafka.kafka_jars("9.9.9")
+    assert list(cache.iterdir()) == []
+
+
+def test_without_maven_central(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_it(*_: object, **__: object) -> None:
+        raise URLError("Network is unreachable")
+
+    monkeypatch.setattr(urllib.request, "urlopen", open_it)
+
+    with pytest.raises(
+        EnvironmentProblem, match=r"9\.9\.9\.jar can't be fetched: Network is unreachable; install"
+    ):
+        kafka.kafka_jars("9.9.9")
+    assert list(cache.iterdir()) == []
 
 
 def test_what_maven_cannot_get(
@@ -125,5 +207,5 @@ def test_what_maven_cannot_get(
     with pytest.raises(
         EnvironmentProblem, match=r"^Maven could not fetch a:b:1: Could not find it\.$"
     ):
-        maven.fetch_jars(["a:b:1"], cache / "1")
+        maven.fetch_jars({"a:b:1": "0"}, cache / "1")
     assert list(cache.iterdir()) == []

@@ -20,7 +20,7 @@ from tidings.snapshots import Snapshot
 from tidings.spark.loading import background
 from tidings.spark.loading.log_snapshots import compile_version
 from tidings.spark.loading.restated import BEYOND, Unfit
-from tidings.spark.pipeline.pipeline import load_checked_view
+from tidings.spark.pipeline.inputs import load_checked_view
 from tidings.spark.pipeline.settings import OutboxSettings, Rate, Settings, Subscriptions
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.tagging.worker import view_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,9 @@ from tidings.spark.pipeline.settings import (
 from tidings.spark.session.session import is_local_master
 from tidings.spark.tagging.tagging import place_snapshot
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def settings(spark: SparkSettings, *sinks: KafkaSink) -> Settings:
     return Settings(
@@ -37,6 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(masters, "local_session", lambda *a, **c: found.append(("local", *a, c)))
     monkeypatch.setattr(masters, "cluster_session", lambda *a, **c: found.append((*a, c)))
     monkeypatch.setattr(masters, "kafka_settings", lambda: {"spark.jars": "kafka.jar"})
+    monkeypatch.setattr(masters, "_is_running", lambda: False)
     monkeypatch.setattr("os.cpu_count", lambda: 12)
     return found
 
@@ -90,6 +94,26 @@ def test_the_jars_of_kafka_come_beside_others(asked: list[Any]) -> None:
     masters.session_for(settings(given, KafkaSink("s", "t")))
     expected = {"spark.jars": "kafka.jar,mine.jar", "spark.x": "1"}
     assert asked == [("local", "x", 2, {"spark.master": "local[2,4]", **expected})]
+
+
+@pytest.mark.parametrize(
+    ("key", "own"),
+    [
+        ("spark.jars", "mine.jar,/opt/spark-sql-kafka-0-10_2.13-4.3.0.jar"),
+        ("spark.jars.packages", "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"),
+    ],
+)
+def test_a_connector_of_the_users_own(asked: list[Any], key: str, own: str) -> None:
+    masters.session_for(settings(SparkSettings(settings={key: own}), KafkaSink("s", "t")))
+    assert asked == [("local", "x", 2, {"spark.master": "local[2,4]", key: own})]
+
+
+@pytest.mark.spark
+def test_a_running_session_without_the_connector(spark: SparkSession) -> None:
+    given = settings(SparkSettings(), KafkaSink("s", "t"))
+    sentence = r"^the running Spark session has no Kafka connector; start it with local_session"
+    with pytest.raises(TidingsError, match=sentence):
+        masters.session_for(given)
 
 
 def test_what_spark_says_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

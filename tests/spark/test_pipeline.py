@@ -297,7 +297,7 @@ def test_a_fixed_snapshot_and_typed_files(spark: SparkSession, folder: Path) -> 
         (('name = "flights"', ""), "name: found none, expected one"),
         (('kind = "files"', 'kind = "fils"'), "source"),
         (('path = "in"\n', 'path = "in"\ncolour = 1\n'), "colour"),
-        (('log = "subscriptions"', ""), "expected either log or snapshot"),
+        (('log = "subscriptions"', ""), "expected one of channel, log and snapshot"),
         (('at = "timestamp"', 'at = "time"'), "line 14: columns: 'at' has the type 'time'"),
         (('time = "at"', 'time = "origin"'), "outbox.time: found 'origin', expected a timestamp"),
         (("[outbox]", "[outbox"), "is not TOML"),

@@ -337,13 +337,13 @@ def test_changes_before_the_time_of_a_batch_are_in_its_version(
 ) -> None:
     asked: list[int] = []
 
-    def version(self: Any) -> int:
+    def latest(self: Any) -> int:
         asked.append(time.time_ns() // 1000)
         return int(self.log.version)
 
     put(folder, 0)
     pipeline = opened(spark, folder)
-    monkeypatch.setattr(FollowedSubscriptions, "version", property(version))
+    monkeypatch.setattr(FollowedSubscriptions, "latest", latest)
     run(pipeline)
     pin = Outbox(folder / "out").read_pin(0)
     assert pin is not None

@@ -18,6 +18,7 @@ from tidings.studies.network import (
     route_durable,
     route_flow,
     route_lookup,
+    route_parts,
     route_peers,
 )
 from tidings.studies.network.route_bench import Case, bench_route, run_system
@@ -182,6 +183,17 @@ def test_durable_publishing(tmp_path: Path) -> None:
     assert found.told >= 20 + 100 + 100
     assert 0 < found.alone_p50 <= found.alone_p99
     assert 0 < found.sync_p50 <= found.sync_p99
+
+
+def test_parts_that_are_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(route_parts, "FILTERS", 50)
+    monkeypatch.setattr(route_parts, "ROWS", 300)
+    found = route_parts.measure_parts(tmp_path, 0.05, 2, 20)
+    assert len(found.rates) == len(found.told_rates) == 2
+    assert found.told >= 3 * 300
+    assert found.told % 300 == 0
+    assert found.marks >= 1
+    assert found.filters == 50
 
 
 def test_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:

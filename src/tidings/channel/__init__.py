@@ -10,7 +10,7 @@
     work.py       a question or a hand-over, which lasts over several connections
     connection.py one connection
 
-For broker and spark; users reach it through a pipeline's file. Start at link.py.
+For spark, and for users who tag by other means (docs/network.md). Start at link.py.
 """
 
 from tidings.channel.changes import Changes, Description, NodeChange

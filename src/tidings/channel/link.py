@@ -53,6 +53,7 @@ class ChannelLink:
         self._timeout = timeout
         self._connection: Connection | None = None
         self._request = 0
+        self._signed = 0.0  # when we last showed that we are there
         self._lock = threading.Lock()
 
     def describe(self) -> Description:
@@ -127,12 +128,14 @@ class ChannelLink:
         limit = moved + self._timeout
         if work.send(connection, limit):
             return time.monotonic()
-        messages = connection.receive(min(limit, time.monotonic() + SIGN))
-        if not messages:
-            if time.monotonic() >= limit:
-                self._give_up("it does not answer")
-            connection.send(m.Trace(0), limit)  # those who are silent for long are dropped
-        for message in messages:
+        now = time.monotonic()
+        if now >= limit:
+            self._give_up("it does not answer")
+        if now - max(moved, self._signed) > SIGN:  # whoever is silent for long is dropped
+            self._signed = now
+            connection.send(m.Trace(0), limit)
+            work.remind(connection, limit)
+        for message in connection.receive(min(limit, now + SIGN)):
             if isinstance(message, m.Goodbye):
                 raise LostConnection(f"{self.address} closed the connection: {message.reason}")
             if work.receive(message):

@@ -36,6 +36,9 @@ class Work(Protocol):
     def send(self, connection: Connection, until: float) -> bool:
         """Send more; False if there is nothing to send before an answer comes."""
 
+    def remind(self, connection: Connection, until: float) -> None:
+        """Send again what may have been ignored, because we asked for too much at once."""
+
     def receive(self, message: m.Message) -> bool:
         """Take a message; True if it is an answer. Refusal, or Later, if it refuses."""
 
@@ -61,6 +64,9 @@ class Asking:
         connection.send(question, until)
         self._sent = question
         return True
+
+    def remind(self, connection: Connection, until: float) -> None:
+        connection.send(self.follower.question, until)
 
     def receive(self, message: m.Message) -> bool:
         is_answer = self.follower.receive(message)
@@ -94,6 +100,9 @@ class Handing:
         else:
             connection.send(self.hander.offer(part.message()), until)
         return True
+
+    def remind(self, connection: Connection, until: float) -> None:
+        """Parts are never ignored."""
 
     def receive(self, message: m.Message) -> bool:
         is_answer = self.hander.receive(message)

@@ -165,7 +165,7 @@ class Matcher(HeldFilters):
             found = self._match_text(event)
             if found is not None:
                 return found
-            event = _decode_event(event)
+            event = _decode_event(event, self.attributes)
         need_mapping(event)
         if self.attributes is not None:
             event = self.attributes.read(event)
@@ -371,9 +371,9 @@ class Matcher(HeldFilters):
         }
 
 
-def _decode_event(text: str | bytes) -> Event:
+def _decode_event(text: str | bytes, attributes: Attributes | None = None) -> Event:
     try:
-        event = msgspec.json.decode(text)
+        event = msgspec.json.decode(text) if attributes is None else attributes.decode(text)
     except (msgspec.DecodeError, UnicodeError) as problem:
         raise NotificationError(f"the event is not JSON: {problem}") from None
     except RecursionError:

@@ -13,7 +13,8 @@ from tests.broker.hostile.raw import Over, Raw
 from tidings.routing.protocol import messages as m
 
 GUEST, MALLORY, TRUDY, EVIL = "guests", "mallorys", "trudys", "evils"  # tokens
-NAMES = {MALLORY: "mallory", TRUDY: "trudy", EVIL: "evil"}
+SPARK = "sparks"
+NAMES = {MALLORY: "mallory", TRUDY: "trudy", EVIL: "evil", SPARK: "spark"}
 
 
 class Ports(NamedTuple):

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.broker.hostile import connecting, publishing, routing, subscribing
+from tests.broker.hostile import connecting, publishing, routing, subscribing, tagging
 from tests.broker.hostile.attack import Attack, Ports
 from tests.broker.hostile.raw import Over
 
@@ -29,6 +29,7 @@ ATTACKS: dict[str, type[Attack]] = {
     "others": publishing.Others,
     "fuzz": publishing.Fuzz,
     "slow": publishing.Slow,
+    "tagged": tagging.Tagged,
     "places": connecting.Places,
     "half-open": connecting.HalfOpen,
     "hellos": connecting.Hellos,

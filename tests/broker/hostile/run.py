@@ -27,6 +27,7 @@ guests = "*"
 mallorys = {name = "mallory", may = ["publish", "subscribe"]}
 trudys = {name = "trudy", may = ["publish", "subscribe"]}
 evils = {name = "evil", may = ["publish", "subscribe", "route"]}
+sparks = {name = "spark", may = ["preprocess"]}
 reads = {name = "reader", may = ["publish", "subscribe"]}
 writes = {name = "writer", may = ["publish", "subscribe"]}
 """

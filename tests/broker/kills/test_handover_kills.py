@@ -89,7 +89,10 @@ class Watch:
 
     async def _read(self, subscription: Subscription, told: Told) -> None:
         async for one in subscription:
-            (told.deliveries if isinstance(one, Delivery) else told.others).append(one)  # type: ignore[attr-defined]
+            if isinstance(one, Delivery):
+                told.deliveries.append(one)
+            else:
+                told.others.append(one)
 
 
 async def run(folder: Path, seed: int, kills: int) -> tuple[Tagging, Watch, int]:

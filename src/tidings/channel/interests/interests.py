@@ -26,7 +26,7 @@ from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter
 from tidings.model import Event, LimitError, TidingsError
 from tidings.routing.protocol import LONG, Limits
-from tidings.routing.root import Fair, Placed
+from tidings.routing.root import Fair, Placed, TaggedMany
 
 DEFAULTS = Limits()
 Owners = Callable[[int], Sequence[str]]
@@ -48,8 +48,8 @@ class ArrayInterests:
         number ever assigned. `extra` counts what the attributes do not declare. Without a `folder`,
         nothing is compiled."""
         self.attributes = attributes
-        extra = ExtraFields() if extra is None else extra
-        self._contents = Contents(attributes, limits.content_bytes, extra)
+        self.extra = ExtraFields() if extra is None else extra
+        self._contents = Contents(attributes, limits.content_bytes, self.extra)
         self._limits = limits
         self._folder = folder
         self._setting = Setting(attributes, limits.filter_parts)
@@ -146,25 +146,23 @@ class ArrayInterests:
         self._contents.count_extra(event)
         return self._tagging.tag(event, computed)
 
-    def tag_many(self, contents: Sequence[bytes]) -> list[list[int] | TidingsError]:
-        """The same for many notifications at once. An error is returned in the place of a tag."""
-        out: list[list[int] | TidingsError] = [[] for _ in contents]
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         events: list[Event] = []
         computed: list[list[int]] = []
-        taken: list[int] = []
+        refused: dict[int, TidingsError] = {}
         for at, content in enumerate(contents):
             try:
                 event = self._contents.read(content)
-                computed.append(self._tagging.compute(event, len(content)))
+                found = self._tagging.compute(event, len(content))
             except TidingsError as problem:
-                out[at] = problem
-                continue
-            self._contents.count_extra(event)
+                refused[at] = problem
+                event, found = {}, []
+            else:
+                self._contents.count_extra(event)
             events.append(event)
-            taken.append(at)
-        for at, tag in zip(taken, self._tagging.tag_many(events, computed), strict=True):
-            out[at] = tag
-        return out
+            computed.append(found)
+        starts, nodes = self._tagging.tag_many(events, computed, refused.keys())
+        return TaggedMany(starts, nodes, refused)
 
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
         event = self._contents.read(content)

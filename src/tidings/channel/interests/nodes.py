@@ -214,7 +214,10 @@ class Nodes:
             texts = dict(sorted((n, self.text(n)) for n in graph.numbers[places].tolist()))
         plan = plan_texts(folder, self._setting, texts.items())
         plan = msgspec.structs.replace(
-            plan, base="" if is_whole else base.identity, gone=graph.gone().tobytes(), edges=edges
+            plan,
+            base="" if base is None or is_whole else base.identity,
+            gone=graph.gone().tobytes(),
+            edges=edges,
         )
         found = Compilation(plan, graph.begin_cut(), len(self._recent))
         self._recent.append(Recent())
@@ -244,7 +247,7 @@ def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) 
     """A plan to compile texts whose edges are not known."""
     pairs, attributes = list(texts), setting.attributes
     return Plan(
-        folder, None if attributes is None else attributes.declared(), setting.most_parts, False,
-        b"", np.array([number for number, _ in pairs], np.int64).tobytes(),
+        folder, None if attributes is None else attributes.declared(), setting.most_parts, "", b"",
+        np.array([number for number, _ in pairs], np.int64).tobytes(),
         [text for _, text in pairs], None,
     )  # fmt: skip

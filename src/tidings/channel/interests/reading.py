@@ -65,7 +65,10 @@ class Contents:
                 f"{self._most:,}; move attributes that no filter reads to the payload"
             )
         try:
-            event = _decode(content)
+            decode = _decode if self._attributes is None else self._attributes.decode
+            event: Event = decode(content)
+            if not isinstance(event, dict):
+                raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return event if self._attributes is None else self._attributes.read(event)

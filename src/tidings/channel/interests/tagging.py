@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Set
 from typing import Any
 
 import numpy as np
@@ -38,21 +37,31 @@ class Tagging:
             found += ids if has_places else graph.added_places(ids)
         return graph.lowest(found)
 
-    def tag_many(self, events: list[Event], computed: list[list[int]]) -> list[list[int]]:
-        """The lowest nodes of each event. Events that do not fit into columns, because an attribute
-        has values of several types, are matched one by one."""
+    def tag_many(
+        self, events: list[Event], computed: list[list[int]], without: Set[int]
+    ) -> tuple[Array, Array]:
+        """(starts, nodes): the lowest nodes of each event, and none for the positions `without`.
+        Events that do not fit into columns, because an attribute has values of several types, are
+        matched one by one."""
         graph = self._nodes.graph
         if len(events) > FEW:
             try:
-                starts, places = graph.lowest_lists(*self._match_batch(events, computed))
+                starts, places = self._match_batch(events, computed, without)
             except NotificationError:
                 pass
             else:
-                numbers, ends = graph.numbers[places].tolist(), starts.tolist()
-                return [numbers[first:last] for first, last in pairwise(ends)]
-        return [self.tag(event, known) for event, known in zip(events, computed, strict=True)]
+                starts, places = graph.lowest_lists(starts, places)
+                return starts, graph.numbers[places]
+        tags = [
+            [] if at in without else self.tag(event, known)
+            for at, (event, known) in enumerate(zip(events, computed, strict=True))
+        ]
+        sizes = np.array([len(tag) for tag in tags], np.int64)
+        return bounds(sizes), np.array([node for tag in tags for node in tag], np.int64)
 
-    def _match_batch(self, events: list[Event], computed: list[list[int]]) -> tuple[Array, Array]:
+    def _match_batch(
+        self, events: list[Event], computed: list[list[int]], without: Set[int]
+    ) -> tuple[Array, Array]:
         """(starts, places) of all matches."""
         matchers, graph = list(self._nodes.matchers()), self._nodes.graph
         nulls = frozenset[tuple[str, ...]]().union(*(one.null_paths() for one, _ in matchers))
@@ -64,6 +73,9 @@ class Tagging:
             row, found = matcher.match_pairs(batch)
             rows.append(row)
             places.append(found if has_places else graph.translate(found))
-        row = np.concatenate(rows)
+        row, place = np.concatenate(rows), np.concatenate(places)
+        if without:
+            kept = ~np.isin(row, list(without))
+            row, place = row[kept], place[kept]
         order = np.argsort(row, kind="stable")
-        return bounds(np.bincount(row, minlength=len(events))), np.concatenate(places)[order]
+        return bounds(np.bincount(row, minlength=len(events))), place[order]

@@ -104,6 +104,8 @@ def _watch(watched: Any, view: PipelineView) -> str:
         view.progress = query.lastProgress or view.progress
         batch = watched.batch
         view.state = "waiting for rows" if batch is None else f"in batch {batch}"
+        if watched.waiting:
+            view.state += f", waiting for the channel: {watched.waiting}"
     if asked.is_set():
         view.state = f"ending after this batch, or in {GRACE:g} s; press Ctrl-C again to end now"
         watched.end(query, GRACE)

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -52,6 +55,7 @@ _FAMILY: dict[str, str] = {"integer": "number", "double": "number", "decimal": "
 
 
 _PARTS = ("list", "struct", "map")
+_LONG_TEXT, _LONG_BYTES = re.compile(r"[0-9.]{17}"), re.compile(rb"[0-9.]{17}")
 
 
 def family(kind: str | None) -> str | None:
@@ -90,6 +94,8 @@ class Attributes:
             self._types[(name,)] = kind
             for path, inner in kind.paths():
                 self._types[(name, *path)] = inner
+        self._root = DataType("struct", fields=tuple(Field(*one) for one in self._tree.items()))
+        self._has_decimals = _mentions_decimals(self._root)
         self._with_fields = [one for one in self._tree.items() if one[1].kind in _PARTS]
 
     @property
@@ -225,15 +231,21 @@ class Attributes:
         for name, kind in self._tree.items():
             value = out.get(name)
             if value is not None:
-                out[name] = conform(normalise(value), kind, (name,))
+                out[name] = conform(_usual(value, kind), kind, (name,))
         if self.extra in ("drop", "refuse"):
             return self._without_extra(out)
         return out
 
+    def decode(self, text: str | bytes) -> Any:
+        """Decode JSON for `read`, which would otherwise get a declared decimal rounded to a double.
+        Errors are those of msgspec."""
+        if not self._has_decimals or not _has_long_number(text):
+            return _decode(text)
+        return _round_others(_decode_exactly(text), self._root)
+
     def _without_extra(self, event: dict[str, Any]) -> dict[str, Any]:
-        root = DataType("struct", fields=tuple(Field(*one) for one in self._tree.items()))
         found: list[Path] = []
-        kept: dict[str, Any] = split_extra(event, root, (), found)
+        kept: dict[str, Any] = split_extra(event, self._root, (), found)
         if found and self.extra == "refuse":
             raise NotificationError(self.problem(found[0]) or "")
         return kept
@@ -288,8 +300,55 @@ def split_extra(value: Any, kind: DataType | None, path: Path, found: list[Path]
     return out
 
 
+def _has_long_number(text: str | bytes) -> bool:
+    """Whether a text may have a number with more digits than a double. This is far cheaper than
+    decoding all numbers as decimals."""
+    found = _LONG_TEXT.search(text) if isinstance(text, str) else _LONG_BYTES.search(text)
+    return found is not None
+
+
+def _read_number(text: str) -> Decimal:
+    found = Decimal(text)
+    if math.isinf(float(found)):
+        raise ValueError("Number out of range")  # as without this function
+    return found
+
+
+_decode = msgspec.json.Decoder().decode
+_decode_exactly = msgspec.json.Decoder(float_hook=_read_number).decode
+
+
+def _round_others(value: Any, kind: DataType | None) -> Any:
+    """The value with decimals only where they are declared; elsewhere they are doubles."""
+    if isinstance(value, Decimal):
+        return value if kind is not None and kind.kind == "decimal" else float(value)
+    if isinstance(value, list):
+        element = None if kind is None or kind.kind != "list" else kind.element
+        return [_round_others(one, element) for one in value]
+    if isinstance(value, dict):
+        return {
+            name: _round_others(one, None if kind is None else kind.field(name))
+            for name, one in value.items()
+        }
+    return value
+
+
+def _mentions_decimals(kind: DataType | None) -> bool:
+    if kind is None:
+        return False
+    inner = (kind.element, *(field.type for field in kind.fields))
+    return kind.kind == "decimal" or any(map(_mentions_decimals, inner))
+
+
 def _fits(value: float) -> bool:
     return value.is_integer() and -(2.0**63) <= value < 2.0**63
+
+
+def _usual(value: Any, kind: DataType) -> Any:
+    """The value as `normalise` gives it; a decimal stays exact beyond 64 bits too."""
+    if kind.kind == "decimal" and type(value) is int:
+        return normalise(Decimal(value))
+    return normalise(value)
 
 
 def conform(value: Any, kind: DataType | Type, path: Path) -> Any:
@@ -339,14 +398,14 @@ def _conform_parts(value: Any, have: str | None, kind: DataType, path: Path) -> 
         element = kind.element
         if element is None:
             return value
-        return [conform(normalise(one), element, path) for one in value]
+        return [conform(_usual(one, element), element, path) for one in value]
     if not isinstance(value, Mapping):
         raise _misfit(value, have, kind.kind, path)
     out = dict(value)
     for name, one in value.items():
         inner = kind.field(name)
         if inner is not None and one is not None:
-            out[name] = conform(normalise(one), inner, (*path, str(name)))
+            out[name] = conform(_usual(one, inner), inner, (*path, str(name)))
     return out
 
 

@@ -20,8 +20,7 @@ these the oldest go, and with them the versions before (`floor`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -110,32 +109,16 @@ class History(msgspec.Struct):
         """Are all changes since a version known to those who follow?"""
         return version >= self.renewed and self.knows(version)
 
-    def ended_since(self, version: int) -> Iterator[tuple[int, int]]:
-        """The nodes that were there at a version and are gone: the version that removed each, and
-        its number. The latest come first."""
-        later = takewhile(lambda one: one[1].version > version, reversed(self.gone.items()))
-        return ((gone.version, node) for node, gone in later if node <= version)
-
     def stands_for(self, nodes: Iterable[int]) -> set[int]:
         """These nodes, with others in the place of those that are gone. They are not gone, but need
         not be the lowest, and some may never have been here."""
-        found: set[int] = set()
-        seen: set[int] = set()
-        todo = [*nodes]
-        while todo:
-            node = todo.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            gone = self.gone.get(node)
-            if gone is None:
-                found.add(node)
-            else:
-                todo += gone.equal or gone.above
-        return found
+        return self._follow(nodes, lambda gone: gone.equal or gone.above)
 
     def lay_below(self, nodes: Iterable[int]) -> set[int]:
         """The same downwards: what these nodes covered when they were there."""
+        return self._follow(nodes, lambda gone: gone.equal or gone.below)
+
+    def _follow(self, nodes: Iterable[int], to: Callable[[Gone], Iterable[int]]) -> set[int]:
         found: set[int] = set()
         seen: set[int] = set()
         todo = [*nodes]
@@ -148,7 +131,7 @@ class History(msgspec.Struct):
             if gone is None:
                 found.add(node)
             else:
-                todo += gone.equal or gone.below
+                todo += to(gone)
         return found
 
     def copy(self) -> History:

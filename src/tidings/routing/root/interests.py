@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
+import numpy.typing as npt
 
 from tidings.model import TidingsError
 from tidings.routing.forwarding.label_graph import Label
@@ -33,6 +34,16 @@ class Fair(msgspec.Struct, frozen=True):
     over: dict[int, str]  # nodes that were not computed, and the owner whose time was used up
 
 
+class TaggedMany(msgspec.Struct, frozen=True):
+    """The lowest nodes of each of n notifications: nodes[starts[i] : starts[i + 1]]."""
+
+    starts: npt.NDArray[Any]  # int64 [n + 1]
+    nodes: npt.NDArray[Any]  # int64
+    refused: dict[int, TidingsError]
+    """Notifications that have no tag, by position, and why: they are refused, or `tag_fairly` must
+    find out whose filters take so long."""
+
+
 class Interests(Protocol):
     """The preprocessor of a channel: it maps interests and notifications to nodes."""
 
@@ -42,6 +53,9 @@ class Interests(Protocol):
     def tag(self, content: bytes) -> Iterable[int]:
         """The lowest nodes that match a notification. TidingsError if it is refused; TooMuchWork if
         `tag_fairly` must find out whose filters take so long."""
+
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        """The same for many notifications at once, with problems instead of exceptions."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """The same, with a share of time for each owner's filters; TidingsError if it is refused.

@@ -188,8 +188,12 @@ class Mirror:
     def _change(self, number: int, one: NodeChange) -> Change:
         """A change as tasks get it. A node whose filter is refused is sent as ended."""
         text = one.filter
-        if text is not None and self._refused(one.node, text) is not None:
-            text = None
+        if text is not None:
+            is_new = one.node not in self._aside
+            refused = self._refused(one.node, text)
+            if refused is not None:
+                text = None
+                log_set_aside([refused] if is_new else [])
         return Change(number, one.node, text, 0 if text is None else one.node)
 
     def _refused(self, node: int, text: str) -> Aside | None:
@@ -199,8 +203,7 @@ class Mirror:
                 parse(text, attributes=self.attributes)
                 self._aside[node] = None
             except FilterError as problem:
-                self._aside[node] = one = Aside(node, text, problem.reason)
-                log_set_aside([one])
+                self._aside[node] = Aside(node, text, problem.reason)
         return self._aside[node]
 
     # -- files ---------------------------------------------------------------------------------

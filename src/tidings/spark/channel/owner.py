@@ -59,6 +59,8 @@ class Owner:
         self.address = address
         self.stop = threading.Event()
         """Once set, nobody waits any more: Stopped is raised."""
+        self.waiting = ""
+        """Why it is waited for; empty if it is not."""
         self._note = None if folder is None else folder / WAITING
         self._patient = patient
         trusted = None if authorities is None else str(authorities)
@@ -81,7 +83,6 @@ class Owner:
         self._link.close()
 
     def _ask(self, question: Callable[[], Found], patient: bool = True) -> Found:
-        waits = False
         while True:
             if self.stop.is_set():
                 raise Stopped(f"the pipeline ended while it waited for the channel {self.address}")
@@ -90,17 +91,17 @@ class Owner:
             except TimedOut as problem:
                 if not (patient and self._patient):
                     raise
-                if not waits:
-                    waits = True
+                if not self.waiting:
                     self._say_waiting(str(problem))
                 self.stop.wait(PAUSE)
                 continue
-            if waits:
+            if self.waiting:
                 _log.warning("the channel %s answers again", self.address)
                 self._forget_waiting()
             return found
 
     def _say_waiting(self, reason: str) -> None:
+        self.waiting = reason
         _log.warning("waiting for the channel %s: %s", self.address, reason)
         if self._note is not None:
             make_durable_folder(self._note.parent)
@@ -108,6 +109,7 @@ class Owner:
             replace_file(self._note, msgspec.json.encode(one), hidden=True)
 
     def _forget_waiting(self) -> None:
+        self.waiting = ""
         if self._note is not None:
             self._note.unlink(missing_ok=True)
 

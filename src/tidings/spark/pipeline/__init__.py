@@ -6,6 +6,7 @@
     settings.py               reads and checks the pipeline file
     streams.py                sources: raw rows, and how to decode them
     subscription_source.py    a fixed snapshot, or a change log that is followed
+    inputs.py                 opens the subscriptions; checks that they fit the source's columns
     pipeline.py               runs the batches
     sinks.py                  hands committed batches to sinks; settings.py has the kinds
     stoppable_pipeline.py     stops a pipeline between two batches
@@ -25,9 +26,10 @@ from tidings.spark.pipeline.dead_letters import (
     replay_letters,
     replayed_letters,
 )
+from tidings.spark.pipeline.inputs import RESERVED
 from tidings.spark.pipeline.inspection import inspect, need_log, need_places
 from tidings.spark.pipeline.masters import need_driver, session_at, session_for
-from tidings.spark.pipeline.pipeline import RESERVED, Pipeline
+from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import Settings, known_columns, load_settings
 from tidings.spark.pipeline.status import PipelineStatus, read_status
 from tidings.spark.pipeline.stoppable_pipeline import StoppablePipeline

@@ -21,12 +21,13 @@ from tidings.model import Id, TidingsError
 from tidings.notifications import decode_json
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.spark_checkpoint import STREAM
-from tidings.spark.pipeline.pipeline import (
+from tidings.spark.pipeline.inputs import (
     Subscriptions,
     declare_columns,
     load_checked_view,
     open_subscriptions,
 )
+from tidings.spark.pipeline.masters import need_kafka
 from tidings.spark.pipeline.settings import Feeds, Files, Kafka, Settings, is_json, paths_of
 from tidings.spark.pipeline.streams import declared_columns, open_source, spark_schema
 
@@ -85,11 +86,12 @@ def _inspect(
     if settings.subscriptions.channel is not None:  # it has the columns, too
         subscriptions = open_subscriptions(settings, folder, patient=False)
         stack.callback(subscriptions.close)
-        settings = declare_columns(settings, subscriptions)
+        settings = declare_columns(settings, subscriptions.description)
     sample = None
     if isinstance(source, Files):
         sample = _read_sample(settings, source)
     need_places(settings)
+    need_kafka(settings)
     outbox = Outbox(settings.at(settings.outbox.path))
     stream = _check_outbox(outbox, settings.at(settings.checkpoint))
     if isinstance(source, Feeds):

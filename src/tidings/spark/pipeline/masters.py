@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidings.model import TidingsError
 from tidings.spark.pipeline.settings import Kafka, KafkaSink, Settings
 from tidings.spark.session.failures import sentence_of
-from tidings.spark.session.kafka import kafka_settings
+from tidings.spark.session.kafka import CONNECTOR, choose_connector, kafka_settings
 from tidings.spark.session.session import cluster_session, local_session, prepare_environment
 
 if TYPE_CHECKING:
@@ -21,14 +21,17 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *(\d+))?\])?")  # cores, attempts p
 def session_for(settings: Settings) -> SparkSession:
     """Start the session of a pipeline, or return the one that already runs in this process."""
     given, config = settings.spark, dict(settings.spark.settings)
-    if uses_kafka(settings):
+    there = uses_kafka(settings) and _is_running()
+    if _wants_connector(settings) and not there:
         for key, value in kafka_settings().items():
-            also = config.get(key) if key.startswith("spark.jars") else None
-            config[key] = f"{value},{also}" if also and key != "spark.jars.ivy" else value
+            config[key] = f"{value},{config[key]}" if config.get(key) else value
     try:
         if given.remote is not None:
             return _connect(given.remote, config)
-        return session_at(settings.name, given.master, **config)
+        spark = session_at(settings.name, given.master, **config)
+        if there:
+            _need_connector(spark)
+        return spark
     except TidingsError:
         raise
     except Exception as problem:
@@ -54,6 +57,39 @@ def session_at(name: str, master: str, **config: str) -> SparkSession:
 def uses_kafka(settings: Settings) -> bool:
     """Whether a pipeline reads from Kafka or writes to it."""
     return any(isinstance(one, Kafka | KafkaSink) for one in (settings.source, *settings.sinks))
+
+
+def need_kafka(settings: Settings) -> None:
+    """Refuse a pipeline with Kafka if there is no connector for this PySpark."""
+    if _wants_connector(settings):
+        choose_connector()
+
+
+def _wants_connector(settings: Settings) -> bool:
+    """Whether a pipeline needs the connector, and does not name its own."""
+    own = (settings.spark.settings.get(key, "") for key in ("spark.jars", "spark.jars.packages"))
+    return uses_kafka(settings) and not any(CONNECTOR in jars for jars in own)
+
+
+def _is_running() -> bool:
+    """Whether this process has a session, which can't load more jars."""
+    prepare_environment()
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None
+
+
+def _need_connector(spark: SparkSession) -> None:
+    """Refuse a session without the connector before a batch is committed that a sink would need it
+    for. `load` only looks for the classes; it asks no broker."""
+    try:
+        nobody = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "none"}
+        spark.read.format("kafka").options(**nobody).load()
+    except Exception as problem:
+        raise TidingsError(
+            "the running Spark session has no Kafka connector; start it with "
+            "local_session(..., **kafka_settings()), or stop it, and tidings starts its own"
+        ) from problem
 
 
 def need_driver(settings: Settings) -> None:

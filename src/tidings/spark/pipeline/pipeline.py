@@ -17,16 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import msgspec
 import pyarrow as pa
 
 from tidings.files import release_lock
-from tidings.model import AttributesError, TidingsError
-from tidings.snapshots import View
-from tidings.spark.channel.followed_channel import FollowedChannel, extra_of
+from tidings.model import TidingsError
+from tidings.spark.channel.followed_channel import FollowedChannel
 from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
-from tidings.spark.channel.owner import Owner
 from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
 from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
@@ -36,27 +33,28 @@ from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint
 from tidings.spark.outbox.stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
+from tidings.spark.pipeline.inputs import (
+    declare_columns,
+    keeps_extra,
+    load_checked_view,
+    open_subscriptions,
+)
 from tidings.spark.pipeline.settings import (
     ChannelSink,
     Files,
     Settings,
-    declared_problems,
     is_json,
 )
 from tidings.spark.pipeline.sinks import hand_over_to
-from tidings.spark.pipeline.streams import OpenedSource, has_column, open_source
-from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions
-from tidings.spark.tagging.column_checks import check_columns, check_declared_columns, family_of
+from tidings.spark.pipeline.streams import OpenedSource, open_source
+from tidings.spark.tagging.column_checks import family_of
 from tidings.spark.tagging.worker import Pinned
 from tidings.store import LogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
-RESERVED = ("notification", "version", "nodes", "numbers", "subscriptions", "grain", PAYLOAD)
-Subscriptions = FixedSubscriptions | FollowedSubscriptions | FollowedChannel
 BatchListener = Callable[[Commit, float], None]  # gets each commit, and the seconds it took
 
 
@@ -73,7 +71,7 @@ class Pipeline:
         self.on_batch = on_batch
         self.outbox = Outbox(settings.at(settings.outbox.path))
         self.subscriptions = open_subscriptions(settings, self.outbox.channel_folder)
-        self.settings = settings = declare_columns(settings, self.subscriptions)
+        self.settings = settings = declare_columns(settings, self.subscriptions.description)
         self.source = open_source(settings, spark)
         self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
         self._counters: tuple[int, dict[int, int]] | None = None  # a batch, and the ones after it
@@ -256,10 +254,17 @@ class Pipeline:
             for sink in others:
                 hand_over_to(sink, rows.drop(PAYLOAD), self.stream_id, self.console)
 
+    @property
+    def waiting(self) -> str:
+        """Why the owner of the channel is waited for; empty if it is not."""
+        wanted = self.subscriptions
+        return wanted.owner.waiting if isinstance(wanted, FollowedChannel) else ""
+
     def interrupt(self) -> None:
         """Stop waiting for the owner of the channel: a batch that waits for it fails."""
-        if isinstance(self.subscriptions, FollowedChannel):
-            self.subscriptions.owner.stop.set()
+        followed = getattr(self, "subscriptions", None)  # none if it could not be opened
+        if isinstance(followed, FollowedChannel):
+            followed.owner.stop.set()
 
     def close(self) -> None:
         """Wait for a running batch, and release the outbox."""
@@ -273,86 +278,6 @@ class Pipeline:
                 self.outbox.log.close()
                 release_lock(self._lock)
             self._lock = None
-
-
-def open_subscriptions(
-    settings: Settings, folder: Path, *, patient: bool = True
-) -> FixedSubscriptions | FollowedSubscriptions | FollowedChannel:
-    """The subscriptions that a pipeline file names. `folder` is for what is known of a channel;
-    without `patient`, a channel that does not answer is an error."""
-    given = settings.subscriptions
-    if given.snapshot is not None:
-        return FixedSubscriptions(settings.place(given.snapshot))
-    if given.channel is None:
-        return FollowedSubscriptions(
-            settings.at(given.log or ""), settings.attributes, given.rebuild_after
-        )
-    trusted = None if given.authorities is None else settings.at(given.authorities)
-    owner = Owner(
-        given.channel, name=given.name, token=settings.token, authorities=trusted, folder=folder,
-        patient=patient,
-    )  # fmt: skip
-    return FollowedChannel(owner, folder, given.rebuild_after)
-
-
-def declare_columns(settings: Settings, wanted: Subscriptions) -> Settings:
-    """The settings with the columns that the channel declares, if there is one."""
-    if not isinstance(wanted, FollowedChannel):
-        return settings
-    said = wanted.description
-    columns = dict(said.attributes or {})
-    if "subject" in columns and not has_column(settings, "subject"):
-        del columns["subject"]  # a channel always declares it
-    found = msgspec.structs.replace(settings, columns=columns, extra=extra_of(said))
-    for sentence in declared_problems(found):
-        raise TidingsError(f"{sentence} ({wanted.name} declares the columns)")
-    return found
-
-
-def load_checked_view(settings: Settings, schema: StructType, wanted: Subscriptions) -> View:
-    """The current view of the subscriptions, after checking that it fits the source's columns.
-
-    The check also covers filters that were dropped since the last compilation. So if it fails, the
-    latest version is compiled and checked again.
-    """
-    view = wanted.view(wanted.version)
-    try:
-        check_schema(settings, schema, view)
-    except AttributesError:
-        wanted.compile_latest()
-        view = wanted.view(wanted.version)
-        check_schema(settings, schema, view)
-    return view
-
-
-def check_schema(settings: Settings, schema: StructType, view: View) -> None:
-    """Refuse a source whose columns don't fit the outbox or the filters."""
-    names = schema.fieldNames()
-    reserved = (*RESERVED, EXTRA) if keeps_extra(settings) else RESERVED
-    for name in names:
-        if name.lower() in reserved:  # Spark ignores case
-            raise TidingsError(
-                f"the source has a column '{name}', a name that the outbox uses; rename the column"
-            )
-    if settings.subscriptions.channel is not None:
-        # Anybody may subscribe to anything: a filter that does not fit must not end the pipeline.
-        check_declared_columns(schema, view.matcher.attributes)
-    else:
-        is_open = is_json(settings) and settings.extra_fields == "open"
-        check_columns(schema, view, strict=not is_open)
-    time_column = settings.outbox.time
-    if time_column is None:
-        return
-    if time_column not in names:
-        raise TidingsError(f"outbox.time: the source has no column '{time_column}'")
-    kind = schema[time_column].dataType.simpleString()
-    if kind not in ("timestamp", "timestamp_ntz", "date"):
-        raise TidingsError(f"outbox.time: column '{time_column}' is {kind}, expected a timestamp")
-
-
-def keeps_extra(settings: Settings) -> bool:
-    """Whether the outbox has a column of undeclared fields."""
-    return is_json(settings) and settings.extra_fields in ("open", "keep")
 
 
 def stage_of(source: OpenedSource, pinned: Pinned, work: Path, settings: Settings) -> Stage:

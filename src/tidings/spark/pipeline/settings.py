@@ -281,7 +281,8 @@ def _sentences(found: Settings) -> Iterator[str]:
         yield from declared_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
-    if is_json(found) and not found.columns and found.extra_fields != "open":
+    is_declared = bool(found.columns) or subscriptions.channel is not None
+    if is_json(found) and not is_declared and found.extra_fields != "open":
         yield f'columns: found none, expected some with extra = "{found.extra}"'
     if isinstance(source, Files) and (source.when_read == "archive") != (
         source.archive is not None

@@ -50,7 +50,7 @@ class FixedSubscriptions:
     """Subscriptions from a snapshot."""
 
     kind = "snapshot"
-    life = 0  # only channels have one
+    life, description = 0, None  # only channels have one
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path) if scheme_of(path) else str(Path(path).absolute())
@@ -88,7 +88,7 @@ class FollowedSubscriptions:
 
     kind = "log"
     identity = ""  # the version alone identifies the state of a log
-    life = 0  # only channels have one
+    life, description = 0, None  # only channels have one
 
     def __init__(
         self, path: Path, attributes: Attributes | None = None, rebuild_after: int = 1_000

@@ -21,6 +21,9 @@ _QUERY = re.compile(r"terminated with exception: ")
 _JAVA = re.compile(r"^: ((?:\w+\.)+\w+): (.+)$", re.MULTILINE)
 _HEADER = re.compile(r"CSV header does not conform|Number of column in CSV header")
 _FILE = re.compile(r"(?:CSV file: |reading file )(?:file:/*(?=/))?(\S+\.\w+)")
+_SILENT = re.compile(r"org\.apache\.kafka\.common\.errors\.TimeoutException: (.+)")
+_FORGOTTEN = re.compile(r"KafkaIllegalStateException: Some data may have been lost|KAFKA_DATA_LOSS")
+_POSITION = re.compile(r"FetchPosition\{offset=(\d+).* is out of range for partition (\S+)")
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 
 
@@ -51,6 +54,9 @@ def sentence_of(problem: BaseException) -> str:
             f"{named[1] if named else 'a CSV file'}: the header does not match [columns] of the "
             f"pipeline file; expected exactly those names, in that order"
         )
+    kafka = _sentence_on_kafka(text)
+    if kafka:
+        return _shorten(kafka)
     traceback = _TRACEBACK.search(text)
     raised = _RAISED.findall(traceback[1]) if traceback else []
     if raised:
@@ -67,6 +73,21 @@ def sentence_of(problem: BaseException) -> str:
         return _shorten(parts[1])
     kind = type(problem).__name__
     return _shorten(text if text.startswith("[") else f"{kind}: {text}" if text else kind)
+
+
+def _sentence_on_kafka(text: str) -> str | None:
+    """What Kafka's own words leave open: what to do."""
+    if _FORGOTTEN.search(text):
+        at = _POSITION.search(text)
+        where = f" (partition {at[2]} from offset {at[1]} on)" if at else ""
+        return (
+            f"Kafka no longer has rows that were not read yet{where}; set the option "
+            f'failOnDataLoss = "false" of the source to continue with the rows that are left'
+        )
+    silent = _SILENT.search(text)
+    if silent:
+        return f"Kafka does not answer: {silent[1].rstrip('.')}; check servers in the pipeline file"
+    return None
 
 
 def _pick_cause(causes: list[str]) -> str:

@@ -1,21 +1,22 @@
 """Fetches jars from Maven Central, once, into the user's cache.
 
 These are connectors of Spark, which PyPI does not have. The program mvn fetches them if it is
-installed.
+installed, because it knows the user's mirrors and proxies; otherwise they are downloaded directly.
 
-Invariant: a folder of jars is either complete or absent. It is filled under another name and then
-renamed.
+Invariant: a folder of jars is either complete or absent, and every jar has the digest that was
+asked for. It is filled under another name, checked, and then renamed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-import urllib.error
 import urllib.request
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -25,11 +26,12 @@ from tidings.spark.session.java import java_home
 
 CENTRAL = "https://repo.maven.apache.org/maven2"
 
-_TIMEOUT = 600  # seconds for all jars, which are tens of megabytes
-_ASKING = 20  # seconds for one HTTP request
+_TIMEOUT = 600  # seconds for all jars, which are ten megabytes
+_WAITING = 60  # seconds without a byte
 
-# Spark's POM files name a mirror that not everyone can reach. A repository declared under the same
-# id takes precedence over it.
+# Only these jars are wanted, not their dependencies, which a mirror may lack. Spark's POM files
+# name a mirror that not everyone can reach. A repository declared under the same id takes
+# precedence over it.
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -43,7 +45,9 @@ _POM = """\
 </project>
 """
 _DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    "</dependency>"
 )
 
 
@@ -52,47 +56,45 @@ def cache_folder() -> Path:
     return user_cache_folder("jars")
 
 
-def has_maven() -> bool:
-    """Whether the program mvn is installed."""
-    return shutil.which("mvn") is not None
-
-
-def fetch_jars(coordinates: list[str], folder: Path) -> list[Path]:
-    """Fill `folder` with the jars of `group:artifact:version` and their dependencies.
-
-    Nothing is fetched if the folder exists.
-    """
+def fetch_jars(wanted: Mapping[str, str], folder: Path) -> list[Path]:
+    """The jars of `group:artifact:version`, each with its SHA-256. They are fetched into `folder`
+    if it does not exist; a folder that was copied from another machine is only checked."""
     if not folder.is_dir():
-        _fill_folder(coordinates, folder)
-    return sorted(folder.glob("*.jar"))
+        _fill_folder(wanted, folder)
+    jars = [folder / jar_name(coordinate) for coordinate in wanted]
+    _check_jars(jars, wanted, f"remove {folder}, and they are fetched again")
+    return jars
 
 
-def list_versions(group: str, artifact: str) -> list[str]:
-    """The released versions of an artifact, oldest first.
-
-    Raises EnvironmentProblem if Maven Central can't be reached.
-    """
-    address = f"{CENTRAL}/{group.replace('.', '/')}/{artifact}/maven-metadata.xml"
-    try:
-        with urllib.request.urlopen(address, timeout=_ASKING) as answer:
-            text = answer.read().decode()
-    except (OSError, ValueError) as error:
-        raise EnvironmentProblem(
-            f"Maven Central cannot be reached: {getattr(error, 'reason', error)}."
-        ) from error
-    found = re.findall(r"<version>([\d.]+)</version>", text)
-    return sorted(found, key=lambda version: [int(part) for part in version.split(".")])
+def jar_name(coordinate: str) -> str:
+    """The name of a jar's file."""
+    _, artifact, version = coordinate.split(":")
+    return f"{artifact}-{version}.jar"
 
 
-def _fill_folder(coordinates: list[str], folder: Path) -> None:
-    if not has_maven():
-        raise EnvironmentProblem(
-            "The program mvn was not found; install Maven, which fetches the jars."
-        )
+def _check_jars(jars: Iterable[Path], wanted: Mapping[str, str], advice: str) -> None:
+    for jar, digest in zip(jars, wanted.values(), strict=True):
+        try:
+            found = hashlib.sha256(jar.read_bytes()).hexdigest()
+        except OSError as error:
+            raise EnvironmentProblem(f"{jar} can't be read: {error.strerror}; {advice}.") from error
+        if found != digest:
+            raise EnvironmentProblem(
+                f"{jar}: found SHA-256 {found[:16]}…, expected {digest[:16]}…; {advice}."
+            )
+
+
+def _fill_folder(wanted: Mapping[str, str], folder: Path) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
-            jars = _run_maven(coordinates, Path(scratch))
+            jars = Path(scratch, "jars")
+            if shutil.which("mvn") is not None:
+                _run_maven(wanted, Path(scratch), jars)
+            else:
+                _download(wanted, jars)
+            files = [jars / jar_name(coordinate) for coordinate in wanted]
+            _check_jars(files, wanted, "ask those who run your mirror of Maven Central")
             try:
                 jars.rename(folder)
             except OSError:
@@ -102,8 +104,27 @@ def _fill_folder(coordinates: list[str], folder: Path) -> None:
         raise EnvironmentProblem(f"The jars cannot be stored in {folder}: {error}.") from error
 
 
-def _run_maven(coordinates: list[str], scratch: Path) -> Path:
-    pom, jars = scratch / "pom.xml", scratch / "jars"
+def _download(wanted: Iterable[str], jars: Path) -> None:
+    jars.mkdir()
+    for coordinate in wanted:
+        group, artifact, version = coordinate.split(":")
+        name = jar_name(coordinate)
+        address = f"{CENTRAL}/{group.replace('.', '/')}/{artifact}/{version}/{name}"
+        try:
+            with urllib.request.urlopen(address, timeout=_WAITING) as answer:
+                content = answer.read()
+        except (OSError, ValueError) as error:
+            raise EnvironmentProblem(
+                f"{address} can't be fetched: {getattr(error, 'reason', error)}; install Maven "
+                f"(mvn) and name your mirror in its settings, or copy the jars from a machine that "
+                f"has them (see docs/pipelines.md, Kafka)."
+            ) from error
+        (jars / name).write_bytes(content)
+
+
+def _run_maven(wanted: Iterable[str], scratch: Path, jars: Path) -> None:
+    coordinates = list(wanted)
+    pom = scratch / "pom.xml"
     dependencies = "".join(
         _DEPENDENCY.format(*map(escape, coordinate.split(":"))) for coordinate in coordinates
     )
@@ -130,7 +151,6 @@ def _run_maven(coordinates: list[str], scratch: Path) -> Path:
         raise EnvironmentProblem(
             f"Maven could not fetch {', '.join(coordinates)}: {_reason(answer.stdout)}."
         )
-    return jars
 
 
 def _reason(output: str) -> str:

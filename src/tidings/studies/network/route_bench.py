@@ -1,5 +1,5 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, header lookups, and the modes of forwarding.
+publishing, notifications that were tagged elsewhere, header lookups, and the modes of forwarding.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from tidings.studies.network.route_durable import Durable, measure_durable, perc
 from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
 from tidings.studies.network.route_modes import ModeRow, measure_modes
+from tidings.studies.network.route_parts import Parts, measure_parts
 from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
 from tidings.studies.network.route_tidings import start_tidings
 
-PARTS = ("forward", "latency", "durable", "lookup", "modes")
+PARTS = ("forward", "latency", "durable", "parts", "lookup", "modes")
 HOME = "tidings"
 PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
@@ -89,6 +90,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     forward: list[ForwardRun]
     latency: list[LatencyRun]
     durable: Durable | None
+    parts: Parts | None
     lookup: list[Lookup]
     modes: list[ModeRow]
 
@@ -110,7 +112,8 @@ def bench_route(
         f"{PROGRAMS[name]} is not installed, so it was left out"
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
-    forward, latency, durable, lookup = list[ForwardRun](), list[LatencyRun](), None, list[Lookup]()
+    forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
+    durable, tagged = None, None
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -120,12 +123,16 @@ def bench_route(
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             payload = random.Random(seed).randbytes(PAYLOAD)
             durable = measure_durable(Path(folder), seconds, rounds, PUBLISHING, payload, note)
+    if "parts" in parts:
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            tagged = measure_parts(Path(folder), seconds, rounds, PAYLOAD, seed=seed, note=note)
     if "lookup" in parts:
         lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
-        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, lookup, modes
-    )
+        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, tagged, lookup,
+        modes,
+    )  # fmt: skip
 
 
 def _forward(

@@ -150,7 +150,7 @@ def _publish_raw(
     port: int, name: str, payload: bytes, window: int, seconds: float
 ) -> tuple[int, float]:
     """Publish with a raw socket and with frames encoded in advance; return the same."""
-    peer = _greet(port, name)
+    peer = greet(port, name)
     encoded = itertools.count(1)
     content = b'{"n": 1}'
 
@@ -178,7 +178,8 @@ def _publish_raw(
     return sent, took
 
 
-def _greet(port: int, name: str) -> Peer:
+def greet(port: int, name: str) -> Peer:
+    """A raw neighbour of the node at a port."""
     peer = Peer(connect_to(port))
     peer.say(m.Hello(name))
     while not any(isinstance(one, m.Welcome) for one in peer.receive()):
@@ -190,7 +191,7 @@ class _Counter:
     """A receiver that counts all notifications, in its own thread."""
 
     def __init__(self, port: int) -> None:
-        self._peer = _greet(port, "counter")
+        self._peer = greet(port, "counter")
         self._seen: set[int] = set()
         self._subscribe()
         self._thread = threading.Thread(target=self._run, daemon=True)

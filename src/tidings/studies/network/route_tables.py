@@ -10,6 +10,7 @@ from tidings.studies.network.route_bench import HOME, ForwardRun, LatencyRun, Ro
 from tidings.studies.network.route_durable import Durable
 from tidings.studies.network.route_lookup import FLAT_FROM, Lookup, flatness
 from tidings.studies.network.route_modes import ModeRow
+from tidings.studies.network.route_parts import Parts
 from tidings.studies.tables import number, plain_table
 
 Section = tuple[str, Table]
@@ -35,6 +36,15 @@ def route_sections(report: RouteReport) -> list[Section]:
                 f"Durable: acknowledged publications/s, at most {report.durable.window:,} in "
                 f"flight, medians of {report.rounds}; milliseconds of one alone, and of a sync",
                 durable_table(report.durable),
+            )
+        )
+    if report.parts is not None:
+        sections.append(
+            (
+                f"Parts: notifications/s that were tagged elsewhere, {report.parts.rows:,} in a "
+                f"part, with {report.parts.marks:.1f} marks of {report.parts.filters:,} filters, "
+                f"medians of {report.rounds}",
+                parts_table(report.parts),
             )
         )
     if report.lookup:
@@ -113,6 +123,16 @@ def durable_table(found: Durable) -> Table:
         f"{statistics.median(found.raw_rates):,.0f}", f"{found.root_per_core:,.0f}",
         number(found.alone_p50), number(found.alone_p99), number(found.sync_p50),
         number(found.sync_p99),
+    )  # fmt: skip
+    return table
+
+
+def parts_table(found: Parts) -> Table:
+    table = plain_table("acknowledged per s#", "range#", "received per s#", "root per core#")
+    table.add_row(
+        f"{statistics.median(found.rates):,.0f}",
+        f"{min(found.rates):,.0f}-{max(found.rates):,.0f}",
+        f"{statistics.median(found.told_rates):,.0f}", f"{found.root_per_core:,.0f}",
     )  # fmt: skip
     return table
 

@@ -74,8 +74,8 @@ class PatchedEdges:
 
     def _view(self) -> None:
         """Views in which single elements are read faster than in arrays."""
-        self._number_at, self._alive_at = memoryview(self.numbers), memoryview(self.alive)
-        self._inner_at = memoryview(self._inner)
+        self._number_at, self._alive_at = self.numbers.data, self.alive.data
+        self._inner_at = self._inner.data
 
     def __len__(self) -> int:
         """The number of nodes."""

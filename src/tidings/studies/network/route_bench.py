@@ -1,5 +1,6 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, notifications that were tagged elsewhere, header lookups, and the modes of forwarding.
+publishing, notifications that were tagged elsewhere, many interests, header lookups, and the modes
+of forwarding.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import msgspec
 from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
 from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
+from tidings.studies.network.route_interests import INTERESTS, InterestsRun, measure_interests
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
 from tidings.studies.network.route_modes import ModeRow, measure_modes
 from tidings.studies.network.route_parts import Parts, measure_parts
 from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
 from tidings.studies.network.route_tidings import start_tidings
 
-PARTS = ("forward", "latency", "durable", "parts", "lookup", "modes")
+PARTS = ("forward", "latency", "durable", "parts", "interests", "lookup", "modes")
 HOME = "tidings"
 PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
@@ -91,6 +93,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     latency: list[LatencyRun]
     durable: Durable | None
     parts: Parts | None
+    interests: InterestsRun | None
     lookup: list[Lookup]
     modes: list[ModeRow]
 
@@ -102,6 +105,7 @@ def bench_route(
     rounds: int = 5,
     peers: bool = True,
     sizes: Sequence[int] | None = None,
+    interests: int = INTERESTS,
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> RouteReport:
@@ -113,7 +117,7 @@ def bench_route(
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
-    durable, tagged = None, None
+    durable, tagged, many = None, None, None
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -126,12 +130,15 @@ def bench_route(
     if "parts" in parts:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             tagged = measure_parts(Path(folder), seconds, rounds, PAYLOAD, seed=seed, note=note)
+    if "interests" in parts:
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            many = measure_interests(Path(folder), 5 * seconds, interests, seed=seed, note=note)
     if "lookup" in parts:
         lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
-        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, tagged, lookup,
-        modes,
+        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, tagged, many,
+        lookup, modes,
     )  # fmt: skip
 
 

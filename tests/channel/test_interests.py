@@ -108,6 +108,8 @@ class Pair:
 
     def place(self, text: str) -> None:
         filter_ = parse(text)
+        if self.chance.random() < 0.3:
+            self.interests.prepare([text.encode()])
         same = [number for number, one in self.there.items() if one.key == filter_.key]
         placed = self.interests.place(text.encode())
         if same:
@@ -206,6 +208,9 @@ def test_against_filters_one_by_one(
     text, event = draw(chance)
     pair = Pair(chance, tmp_path / "interests")
     for step in range(120):
+        what = chance.random()
+        if what < 0.1:  # perhaps it is placed later, when other nodes are there
+            pair.interests.prepare([text().encode() for _ in range(3)])
         what = chance.random()
         if pair.there and what < 0.22:
             pair.remove()

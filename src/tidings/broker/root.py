@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from tidings.broker.admission.listen import Door
+from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
@@ -139,6 +140,7 @@ class RootNode(Server):
         self._takes_parts = False  # are the kernels for parts loaded?
         self._tried = 0.0  # the last attempt to start a new machine
         self._recompiling = Recompiling()
+        self._preparing = Preparing(self._prepare, super().take_question)
 
     async def start(self) -> None:
         # load the kernels before anybody waits: without a cache this takes seconds
@@ -146,6 +148,19 @@ class RootNode(Server):
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
         self._spawn(self._load_block_kernels())
+
+    def take_question(self, link: Link, message: m.Message) -> None:
+        if isinstance(message, m.Ask):
+            self._preparing.put(link, message)
+        else:
+            super().take_question(link, message)
+
+    def _prepare(self, filters: Sequence[bytes]) -> list[float]:
+        return self._interests.prepare(filters)
+
+    def forget_link(self, link: Link, reason: str) -> None:
+        super().forget_link(link, reason)
+        self._preparing.forget(link)
 
     async def _load_block_kernels(self) -> None:
         """Load what parts need. Nobody else waits for it."""
@@ -195,6 +210,7 @@ class RootNode(Server):
 
     async def stop(self) -> None:
         await super().stop()
+        await self._preparing.stop()
         tasks = [one for one in (self._writing, self._tending) if one is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._recompiling.stop()
@@ -263,17 +279,18 @@ class RootNode(Server):
             return
         self._tried = self.now
         try:
-            await asyncio.get_running_loop().run_in_executor(None, self._revive)
+            machine = await asyncio.get_running_loop().run_in_executor(None, self._revive)
         except EnvironmentProblem as problem:
             _log.info("%s", problem)
             return
-        self.take_machine(self._load_machine())
+        self.take_machine(machine)
         _log.warning("the journal %s can be written again", self._path)
 
-    def _revive(self) -> None:
+    def _revive(self) -> FramedRendezvous:
         """Reopen the journal and begin a new life, because the file may have been replaced."""
         self.journal.revive()
         self.journal.begin_life(draw_life())
+        return self._load_machine()
 
 
 def _define(channel: str, attributes: Attributes | None) -> Definition:

@@ -45,6 +45,8 @@ def load_nodes(
     if compiled is None and folder is not None and len(stored) > MANY:
         texts = ((number, text) for number, one in stored if (text := decoded(one)) is not None)
         compiled = Compilation(plan_texts(str(folder), setting, texts)).run()
+    if compiled is not None:
+        compiled.matcher.prepare()
     nodes = Nodes(setting, compiled, seconds)
     known = set() if compiled is None else set(compiled.graph.numbers.tolist())
     for number in sorted(known.difference(number for number, _ in stored)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,8 +31,18 @@ from tidings.matching.placing import Found, Question, ask
 
 Array = npt.NDArray[Any]
 REMEMBERED = 1 << 12  # parsed filters: the next new node often needs the same ones
+MOST_PREPARED = 10_000  # filters that were read and not placed
 LEAST = 2_000  # changes from which on nodes are compiled again,
 SHARE = 32  # or as many as this part of all nodes
+
+
+class Prepared(NamedTuple):
+    """A filter with its neighbours among compiled nodes."""
+
+    filter: Filter  # which keeps its identity from being used again
+    compiled: Compiled
+    question: Question
+    found: tuple[Found, Found]
 
 
 class Nodes:
@@ -47,6 +57,7 @@ class Nodes:
         self._recent = [Recent()]
         self._hulls = HullFilters()
         self._gone = 0  # compiled nodes that were removed
+        self._prepared: dict[int, Prepared] = {}  # by the identity of the filter object
         self._is_waiting = False  # a compilation was begun, and not adopted
         self._parsed = lru_cache(REMEMBERED)(self._parse)
         if compiled is not None:
@@ -99,10 +110,28 @@ class Nodes:
 
     # -- placing and removing ------------------------------------------------------------------
 
+    def prepare(self, filter_: Filter) -> None:
+        """Find the compiled neighbours of a filter that will be added soon. This may run in another
+        thread: it reads only what is compiled, and notes the result for `add`."""
+        compiled = self.compiled
+        if compiled is None or filter_.never:
+            return
+        if next(compiled.places_of(filter_.key), None) is None:
+            question = ask(filter_.form)
+            found = Prepared(filter_, compiled, question, compiled.index.find(question))
+            self._prepared[id(filter_)] = found
+            if len(self._prepared) > MOST_PREPARED:  # nobody placed them
+                self._prepared = {}
+
     def add(self, number: int, text: str, filter_: Filter) -> None:
         """Add a node. If this fails, nothing has changed."""
-        question = None if filter_.never else ask(filter_.form)
-        over, under = self._search(filter_, question)
+        ready = self._prepared.pop(id(filter_), None)
+        if ready is None or ready.compiled is not self.compiled:
+            question = None if filter_.never else ask(filter_.form)
+            over, under = self._search(filter_, question, None)
+        else:
+            question = ready.question
+            over, under = self._search(filter_, question, ready.found)
         recent = self._recent[-1]
         recent.add(number, text, filter_, question)
         try:
@@ -126,16 +155,17 @@ class Nodes:
         if number in self.computing:
             self.computing.remove(number)
 
-    def _search(self, filter_: Filter, question: Question | None) -> tuple[Search, Search]:
+    def _search(
+        self, filter_: Filter, question: Question | None, ready: tuple[Found, Found] | None
+    ) -> tuple[Search, Search]:
         form, graph = filter_.form, self.graph
         over = Search(graph, form, self._filter_at, is_up=True)
         under = Search(graph, form, self._filter_at, is_up=False)
         if question is None:
             return over, under
         if self.compiled is not None:
-            for search, found in zip(
-                (over, under), self.compiled.index.find(question), strict=True
-            ):
+            neighbours = self.compiled.index.find(question) if ready is None else ready
+            for search, found in zip((over, under), neighbours, strict=True):
                 sure, unsure = self._there(found)
                 search.add(sure)
                 search.compare(unsure.tolist(), PARSING)

@@ -9,20 +9,41 @@ from tidings.filters import Attributes, Filter, parse
 from tidings.model import Event, NotificationError
 from tidings.routing.protocol import LONG
 
+MOST_KEPT = 1 << 20  # bytes of filters that were read before their turn
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 class Filters:
     """Reads filters. The last result is kept, because a filter is looked up just before it is
-    placed."""
+    placed; `keep` adds those that a thread has read."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._last: tuple[bytes, Filter] | None = None
+        self._kept: dict[bytes, Filter] = {}
+        self._kept_bytes = 0
+
+    def keep(self, interest: bytes, filter_: Filter) -> None:
+        """Keep a filter until it is read."""
+        if self._kept_bytes > MOST_KEPT:  # nobody placed them
+            self._kept, self._kept_bytes = {}, 0
+        self._kept[interest] = filter_
+        self._kept_bytes += len(interest)
 
     def read(self, interest: bytes) -> Filter:
         if self._last is not None and self._last[0] == interest:
             return self._last[1]
+        kept = self._kept.pop(interest, None)
+        if kept is not None:
+            self._kept_bytes -= len(interest)
+            self._last = interest, kept
+            return kept
+        found = self.parse(interest)
+        self._last = interest, found
+        return found
+
+    def parse(self, interest: bytes) -> Filter:
+        """Read a filter without keeping it."""
         text = decoded(interest)
         if text is None:
             raise NotificationError("the filter is not valid UTF-8")
@@ -30,7 +51,6 @@ class Filters:
         found = parse(text, attributes=setting.attributes, most_parts=setting.most_parts)
         if len(interest) > LONG:
             found.slim()
-        self._last = interest, found
         return found
 
 

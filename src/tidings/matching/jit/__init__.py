@@ -15,8 +15,10 @@ For matching and other rooms with kernels, not for users. Start at compiling.py.
 """
 
 from tidings.matching.jit.compiling import kernel, short_kernel
+from tidings.matching.jit.gil import shorten_turns
 
 __all__ = [
     "kernel",
     "short_kernel",
+    "shorten_turns",
 ]

@@ -353,7 +353,7 @@ class Rendezvous(Downstream):
 
     def stop_wanting(self, node: int) -> None:
         if node in self.graph:
-            self.nodes.unwanted[node] = self.context.now
+            self.nodes.stop_wanting(node)
             self.claims.make_room(node)
 
     def unsubscribe(self, sender: Name, node: int) -> None:

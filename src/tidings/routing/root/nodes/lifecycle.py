@@ -10,6 +10,7 @@ missed its last numbers. The times are two and three times `Times.expire`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 import msgspec
 
@@ -34,7 +35,7 @@ class Nodes(NodePart):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.unwanted: dict[int, float] = {}  # nodes that nobody wants, and since when
+        self.unwanted: dict[int, float] = {}  # nodes that nobody wants, and since when; in that order
         self.makers: dict[int, tuple[Payer, ...]] = {}  # who pays for a new node
         self.retired: dict[int, Retired] = {}
 
@@ -93,6 +94,11 @@ class Nodes(NodePart):
         self.unwanted.pop(node, None)
         self.settle(node)
 
+    def stop_wanting(self, node: int) -> None:
+        """Note that nobody wants a node, or not yet."""
+        self.unwanted.pop(node, None)
+        self.unwanted[node] = self._context.now
+
     def find_unwanted(self, wanted: Iterable[int]) -> None:
         """After a start, mark nodes of earlier lives as unwanted until somebody wants them."""
         there = self._graph.nodes.keys() - wanted - self.unwanted.keys()
@@ -103,7 +109,7 @@ class Nodes(NodePart):
     def retire_unwanted(self) -> None:
         """Retire nodes that were unwanted for so long that no subscription can still be coming."""
         late = self._context.now - 2 * self._context.times.expire
-        old = {node for node, since in self.unwanted.items() if since < late}
+        old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
         if old:
             for record in self._queue.records:
                 old.difference_update(

@@ -39,7 +39,7 @@ class Placing(NodePart):
             return
         node, owner = placed.node, message.owner
         if node not in self._subscriptions.wants:
-            self._nodes.unwanted[node] = self._context.now  # the asker has time to subscribe
+            self._nodes.stop_wanting(node)  # the asker has time to subscribe
         # All numbers given so far will be on the disk when this answer is sent.
         given = self._counts.given_counts
         counts = {one: given[one] for one in self._nodes.under(node) if one in given}

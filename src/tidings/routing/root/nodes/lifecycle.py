@@ -35,7 +35,7 @@ class Nodes(NodePart):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.unwanted: dict[int, float] = {}  # nodes that nobody wants, and since when; in that order
+        self.unwanted: dict[int, float] = {}  # nodes nobody wants, and since when, in order
         self.makers: dict[int, tuple[Payer, ...]] = {}  # who pays for a new node
         self.retired: dict[int, Retired] = {}
 

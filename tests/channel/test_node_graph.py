@@ -62,7 +62,7 @@ def compiled(graph: NodeGraph) -> NodeGraph:
     lists = [position[parents[starts[at] : starts[at + 1]]] for at in order.tolist()]
     joined = np.concatenate([np.zeros(0, np.uint32), *lists])
     begins = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
-    return compile_graph(graph.numbers[places[order]], begins, joined)  # type: ignore[return-value]
+    return NodeGraph(compile_graph(graph.numbers[places[order]], begins, joined))
 
 
 @pytest.mark.parametrize("run", range(6))
@@ -95,7 +95,7 @@ def test_edges_and_tags_are_those_of_the_definition(seed: int, run: int) -> None
         if waiting is None and rng.random() < 0.1:
             waiting = compiled(graph), graph.begin_cut()
         elif waiting is not None and rng.random() < 0.2:
-            graph, waiting = graph.moved_to(*waiting), None  # type: ignore[arg-type]
+            graph, waiting = graph.move_to(*waiting), None
         if step % 5 == 0 or step > 100:
             check(graph, sets, rng)
 

@@ -20,6 +20,7 @@ import msgspec
 
 from tidings.channel.interests.compile_nodes import Plan, compile_nodes
 from tidings.channel.interests.compiled import Compiled, open_compiled
+from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.files import write_file
 from tidings.model import TidingsError
 
@@ -34,6 +35,8 @@ class Compilation:
         self.plan = plan
         self.cut = cut
         self.generations = generations
+        self.graph: NodeGraph | None = None
+        """Of the result; it takes tens of milliseconds to make, which the event loop has not."""
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
@@ -52,6 +55,7 @@ class Compilation:
                 return None
             found = open_compiled(folder, self.plan.setting)
             found.matcher.prepare()
+            self.graph = NodeGraph(found.graph)
         except (OSError, TidingsError) as problem:
             if not self._is_stopped:
                 _log.error("the filters could not be compiled to '%s': %s", folder, problem)

@@ -256,7 +256,8 @@ class Nodes:
 
     def adopt(self, compilation: Compilation, compiled: Compiled) -> None:
         """Use what was compiled. Cost: linear in what changed since it began."""
-        self.graph = self.graph.moved_to(compiled.graph, compilation.cut)
+        fresh = compilation.graph or NodeGraph(compiled.graph)
+        self.graph = self.graph.move_to(fresh, compilation.cut)
         self._recent = self._recent[compilation.generations :]
         self.compiled = compiled
         self._gone = len(self.graph.gone())

@@ -120,14 +120,14 @@ class NodeGraph(PatchedEdges):
     # -- compiling -----------------------------------------------------------------------------
 
     def begin_cut(self) -> int:
-        """Note from now on which places change, for `moved_to`; return the number of places."""
+        """Note from now on which places change, for `move_to`; return the number of places."""
         self._touched = []
         return self._size
 
-    def moved_to(self, compiled: CompiledGraph, cut: int) -> NodeGraph:
-        """The same nodes over a graph that was compiled from this one when `begin_cut` returned
-        `cut`. Cost: linear in the places that changed since."""
-        new = NodeGraph(compiled)
+    def move_to(self, new: NodeGraph, cut: int) -> NodeGraph:
+        """Put what changed on top of a graph that was compiled from this one when `begin_cut`
+        returned `cut`, and that nobody has changed. Cost: linear in the places that changed
+        since."""
         later = np.flatnonzero(self._there[cut : self._size]) + cut
         for number in self.numbers[later].tolist():
             new._new_place(number)

@@ -5,8 +5,8 @@
         async with agent.subscribe("price > 90") as told:
             async for notification in told: ...
 
-Inside is a small router with the application's subscriptions as its neighbours. So a notification
-that matches several of them crosses the link once.
+An agent contains a small router, and the application's subscriptions are its neighbours. So a
+notification that matches several subscriptions crosses the link only once.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages 
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
-GREETING = 10.0  # seconds for the router to answer
-MOST_UNREAD = 100_000  # unread notifications of one subscription
+GREETING = 10.0  # how many seconds the router may take to answer
+MOST_UNREAD = 100_000  # the most unread notifications of one subscription
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers."""
 
@@ -55,8 +55,8 @@ class TimedOut(EnvironmentProblem, TimeoutError):
 
 class Broken(TidingsError):
     """The journal of the rendezvous point went back in time: the notifications with these `stamps`
-    were acknowledged and are gone. The next `publish` raises this and publishes nothing, unless the
-    agent has an `on_break`."""
+    were acknowledged, but are gone. The next `publish` raises Broken and publishes nothing, unless
+    the agent has an `on_break`."""
 
     def __init__(self, what: Break) -> None:
         spans = [f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
@@ -72,12 +72,12 @@ class Broken(TidingsError):
 class Subscription:
     """The notifications for one interest: an asynchronous iterator.
 
-    It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more, and
-    `Break` when it is not known how many were missed.
+    A subscription yields `Delivery` with the payload, `Lost` for notifications that nobody has any
+    more, and `Break` if it is not known how many were missed.
 
     A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
-    also names a filter that matches everything although it reads attributes. Both are known once
-    the subscription is in force.
+    also names a filter that matches everything although it reads attributes. `never` and `note` are
+    known once the subscription is in force.
     """
 
     def __init__(self, agent: Agent, machine: Subscriber, timeout: float | None = None) -> None:
@@ -89,7 +89,7 @@ class Subscription:
 
     @property
     def note(self) -> str:
-        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        """What the rendezvous point says about the filter; empty if nothing is odd."""
         return self._machine.note
 
     @property
@@ -99,7 +99,8 @@ class Subscription:
 
     async def __aenter__(self) -> Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.
-        Refusal if the filter is refused, TimedOut after the `timeout` of `Agent.subscribe`."""
+        Raise Refusal if the filter is refused, and TimedOut after the `timeout` of
+        `Agent.subscribe`."""
         try:
             async with asyncio.timeout(self._timeout):
                 while self._machine.phase is not Phase.ON:
@@ -127,7 +128,8 @@ class Subscription:
         return self
 
     async def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
-        """The next notification; None if none comes within `timeout` seconds, or after the end."""
+        """The next notification; None if none arrives within `timeout` seconds, or after the
+        end."""
         try:
             async with asyncio.timeout(timeout):
                 return await anext(self, None)
@@ -168,7 +170,7 @@ class Agent:
         self.name = name
         self._on_break = on_break
         self._on_link = on_link
-        self._gone = ""  # why there is no link, as `on_link` was told
+        self._gone = ""  # why there is no link, as `on_link` was informed
         self._address = host, port
         self._tls = tls
         self._hello = m.Hello(name, channel, token)
@@ -215,7 +217,7 @@ class Agent:
         for waiting in self._acks.values():
             if not waiting.done():
                 waiting.set_exception(Refusal(unacknowledged))
-                waiting.exception()  # prevents a warning if nobody waits for it
+                waiting.exception()  # prevents a warning if nobody waits for the future
         await asyncio.sleep(0)
         if link is not None:
             await link.wait_gone()
@@ -229,9 +231,9 @@ class Agent:
         timeout: float | None = None,
     ) -> Subscription:
         """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
-        `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
-        rendezvous point until there is room. A filter in another dialect is translated to SQL
-        before it is sent; FilterError if it is not valid."""
+        `timeout` seconds. A subscription holds at most `most` unread notifications; further ones
+        stay at the rendezvous point until there is room. A filter in another dialect is translated
+        to SQL before it is sent; FilterError if it is not valid."""
         if dialect != "sql":
             interest = parse(interest, dialect).sql()
         number, self._next = self._next, self._next + 1
@@ -254,24 +256,26 @@ class Agent:
         self, attributes: Mapping[str, Any], payload: bytes = b"", *, timeout: float | None = None
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
-        acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
-        acknowledged within `timeout` seconds; the agent still tries to publish it."""
+        point. The stamps of an agent begin with 1. Raise Refusal if the notification was refused.
+        Raise Broken if earlier acknowledged notifications are gone; then nothing is published.
+        Raise TimedOut if the notification is not acknowledged within `timeout` seconds; the agent
+        still tries to publish it."""
         done = self.publish_soon(attributes, payload)
         try:
             async with asyncio.timeout(timeout):
                 return await done
         except TimeoutError:
-            raise self.overdue("the notification is not acknowledged", timeout) from None
+            raise self.overdue("the notification was not acknowledged", timeout) from None
 
     def publish_soon(
         self, attributes: Mapping[str, Any], payload: bytes = b""
     ) -> asyncio.Future[int]:
-        """Publish a notification without waiting. The future completes once it is on the disk."""
+        """Publish a notification without waiting. The future completes once the notification is on
+        the disk."""
         return self.publish_content(msgspec.json.encode(attributes), payload)
 
     def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[int]:
-        """The same, with attributes that are already encoded as JSON."""
+        """Like `publish_soon`, with attributes that are already encoded as JSON."""
         check_payload(payload)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
@@ -352,12 +356,12 @@ class Agent:
                 self._tell_link("")
             except TidingsError as problem:
                 self._refusal = str(problem)
-                if isinstance(problem, Refusal):  # it is there again, and refuses this agent
+                if isinstance(problem, Refusal):  # the router is back, but refuses this agent
                     self._tell_link(self._refusal)
                 self._lost.set()  # try again
 
     def _tell_link(self, gone: str) -> None:
-        """Report that there is no link, and why, or that there is one again."""
+        """Report that the link is gone, and why, or that it is back."""
         if gone != self._gone:
             self._gone = gone
             if self._on_link is not None:
@@ -460,14 +464,14 @@ async def connect(
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate.
 
-    `name` distinguishes the agent from others; `token` is needed if the router asks for one.
+    `name` distinguishes the agent from others; `token` is needed if the router requires one.
     `authorities` is a file with the certificates to trust for the router, instead of those that
-    this machine trusts; `tls` replaces the TLS context that is made here. TimedOut if there is no
-    link after `timeout` seconds. Once connected, the agent reconnects by itself: `on_link` is
-    called with the reason when the router is gone, and with "" when it is back. When the journal of
-    the rendezvous point has gone back in time, `on_break` is called with a `Break`, which has the
-    stamps of the acknowledged notifications that are gone. Without `on_break`, the next `publish`
-    raises `Broken`.
+    this machine trusts; `tls` replaces the TLS context that is created here. Raise TimedOut if
+    there is no link after `timeout` seconds. Once connected, the agent reconnects by itself:
+    `on_link` is called with the reason when the link is lost, and with "" when it is back. When the
+    journal of the rendezvous point has gone back in time, `on_break` is called with a `Break`,
+    which has the stamps of the acknowledged notifications that are gone. Without `on_break`, the
+    next `publish` raises `Broken`.
     """
     host, port, channel, _ = place = parse_address(address)
     tls = context_for(place, tls, authorities)

@@ -25,7 +25,7 @@ from tidings.channel.interests.compiled import Compiled, Setting
 from tidings.channel.interests.loading import load_nodes
 from tidings.channel.interests.reading import Contents, ExtraFields, Filters
 from tidings.channel.interests.tagging import Tagging
-from tidings.filters import Attributes, Filter
+from tidings.filters import Attributes, Filter, refuse_outside
 from tidings.matching.jit import shorten_turns
 from tidings.model import Event, LimitError, TidingsError
 from tidings.routing.protocol import LONG, Limits
@@ -134,6 +134,12 @@ class ArrayInterests:
 
     def text(self, number: int) -> str:
         return self._nodes.text(number)
+
+    def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
+        return refuse_outside(self._filters.read(interest), within, self.attributes)
+
+    def lies_within(self, number: int, within: Sequence[str]) -> bool:
+        return not refuse_outside(self._nodes.filter(number), within, self.attributes)
 
     def equal(self, number: int) -> Sequence[int]:
         """None: of nodes that cover each other, one is above the other."""

@@ -40,9 +40,9 @@ class Tagging:
     def tag_many(
         self, events: list[Event], computed: list[list[int]], without: Set[int]
     ) -> tuple[Array, Array]:
-        """(starts, nodes): the lowest nodes of each event, and none for the positions `without`.
-        Events that do not fit into columns, because an attribute has values of several types, are
-        matched one by one."""
+        """(starts, nodes): the lowest nodes of each event, ascending, and none for the positions
+        `without`. Events that do not fit into columns, because an attribute has values of several
+        types, are matched one by one."""
         graph = self._nodes.graph
         if len(events) > FEW:
             try:
@@ -51,9 +51,11 @@ class Tagging:
                 pass
             else:
                 starts, places = graph.lowest_lists(starts, places)
-                return starts, graph.numbers[places]
+                numbers = graph.numbers[places]
+                row = np.repeat(np.arange(len(events)), np.diff(starts))
+                return starts, numbers[np.lexsort((numbers, row))]
         tags = [
-            [] if at in without else self.tag(event, known)
+            [] if at in without else sorted(self.tag(event, known))
             for at, (event, known) in enumerate(zip(events, computed, strict=True))
         ]
         sizes = np.array([len(tag) for tag in tags], np.int64)

@@ -36,7 +36,7 @@ from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.journal import Journal, Memory
-from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside
+from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
@@ -88,12 +88,13 @@ class Rendezvous(Downstream):
         self.history = memory.history.copy()
         self.registry = Registry(self.history, (one.node for one in memory.placed))
         parts = Parts(
-            context, self.charges, interests, graph, caches, claims, counts, queue, self.registry,
-            self.subscriptions, problems,
+            context, self.charges, self.rights, interests, graph, caches, claims, counts, queue,
+            self.registry, self.subscriptions, problems,
         )  # fmt: skip
         self.nodes = nodes = Nodes(parts)
         self.set_aside = SetAside(parts, nodes)
-        self.placing = Placing(parts, nodes, self.set_aside, last_node)
+        self.territory = Territory(parts, self.history)
+        self.placing = Placing(parts, nodes, self.set_aside, self.territory, last_node)
         self.stamps = Stamps(memory.publishers)
         tagger = Tagger(self.limits, interests, claims, self.set_aside)
         self.intake = Intake(
@@ -176,7 +177,7 @@ class Rendezvous(Downstream):
                 self.placing.answer(sender, message)
         elif isinstance(message, m.Count):
             self.hear(sender)
-            if self.charges.may_ask(sender):
+            if self.charges.may_ask(sender) and self.rights.admit(sender, (message.node,)):
                 self._count(sender, message)
         elif isinstance(message, m.Describe | m.Follow):
             self.hear(sender)
@@ -332,6 +333,11 @@ class Rendezvous(Downstream):
         exist, is_known = self.nodes.existing(ranges), self.nodes.is_known
         here = [one for one in exist if is_known(one.node)]
         return here, [one for one in exist if not is_known(one.node)]
+
+    def split_limited(
+        self, sender: Name, ranges: list[m.Range], within: m.Within
+    ) -> tuple[list[m.Range], list[m.Range]]:
+        return self.split_ranges(self.territory.select(ranges, within))
 
     # -- wanted nodes --------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from tidings.matching.disk import SnapshotError
 from tidings.model import TidingsError
 
 MANY = 2_000  # stored filters from which on they are compiled before the start
+COMPARED = 20_000  # texts that are compared at a time
 MOST_TOLD = 100  # log lines about filters that are set aside, at most
 Stored = list[tuple[int, bytes]]
 _log = logging.getLogger(__name__)
@@ -85,7 +86,11 @@ def _agree(compiled: Compiled, stored: Stored) -> bool:
     """Whether every number that occurs in both has the same filter in both."""
     numbers = np.fromiter((number for number, _ in stored), np.int64, len(stored))
     places = np.searchsorted(compiled.graph.numbers, numbers)
-    both = np.append(compiled.graph.numbers, -1)[places] == numbers
-    texts = pa.array([one for _, one in stored], pa.large_binary()).filter(pa.array(both))
-    mine = compiled.texts.combine_chunks().take(pa.array(places[both]))
-    return pc.all(pc.equal(texts, mine.cast(pa.large_binary()))).as_py() is not False
+    both = np.flatnonzero(np.append(compiled.graph.numbers, -1)[places] == numbers)
+    for first in range(0, len(both), COMPARED):  # so that only a few are copied at a time
+        some = both[first : first + COMPARED]
+        texts = pa.array([stored[at][1] for at in some.tolist()], pa.large_binary())
+        mine = compiled.texts.take(pa.array(places[some])).cast(pa.large_binary())
+        if pc.all(pc.equal(pa.chunked_array([texts]), mine)).as_py() is False:
+            return False
+    return True

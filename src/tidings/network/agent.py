@@ -21,7 +21,6 @@ from typing import Any
 
 import msgspec
 
-from tidings.filters import parse
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
@@ -231,13 +230,11 @@ class Agent:
         timeout: float | None = None,
     ) -> Subscription:
         """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
-        `timeout` seconds. A subscription holds at most `most` unread notifications; further ones
-        stay at the rendezvous point until there is room. A filter in another dialect is translated
-        to SQL before it is sent; FilterError if it is not valid."""
-        if dialect != "sql":
-            interest = parse(interest, dialect).sql()
+        `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
+        rendezvous point until there is room. The rendezvous point reads the filter, in its
+        dialect, and refuses it when the subscription is entered."""
         number, self._next = self._next, self._next + 1
-        machine = Subscriber(number, LOCAL, interest.encode(), self._times, most)
+        machine = Subscriber(number, LOCAL, interest.encode(), self._times, most, dialect)
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
         self._hand_over(number, machine.start(self._now))

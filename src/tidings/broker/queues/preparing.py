@@ -63,7 +63,7 @@ class Preparing:
             most = max(1, min(MOST, int(TIME / max(self._each, 1e-6))))
             taken = [self._turns.take() for _ in range(min(most, len(self._turns)))]
             self._open = {link for link, _ in taken}
-            filters = [message.interest for _, message in taken]
+            filters = [message.stored for _, message in taken]
             try:
                 times = await loop.run_in_executor(None, self._prepare, filters)
             except Exception:  # the machine does the same work, and says what is wrong

@@ -88,10 +88,10 @@ class ArrayInterests:
                 f"there is no room for a filter of {size:,} bytes: filters of more than {LONG:,} "
                 f"bytes use {self._long_bytes:,} bytes in all, expected at most "
                 f"{self._limits.long_filter_bytes:,}; use a shorter filter",
-                interest.decode(),
+                self._filters.text(interest),
             )
         number = self.take_number()
-        self._nodes.add(number, interest.decode(), filter_)
+        self._nodes.add(number, self._filters.text(interest), filter_)
         self._count_long(number, size)
         return _annotate(self.placed(number), filter_)
 
@@ -133,6 +133,7 @@ class ArrayInterests:
         return self._nodes.key(number)
 
     def text(self, number: int) -> str:
+        """The filter in SQL, which pipelines read; as it was given, if it was given in SQL."""
         return self._nodes.text(number)
 
     def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:

@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting, open_compiled
 from tidings.channel.interests.nodes import Nodes, plan_texts
-from tidings.channel.interests.reading import Filters, decoded
+from tidings.channel.interests.reading import Filters
 from tidings.matching.disk import SnapshotError
 from tidings.model import TidingsError
+from tidings.routing.protocol import unpack_interest
 
 MANY = 2_000  # stored filters from which on they are compiled before the start
 COMPARED = 20_000  # texts that are compared at a time
@@ -42,9 +43,10 @@ def load_nodes(
 ) -> tuple[Nodes, dict[int, Aside]]:
     """The nodes of the stored filters, and the filters that are refused now, by number. Stricter
     rules or other declared attributes may refuse some; the root still starts."""
-    compiled = None if folder is None else _open(folder, setting, stored)
+    compiled = None if folder is None else _open(folder, setting, stored, filters)
     if compiled is None and folder is not None and len(stored) > MANY:
-        texts = ((number, text) for number, one in stored if (text := decoded(one)) is not None)
+        pairs = ((number, _text(one, filters)) for number, one in stored)
+        texts = ((number, text) for number, text in pairs if text is not None)
         compiled = Compilation(plan_texts(str(folder), setting, texts)).run()
     if compiled is not None:
         compiled.matcher.prepare()
@@ -56,9 +58,10 @@ def load_nodes(
     for number, interest in stored:
         if number not in known:
             try:
-                nodes.add(number, interest.decode(), filters.read(interest))
-            except (TidingsError, UnicodeDecodeError) as problem:
-                refused[number] = Aside(interest.decode(errors="replace"), str(problem))
+                nodes.add(number, filters.text(interest), filters.read(interest))
+            except TidingsError as problem:
+                text = unpack_interest(interest)[0].decode(errors="replace")
+                refused[number] = Aside(text, str(problem))
     _tell(refused)
     return nodes, refused
 
@@ -73,24 +76,32 @@ def _tell(refused: dict[int, Aside]) -> None:
         _log.warning("%d stored filters were set aside in all", len(refused))
 
 
-def _open(folder: Path, setting: Setting, stored: Stored) -> Compiled | None:
+def _text(interest: bytes, filters: Filters) -> str | None:
+    """The filter in SQL; None if it is refused."""
+    try:
+        return filters.text(interest)
+    except TidingsError:
+        return None
+
+
+def _open(folder: Path, setting: Setting, stored: Stored, filters: Filters) -> Compiled | None:
     """The compiled nodes, if their filters are those that are stored."""
     try:
         found = open_compiled(folder, setting)
     except (SnapshotError, OSError):
         return None
-    return found if _agree(found, stored) else None
+    return found if _agree(found, stored, filters) else None
 
 
-def _agree(compiled: Compiled, stored: Stored) -> bool:
+def _agree(compiled: Compiled, stored: Stored, filters: Filters) -> bool:
     """Whether every number that occurs in both has the same filter in both."""
     numbers = np.fromiter((number for number, _ in stored), np.int64, len(stored))
     places = np.searchsorted(compiled.graph.numbers, numbers)
     both = np.flatnonzero(np.append(compiled.graph.numbers, -1)[places] == numbers)
     for first in range(0, len(both), COMPARED):  # so that only a few are copied at a time
         some = both[first : first + COMPARED]
-        texts = pa.array([stored[at][1] for at in some.tolist()], pa.large_binary())
-        mine = compiled.texts.take(pa.array(places[some])).cast(pa.large_binary())
-        if pc.all(pc.equal(pa.chunked_array([texts]), mine)).as_py() is False:
+        texts = pa.array([_text(stored[at][1], filters) for at in some.tolist()], pa.large_string())
+        mine = compiled.texts.take(pa.array(places[some])).cast(pa.large_string())
+        if pc.all(pc.equal(pa.chunked_array([texts]), mine), skip_nulls=False).as_py() is not True:
             return False
     return True

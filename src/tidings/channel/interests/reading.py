@@ -7,7 +7,7 @@ import msgspec
 from tidings.channel.interests.compiled import Setting
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import Event, NotificationError
-from tidings.routing.protocol import LONG
+from tidings.routing.protocol import LONG, unpack_interest
 
 MOST_KEPT = 1 << 20  # bytes of filters that were read before their turn
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -44,22 +44,24 @@ class Filters:
 
     def parse(self, interest: bytes) -> Filter:
         """Read a filter without keeping it."""
-        text = decoded(interest)
-        if text is None:
-            raise NotificationError("the filter is not valid UTF-8")
-        setting = self._setting
-        found = parse(text, attributes=setting.attributes, most_parts=setting.most_parts)
+        given, dialect = unpack_interest(interest)
+        text, setting = _decoded(given), self._setting
+        found = parse(text, dialect, attributes=setting.attributes, most_parts=setting.most_parts)
         if len(interest) > LONG:
             found.slim()
         return found
 
+    def text(self, interest: bytes) -> str:
+        """The filter in SQL; as it was given, if it was given in SQL."""
+        given, dialect = unpack_interest(interest)
+        return _decoded(given) if dialect == "sql" else self.read(interest).sql()
 
-def decoded(interest: bytes) -> str | None:
-    """The text of a filter; None if it is not valid UTF-8."""
+
+def _decoded(text: bytes) -> str:
     try:
-        return interest.decode()
+        return text.decode()
     except UnicodeDecodeError:
-        return None
+        raise NotificationError("the filter is not valid UTF-8") from None
 
 
 class ExtraFields(msgspec.Struct):

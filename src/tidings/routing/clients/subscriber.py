@@ -74,6 +74,7 @@ class Subscriber:
         interest: bytes,
         times: Times | None = None,
         most: int = 1 << 62,
+        dialect: str = "sql",
     ) -> None:
         """`most` is the size of the inbox. Notifications that come when it is full are dropped, and
         asked for later when there is room: nobody waits for an application that does not read."""
@@ -81,6 +82,7 @@ class Subscriber:
         self.most = most
         self.router = router
         self.interest = interest
+        self.dialect = dialect
         self.times = times or Times()
         self.phase = Phase.STOPPED
         self.inbox: deque[Delivery | Lost | Break] = deque()
@@ -313,7 +315,7 @@ class Subscriber:
         self.phase = Phase.ASKING
         self._asked = self._now
         self._request += 1
-        self._send(m.Ask(self._request, self.interest))
+        self._send(m.Ask(self._request, self.interest, dialect=self.dialect))
 
     def _join(self) -> None:
         self._asked = self._now

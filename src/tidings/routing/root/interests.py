@@ -45,7 +45,8 @@ class TaggedMany(msgspec.Struct, frozen=True):
 
 
 class Interests(Protocol):
-    """The preprocessor of a channel: it maps interests and notifications to nodes."""
+    """The preprocessor of a channel: it maps interests and notifications to nodes. An interest is
+    stored with its dialect, see `unpack_interest`."""
 
     def place(self, interest: bytes) -> Placed:
         """The node of an interest, created if there is none; TidingsError if it is refused."""

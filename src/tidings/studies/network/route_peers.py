@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tidings.model import EnvironmentProblem
+from tidings.studies.host.ports import free_ports
 from tidings.studies.network.route_flow import Receiver, System
 
 PROGRAMS = {"mosquitto": "mosquitto", "nats": "nats-server"}
@@ -70,7 +71,7 @@ def start_mosquitto(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
     """Start mosquitto with receivers of all topics. `topics` contains the topic of each payload."""
-    port = free_port()
+    (port,) = free_ports(1)
     file = folder / "mosquitto.conf"
     file.write_text(
         f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_type error\n"
@@ -126,7 +127,7 @@ def start_nats(
 ) -> System:
     """Start nats-server with receivers of all topics. `topics` contains the topic of each
     payload."""
-    port = free_port()
+    (port,) = free_ports(1)
     file = folder / "nats.conf"
     file.write_text(f'listen: "127.0.0.1:{port}"\nping_interval: "1h"\nmax_pending: 256MB\n')
     process = _start("nats", "-c", str(file))
@@ -169,12 +170,6 @@ STARTERS = {"mosquitto": start_mosquitto, "nats": start_nats}
 
 
 # -- processes and sockets -------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def connect_to(port: int, patience: float = 10.0) -> socket.socket:

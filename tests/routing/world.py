@@ -66,16 +66,15 @@ class Sets:
         return lowest({p: n for p, n in there.items() if content[0] in p})
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
-        tags: list[list[int]] = []
-        refused: dict[int, TidingsError] = {}
+        tags, refused = list[list[int]](), dict[int, TidingsError]()
         for at, content in enumerate(contents):
             try:
-                tags.append(self.tag(content))
+                tags.append(sorted(self.tag(content)))
             except TidingsError as problem:
                 tags.append([])
                 refused[at] = problem
         starts = np.cumsum([0, *map(len, tags)], dtype=np.int64)
-        return TaggedMany(starts, np.array([n for tag in tags for n in tag], np.int64), refused)
+        return TaggedMany(starts, np.array([n for one in tags for n in one], np.int64), refused)
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         return Fair(self.tag(content), {})

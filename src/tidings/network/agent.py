@@ -16,7 +16,9 @@ import contextlib
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -33,6 +35,10 @@ from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
 GREETING = 10.0  # how many seconds the router may take to answer
+WINDOW = 4000  # the most publications that are sent and not acknowledged
+PIECE = 1000  # the number of notifications that `publish_many` sends together
+MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
+FEW = 8  # more publications than this are sent as one piece
 MOST_UNREAD = 100_000  # the most unread notifications of one subscription
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers."""
@@ -42,6 +48,13 @@ def check_payload(payload: object) -> None:
     """Raise TypeError if a payload is not bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
+
+
+def _check(content: bytes, payload: bytes) -> None:
+    check_payload(payload)
+    size = len(content) + len(payload)
+    if size > LARGEST:
+        raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
 
 
 class Refusal(TidingsError):
@@ -150,6 +163,16 @@ class Subscription:
             self._news.set()
 
 
+class _Piece(msgspec.Struct):
+    """Notifications of `publish_many` that were sent together: their stamps, and the reasons of
+    those that were refused. `done` completes when all are settled."""
+
+    first: int
+    last: int
+    done: asyncio.Future[None]
+    refused: dict[int, str] = {}
+
+
 class Agent:
     """One link to a router, with the subscriptions and publications of an application."""
 
@@ -177,7 +200,7 @@ class Agent:
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), draw_life(), NONE)
         # each start of an agent begins again with stamp 1
         self._life = uuid.uuid4().hex
-        self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times)
+        self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times, window=WINDOW)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
         self._next = 1
         self._link: Link | None = None
@@ -185,6 +208,7 @@ class Agent:
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
         self._acks: dict[int, asyncio.Future[int]] = {}
+        self._pieces: list[_Piece] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- for applications ----------------------------------------------------------------------
@@ -217,6 +241,10 @@ class Agent:
             if not waiting.done():
                 waiting.set_exception(Refusal(unacknowledged))
                 waiting.exception()  # prevents a warning if nobody waits for the future
+        for piece in self._pieces:
+            if not piece.done.done():
+                piece.done.set_exception(Refusal(unacknowledged))
+                piece.done.exception()
         await asyncio.sleep(0)
         if link is not None:
             await link.wait_gone()
@@ -273,17 +301,61 @@ class Agent:
 
     def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[int]:
         """Like `publish_soon`, with attributes that are already encoded as JSON."""
-        check_payload(payload)
+        _check(content, payload)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
-        size = len(content) + len(payload)
-        if size > LARGEST:
-            raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
         sent = self._publisher.publish(content, payload, self._now)
         stamp = self._publisher.acknowledged + self._publisher.waiting
         done = self._acks[stamp] = asyncio.get_running_loop().create_future()
         self._hand_over(PUBLISHER, sent)
         return done
+
+    async def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
+        """Publish pairs of attributes and payload, many at a time, and wait until all are on the
+        disk; return how many there were. If one is refused, stop publishing, wait for the answers
+        to all that were sent, and raise Refusal."""
+        given = iter(notifications)
+        waiting: deque[_Piece] = deque()
+        count = 0  # acknowledged
+        problem: Refusal | None = None  # why no more are sent
+        try:
+            while True:
+                pairs: list[tuple[bytes, bytes]] = []
+                try:
+                    for attributes, payload in islice(given, 0 if problem else PIECE):
+                        content = msgspec.json.encode(attributes)
+                        _check(content, payload)
+                        pairs.append((content, payload))
+                except Refusal as found:  # those before it are sent
+                    problem = found
+                if pairs:
+                    waiting.append(self._publish_piece(pairs))
+                if not waiting:
+                    if problem is not None:
+                        raise Refusal(f"notification {count + 1}: {problem}")
+                    return count
+                if len(pairs) < PIECE or len(waiting) >= MOST_PIECES:
+                    piece = waiting.popleft()
+                    await piece.done
+                    if piece.refused:
+                        stamp, reason = min(piece.refused.items())
+                        at = count + stamp - piece.first + 1
+                        raise Refusal(f"notification {at}: {reason}")
+                    count += piece.last - piece.first + 1
+        finally:
+            await asyncio.gather(*(one.done for one in waiting), return_exceptions=True)
+
+    def _publish_piece(self, pairs: list[tuple[bytes, bytes]]) -> _Piece:
+        publisher = self._publisher
+        if publisher.breaks:
+            raise Broken(publisher.breaks.popleft())
+        sent = publisher.publish_all(pairs, self._now)
+        last = publisher.acknowledged + publisher.waiting
+        done = asyncio.get_running_loop().create_future()
+        piece = _Piece(last - len(pairs) + 1, last, done, {})
+        self._pieces.append(piece)
+        self._hand_over(PUBLISHER, sent)
+        return piece
 
     def overdue(self, what: str, timeout: float | None) -> TimedOut:
         """The error for something that did not happen in time."""
@@ -410,7 +482,14 @@ class Agent:
         return time.monotonic()
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """Pass the messages of one of our state machines to our router."""
+        """Pass the messages of one of our state machines to our router. It would pass publications
+        on as they are, so of many only the first goes there, to note where the answers go."""
+        if sender == PUBLISHER and len(sent) > FEW and self._link is not None:
+            rest = [message for _, message in sent[1:]]
+            if all(isinstance(one, m.Publish) for _, one in sent):
+                self._dispatch(self._router.receive(sender, sent[0][1], self._now))
+                self._link.send_all(rest)
+                return
         for _, message in sent:
             self._dispatch(self._router.receive(sender, message, self._now))
 
@@ -436,7 +515,14 @@ class Agent:
             waiting = self._acks.pop(one.stamp, None)
             if waiting is not None and not waiting.done():
                 waiting.set_exception(Refusal(one.reason))
+            for piece in self._pieces:
+                if piece.first <= one.stamp <= piece.last:
+                    piece.refused[one.stamp] = one.reason
         self._publisher.refused.clear()
+        while self._pieces and self._pieces[0].last <= self._publisher.acknowledged:
+            settled = self._pieces.pop(0).done
+            if not settled.done():
+                settled.set_result(None)
         for stamp in [*self._acks]:
             if stamp > self._publisher.acknowledged:
                 break

@@ -7,7 +7,8 @@
     recent, as objects:              what was placed since; after a while a process compiles both
 
     interests.py      what a rendezvous point asks: place, tag, remove, set aside; limits
-    reading.py        filters from texts, notifications from JSON
+    reading.py        filters from texts
+    contents/         notifications from JSON, as mappings and as columns
     loading.py        the nodes at a start
     tagging.py        the lowest nodes of a notification, or of each of many
     nodes.py          compiled and recent nodes together
@@ -24,9 +25,9 @@ For broker. Start at interests.py, then nodes.py.
 """
 
 from tidings.channel.interests.compilation import Compilation
+from tidings.channel.interests.contents import ExtraFields
 from tidings.channel.interests.interests import ArrayInterests, load_interest_kernels
 from tidings.channel.interests.loading import MOST_TOLD, Aside
-from tidings.channel.interests.reading import ExtraFields
 
 __all__ = [
     "MOST_TOLD",

@@ -22,12 +22,13 @@ import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
+from tidings.channel.interests.contents import Contents, ExtraFields
 from tidings.channel.interests.loading import load_nodes
-from tidings.channel.interests.reading import Contents, ExtraFields, Filters
+from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
 from tidings.matching.jit import shorten_turns
-from tidings.model import Event, LimitError, TidingsError
+from tidings.model import LimitError, TidingsError
 from tidings.routing.protocol import LONG, Limits
 from tidings.routing.root import Fair, Placed, TaggedMany
 
@@ -52,7 +53,7 @@ class ArrayInterests:
         nothing is compiled."""
         self.attributes = attributes
         self.extra = ExtraFields() if extra is None else extra
-        self._contents = Contents(attributes, limits.content_bytes, self.extra)
+        contents = Contents(attributes, limits.content_bytes, self.extra)
         self._limits = limits
         self._folder = folder
         self._setting = Setting(attributes, limits.filter_parts)
@@ -66,7 +67,7 @@ class ArrayInterests:
         self._nodes, self.refused = loaded
         """Stored filters that are refused now, by number. A subscriber that still wants one is
         refused, asks again and is told why."""
-        self._tagging = Tagging(self._nodes)
+        self._tagging = Tagging(self._nodes, contents)
         for number, interest in stored:
             if len(interest) > LONG and number not in self.refused:
                 self._count_long(number, len(interest))
@@ -166,34 +167,13 @@ class ArrayInterests:
     # -- notifications -------------------------------------------------------------------------
 
     def tag(self, content: bytes) -> list[int]:
-        event = self._contents.read(content)
-        computed = self._tagging.compute(event, len(content))
-        self._contents.count_extra(event)
-        return self._tagging.tag(event, computed)
+        return self._tagging.tag(content)
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
-        events: list[Event] = []
-        computed: list[list[int]] = []
-        refused: dict[int, TidingsError] = {}
-        for at, content in enumerate(contents):
-            try:
-                event = self._contents.read(content)
-                found = self._tagging.compute(event, len(content))
-            except TidingsError as problem:
-                refused[at] = problem
-                event, found = {}, []
-            else:
-                self._contents.count_extra(event)
-            events.append(event)
-            computed.append(found)
-        starts, nodes = self._tagging.tag_many(events, computed, refused.keys())
-        return TaggedMany(starts, nodes, refused)
+        return self._tagging.tag_many(contents)
 
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
-        event = self._contents.read(content)
-        found = self._nodes.computing.match_each(event, len(content), owners)
-        self._contents.count_extra(event)
-        return Fair(self._tagging.tag(event, found.matched), found.over)
+        return self._tagging.tag_fairly(content, owners)
 
     # -- compiling -----------------------------------------------------------------------------
 
@@ -225,7 +205,7 @@ def load_interest_kernels() -> None:
         for text in (b"a > 1", b"a > 7 AND b = 'x' AND c = 1", b"a IN (1, 5) OR b = 'x'"):
             interests.place(text)
             interests.tag(b'{"a": 8, "b": "x", "c": 1}')
-        interests.tag_many([b'{"a": 8, "b": "x"}'] * 20)
+        interests.tag_many([b'{"a": 8, "b": "x"}'] * 100)
         interests.remove(3)
 
 

@@ -77,6 +77,10 @@ class People:
         self._run(self._join(people))
         self.everyone += people
 
+    def counts(self) -> Counter[str]:
+        """How often everyone was told, now: the thread goes on counting."""
+        return Counter(dict(self.told))
+
     def count_through(self, router: str) -> tuple[int, int]:
         """How many people are at a router, and how often they were told."""
         here = [one.who for one in self.everyone if one.router == router]
@@ -95,9 +99,7 @@ class People:
 
     async def _join(self, people: Sequence[Person]) -> None:
         room = asyncio.Semaphore(TOGETHER)
-        async with asyncio.TaskGroup() as tasks:
-            for one in people:
-                tasks.create_task(self._join_one(one, room))
+        await asyncio.gather(*(self._join_one(one, room) for one in people))
 
     async def _join_one(self, one: Person, room: asyncio.Semaphore) -> None:
         async with room:

@@ -116,7 +116,7 @@ class Replay:
         """The current state."""
         from rich.console import Group
 
-        told = self.people.told
+        told = self.people.counts()
         batches = count_of(self.batches, "micro-batch", "micro-batches")
         head = (
             f"{count_of(self.seen, 'flight')}   told {count_of(told.total(), 'time')}   {batches}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable
 
 import msgspec
 
@@ -88,6 +89,13 @@ class Publisher:
         if not self._waiting:
             self._said = now
         self._waiting.append((content, payload))
+        return self._send_more()
+
+    def publish_all(self, pairs: Iterable[tuple[bytes, bytes]], now: float) -> list[Sent]:
+        """Publish many notifications, each as content and payload."""
+        if not self._waiting:
+            self._said = now
+        self._waiting.extend(pairs)
         return self._send_more()
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:

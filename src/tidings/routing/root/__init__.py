@@ -1,11 +1,12 @@
 """The rendezvous point of a channel: it knows every node, and numbers and stores notifications.
 
-    Publish ──publishing──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
+    Publish, Run ──publishing──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──nodes──> node ──> journal ──(on the disk)──> answer
     HandOver ──handover──> number ──> journal ──(on the disk)──> acknowledge, forward
 
     rendezvous.py    the state machine: hands messages and time to the parts
     publishing/      from a publisher's message to the acknowledgment
+    runs/            publications that wait, many of one publisher at a time
     handover/        notifications that somebody else tagged, in parts
     nodes/           how nodes are created from filters, and how they are removed
     ownership/       who owns each node, and how many nodes an owner may have
@@ -33,8 +34,10 @@ from tidings.routing.root.records import (
     Record,
 )
 from tidings.routing.root.rendezvous import Rendezvous
+from tidings.routing.root.runs import MOST_ROWS, Run, find_runs, join_runs
 
 __all__ = [
+    "MOST_ROWS",
     "Block",
     "Definition",
     "Fair",
@@ -51,7 +54,10 @@ __all__ = [
     "Progress",
     "Record",
     "Rendezvous",
+    "Run",
     "TaggedMany",
     "TooMuchWork",
+    "find_runs",
+    "join_runs",
     "number_alone",
 ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
+import numpy as np
 import numpy.typing as npt
 
 from tidings.model import TidingsError
@@ -34,14 +35,13 @@ class Fair(msgspec.Struct, frozen=True):
     over: dict[int, str]  # nodes that were not computed, and the owner whose time was used up
 
 
-class TaggedMany(msgspec.Struct, frozen=True):
-    """The lowest nodes of each of n notifications, ascending: nodes[starts[i] : starts[i + 1]]."""
+class TaggedMany(NamedTuple):
+    """The lowest nodes of the first n of some notifications: nodes[starts[i] : starts[i + 1]],
+    ascending. Refused ones have none, and a problem by position."""
 
-    starts: npt.NDArray[Any]  # int64 [n + 1]
-    nodes: npt.NDArray[Any]  # int64
+    starts: npt.NDArray[np.int64]  # [n + 1]
+    nodes: npt.NDArray[np.int64]
     refused: dict[int, TidingsError]
-    """Notifications that have no tag, by position, and why: they are refused, or `tag_fairly` must
-    find out whose filters take so long."""
 
 
 class Interests(Protocol):
@@ -56,7 +56,8 @@ class Interests(Protocol):
         `tag_fairly` must find out whose filters take so long."""
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
-        """The same for many notifications at once, with problems instead of exceptions."""
+        """The same as `tag` for many notifications. Those that `tag` would raise an error for are
+        in `refused`. If some take long, it may stop after the first few; it tags at least one."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """The same, with a share of time for each owner's filters; TidingsError if it is refused.

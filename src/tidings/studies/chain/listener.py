@@ -1,6 +1,6 @@
 """A program with some of the agents of the chain: it writes down what they are told.
 
-    python -m tidings.studies.chain.listener FOLDER NAME
+    python -c COMMAND FOLDER NAME
 
 It reads orders on stdin, a line of JSON each, and answers each with a line:
 
@@ -123,7 +123,15 @@ class Listener:
             await opened.__aexit__(None, None, None)
 
 
-async def _main(file: Path) -> None:
+COMMAND = "from tidings.studies.chain.listener import main; main()"
+"""As `python -m`, which warns that the package has loaded the module before."""
+
+
+def main() -> None:
+    asyncio.run(_serve(Path(sys.argv[1], f"{sys.argv[2]}.told")))
+
+
+async def _serve(file: Path) -> None:
     loop = asyncio.get_running_loop()
     with file.open("wb") as out:
         listener = Listener(out)
@@ -137,7 +145,3 @@ async def _main(file: Path) -> None:
             if order.what == "end":
                 break
         await listener.close()
-
-
-if __name__ == "__main__":
-    asyncio.run(_main(Path(sys.argv[1], f"{sys.argv[2]}.told")))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem
 from tidings.studies.chain.chain_rows import Interest
-from tidings.studies.chain.listener import RECORD, Answer, Order, Wish
+from tidings.studies.chain.listener import COMMAND, RECORD, Answer, Order, Wish
 
 TOLD = np.dtype(
     [("interest", "<u4"), ("digest", "<u4"), ("id", "<i8"), ("serial", "<i8"), ("came", "<i8")]
@@ -30,7 +30,7 @@ class Listeners:
         self.in_force: dict[int, int] = {}  # interest -> when it was in force
         self._processes: list[subprocess.Popen[bytes]] = []
         for number in range(processes):
-            command = [sys.executable, "-m", "tidings.studies.chain.listener"]
+            command = [sys.executable, "-c", COMMAND]
             with self._errors(number).open("wb") as errors:
                 self._processes.append(
                     subprocess.Popen(

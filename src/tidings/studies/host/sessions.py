@@ -88,7 +88,10 @@ class Session:
         return [one.pid for one in members if word in one.command]
 
     def end(self) -> None:
-        """Kill everything in the session, until nothing is left."""
+        """Kill everything in the session, until nothing is left; without /proc, only the program
+        itself."""
+        if self.alive():
+            self.process.kill()
         while members := self.members():
             for one in members:
                 send(one.pid)

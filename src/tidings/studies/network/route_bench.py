@@ -19,6 +19,7 @@ from tidings.studies.network.route_durable import Durable, measure_durable, perc
 from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
 from tidings.studies.network.route_interests import INTERESTS, InterestsRun, measure_interests
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
+from tidings.studies.network.route_mixed import Mixed, measure_mixed
 from tidings.studies.network.route_modes import ModeRow, measure_modes
 from tidings.studies.network.route_parts import Parts, measure_parts
 from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
@@ -92,6 +93,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     forward: list[ForwardRun]
     latency: list[LatencyRun]
     durable: Durable | None
+    mixed: Mixed | None
     parts: Parts | None
     interests: InterestsRun | None
     lookup: list[Lookup]
@@ -117,7 +119,7 @@ def bench_route(
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
-    durable, tagged, many = None, None, None
+    durable, mixed, tagged, many = None, None, None, None
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -127,6 +129,9 @@ def bench_route(
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             payload = random.Random(seed).randbytes(PAYLOAD)
             durable = measure_durable(Path(folder), seconds, rounds, PUBLISHING, payload, note)
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            mixed = measure_mixed(Path(folder), seconds, rounds, PUBLISHING, payload, seed=seed,
+                                  peers="nats" in there, note=note)  # fmt: skip
     if "parts" in parts:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             tagged = measure_parts(Path(folder), seconds, rounds, PAYLOAD, seed=seed, note=note)
@@ -137,7 +142,8 @@ def bench_route(
         lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
-        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, tagged, many,
+        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, mixed, tagged,
+        many,
         lookup, modes,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@
     columns.py           the columns of a part, checked, and its pieces
     sources.py           how far each source has handed over
     resolving.py         from the nodes of a tag to the lowest ones that there are now
-    node_table.py        what is known about each node of parts, in arrays
+    node_table.py        what is known about each node of many notifications, in arrays
     handover_kernels.py  the loops over all nodes of a piece, compiled
     following.py         answers for those who tag elsewhere
 

@@ -92,6 +92,7 @@ class Placing(NodePart):
         node = placed.node
         try:
             self._graph.insert(node, placed.parents, placed.children)
+            self._caches.change(node)
             self._queue.add_node(node, message.stored, message.owner)
         except Exception:
             with contextlib.suppress(Exception):
@@ -100,7 +101,6 @@ class Placing(NodePart):
                 self._graph.remove(node)
             self._caches.clear()
             raise
-        self._caches.clear()
         self._registry.add(node)
         self._nodes.add_maker(node, self._charges.payers(sender, message.owner))
         self._charges.charge(sender, NEW_NODE, message.owner)

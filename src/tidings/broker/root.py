@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from tidings.broker.admission.listen import Door
+from tidings.broker.garbage import collect_nothing
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
@@ -129,13 +130,15 @@ class RootNode(Server):
             seconds=limits.kept_seconds,
             disk_bytes=limits.disk_bytes,
         )
-        self.journal = FileJournal(self._path, retention, apart=True)
-        try:
-            self.journal.begin_life(draw_life())
-        except BaseException:
-            self.journal.close()
-            raise
-        super().__init__(self._load_machine(), door, forwarding)
+        with collect_nothing():
+            self.journal = FileJournal(self._path, retention, apart=True)
+            try:
+                self.journal.begin_life(draw_life())
+            except BaseException:
+                self.journal.close()
+                raise
+            machine = self._load_machine()
+        super().__init__(machine, door, forwarding)
         self._writing: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when tending last failed

@@ -30,7 +30,7 @@ from tidings.filters import Attributes, Filter, refuse_outside
 from tidings.matching.jit import shorten_turns
 from tidings.model import LimitError, TidingsError
 from tidings.routing.protocol import LONG, Limits
-from tidings.routing.root import Fair, Placed, TaggedMany
+from tidings.routing.root import Fair, Placed, Places, TaggedMany
 
 DEFAULTS = Limits()
 Owners = Callable[[int], Sequence[str]]
@@ -72,9 +72,9 @@ class ArrayInterests:
             if len(interest) > LONG and number not in self.refused:
                 self._count_long(number, len(interest))
 
-    def all_placed(self) -> list[Placed]:
+    def all_placed(self) -> Places:
         """Every node with its parents, in an order in which parents come first."""
-        return [Placed(number, tuple(above), ()) for number, above in self._nodes.in_order()]
+        return self._nodes.in_order()
 
     # -- filters -------------------------------------------------------------------------------
 

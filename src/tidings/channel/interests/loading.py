@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +29,7 @@ from tidings.routing.protocol import unpack_interest
 MANY = 2_000  # stored filters from which on they are compiled before the start
 COMPARED = 20_000  # texts that are compared at a time
 MOST_TOLD = 100  # log lines about filters that are set aside, at most
+Array = npt.NDArray[Any]
 Stored = list[tuple[int, bytes]]
 _log = logging.getLogger(__name__)
 
@@ -51,17 +54,18 @@ def load_nodes(
     if compiled is not None:
         compiled.matcher.prepare()
     nodes = Nodes(setting, compiled, seconds)
-    known = set() if compiled is None else set(compiled.graph.numbers.tolist())
-    for number in sorted(known.difference(number for number, _ in stored)):
+    known = np.zeros(0, np.int64) if compiled is None else compiled.graph.numbers
+    numbers = _numbers_of(stored)
+    for number in known[~np.isin(known, numbers)].tolist():
         nodes.remove(number)
     refused: dict[int, Aside] = {}
-    for number, interest in stored:
-        if number not in known:
-            try:
-                nodes.add(number, filters.text(interest), filters.read(interest))
-            except TidingsError as problem:
-                text = unpack_interest(interest)[0].decode(errors="replace")
-                refused[number] = Aside(text, str(problem))
+    for at in np.flatnonzero(~np.isin(numbers, known)).tolist():
+        number, interest = stored[at]
+        try:
+            nodes.add(number, filters.text(interest), filters.read(interest))
+        except TidingsError as problem:
+            text = unpack_interest(interest)[0].decode(errors="replace")
+            refused[number] = Aside(text, str(problem))
     _tell(refused)
     return nodes, refused
 
@@ -94,14 +98,22 @@ def _open(folder: Path, setting: Setting, stored: Stored, filters: Filters) -> C
 
 
 def _agree(compiled: Compiled, stored: Stored, filters: Filters) -> bool:
-    """Whether every number that occurs in both has the same filter in both."""
-    numbers = np.fromiter((number for number, _ in stored), np.int64, len(stored))
+    """Whether every number that occurs in both has the same filter in both. Nearly all are stored
+    in SQL, so their bytes are those of the text."""
+    numbers = _numbers_of(stored)
     places = np.searchsorted(compiled.graph.numbers, numbers)
     both = np.flatnonzero(np.append(compiled.graph.numbers, -1)[places] == numbers)
     for first in range(0, len(both), COMPARED):  # so that only a few are copied at a time
         some = both[first : first + COMPARED]
-        texts = pa.array([_text(stored[at][1], filters) for at in some.tolist()], pa.large_string())
-        mine = compiled.texts.take(pa.array(places[some])).cast(pa.large_string())
-        if pc.all(pc.equal(pa.chunked_array([texts]), mine), skip_nulls=False).as_py() is not True:
-            return False
+        given = [stored[at][1] for at in some.tolist()]
+        mine = compiled.texts.take(pa.array(places[some])).combine_chunks().cast(pa.large_binary())
+        same = pc.equal(pa.array(given, pa.large_binary()), mine)
+        for at in np.flatnonzero(~same.to_numpy(zero_copy_only=False)).tolist():
+            text = _text(given[at], filters)
+            if text is None or text.encode() != mine[at].as_py():
+                return False
     return True
+
+
+def _numbers_of(stored: Stored) -> Array:
+    return np.fromiter((number for number, _ in stored), np.int64, len(stored))

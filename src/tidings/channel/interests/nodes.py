@@ -28,6 +28,7 @@ from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.placing import Found, Question, ask
+from tidings.routing.root import Places
 
 Array = npt.NDArray[Any]
 REMEMBERED = 1 << 12  # parsed filters: the next new node often needs the same ones
@@ -264,14 +265,12 @@ class Nodes:
         self._is_waiting = False
         self._parsed.cache_clear()
 
-    def in_order(self) -> Iterator[tuple[int, list[int]]]:
+    def in_order(self) -> Places:
         """Every node with its parents, each after its parents."""
         graph = self.graph
         order = graph.in_order()
         starts, parents = graph.parents_of(order)
-        ends, above = starts.tolist(), graph.numbers[parents].tolist()
-        for at, number in enumerate(graph.numbers[order].tolist()):
-            yield number, above[ends[at] : ends[at + 1]]
+        return Places(graph.numbers[order], starts, graph.numbers[parents])
 
 
 def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) -> Plan:

@@ -23,7 +23,7 @@ For broker and store, not for users. Start at rendezvous.py.
 
 from tidings.routing.root.handover import Definition, Piece, number_alone
 from tidings.routing.root.history import Gone, History
-from tidings.routing.root.interests import Fair, Interests, Placed, TaggedMany, TooMuchWork
+from tidings.routing.root.interests import Fair, Interests, Placed, Places, TaggedMany, TooMuchWork
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.records import (
     Block,
@@ -51,6 +51,7 @@ __all__ = [
     "PayloadColumns",
     "Piece",
     "Placed",
+    "Places",
     "Progress",
     "Record",
     "Rendezvous",

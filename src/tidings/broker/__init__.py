@@ -6,9 +6,7 @@
     server.py         the base of both kinds of node; decides which queue a message waits in
     router.py         a running router, which keeps a link to the node above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
-    interests.py      the preprocessor of a rendezvous point: content graph and matcher
-    event_columns.py  the attributes of many notifications, from JSON to columns
-    computing.py      filters that compute; their cost is charged to their owners
+    recompiling.py    compiles the filters of a rendezvous point again, beside everything else
     connections.py    connections: from stranger to neighbour
     admission/        who may connect          queues/    whose turn it is
     released/         notifications that leave the rendezvous point, as frames
@@ -23,7 +21,6 @@ here (docs/network.md). Only `cli` uses the rest. Start at server.py, then root.
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.config import load_config, make_node, renew
 from tidings.broker.garbage import collect_seldom
-from tidings.broker.interests import GraphInterests
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
@@ -33,7 +30,6 @@ from tidings.broker.tree_file import Tree, load_tree
 __all__ = [
     "Address",
     "Door",
-    "GraphInterests",
     "RootNode",
     "RouterNode",
     "RunningTree",

@@ -11,6 +11,7 @@
     rank_space/     values to small integers, one rank space for each term
     segments/       filters compiled into arrays; batches joined with them, single events looked up
     covering/       the same join on filters: which covers which, in bulk
+    placing/        what covers a new filter, and what it covers, by indexes
     tallies/        turns matches into tags and counts
     json_columns/   many flat JSON objects as a record batch, by kernels
     disk/           matchers and snapshots as folders of mapped Arrow files

@@ -26,6 +26,7 @@ from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
 from tidings.matching.matcher_state import SealedPart, State, seal_tests
+from tidings.matching.placing.box_index import BoxIndex, IndexArrays
 from tidings.matching.rank_space.columns import as_batch
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merge_segments
@@ -292,6 +293,17 @@ class Matcher(HeldFilters):
         """Prepare the first `count` filters to be compared with new filters. They must all be in
         one part, as compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
+
+    def box_index(self, ready: IndexArrays | None = None) -> BoxIndex:
+        """An index that finds the neighbours of new filters among those of this matcher. They must
+        all be in one part, as opened, with their slots as ids."""
+        segment = self._state.parts[0].part.segment
+        return BoxIndex(segment, segment.slots, ready)
+
+    def prepare(self) -> None:
+        """Build the tables for single events now, so that the first event need not wait."""
+        for sealed in self._state.parts:
+            sealed.part.prepare()
 
     def tested(self) -> Tested:
         """The attributes that filters read, by path, with the kinds of values that they are

@@ -49,13 +49,14 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
     return answer
 
 
-def covers_among(outer: Form, inner: Form) -> bool:
+def covers_among(outer: Form, inner: Form, effort: Effort | None = None) -> bool:
     """Whether `outer` covers `inner`, with the limits for many questions about compiled filters.
 
     The answer depends only on these two forms, not on the order of questions or on how the other
     filters are partitioned. So a graph that is compiled in one step equals one that grew filter by
     filter. A covering that follows from the boxes alone is always found, here as well as by the
-    kernels (matching/covering/by_boxes.py, matching/covering/neighbours.py).
+    kernels (matching/covering/by_boxes.py, matching/covering/neighbours.py). `effort`, if given,
+    has AMONG_OTHERS steps, and shows afterwards how many were needed.
     """
     if outer.always or inner.never:
         return True
@@ -69,7 +70,7 @@ def covers_among(outer: Form, inner: Form) -> bool:
             return True
     if outer.weight > HEAVY or inner.weight > HEAVY:
         return False
-    return _look_into(outer, inner, Effort(AMONG_OTHERS))
+    return _look_into(outer, inner, effort or Effort(AMONG_OTHERS))
 
 
 def _look_into(outer: Form, inner: Form, effort: Effort) -> bool:

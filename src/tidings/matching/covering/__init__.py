@@ -26,17 +26,21 @@ from tidings.matching.covering.coverage import Block, Blocks, Finder, cover, cov
 from tidings.matching.covering.hull_gathering import GatheredHulls, HullGathering
 from tidings.matching.covering.hull_segment import segment_of_hulls
 from tidings.matching.covering.hulls import bounds, ranges
-from tidings.matching.covering.neighbours import MAYBE, YES, Neighbours
+from tidings.matching.covering.neighbour_kernels import Boxed
+from tidings.matching.covering.neighbours import MAYBE, YES, CompiledBoxes, Neighbours, Spans
 
 __all__ = [
     "MAYBE",
     "YES",
     "Block",
     "Blocks",
+    "Boxed",
+    "CompiledBoxes",
     "Finder",
     "GatheredHulls",
     "HullGathering",
     "Neighbours",
+    "Spans",
     "bounds",
     "cover",
     "cover_hulls",

@@ -158,6 +158,47 @@ def hull_allows(outer, box, inner, other, columns):  # type: ignore[no-untyped-d
 
 
 @kernel
+def is_above(slot, slots, compiled, wide, new, boxes, columns, most, left):  # type: ignore[no-untyped-def]
+    """Whether a compiled filter covers the new one: NO, MAYBE or YES. Arguments as in `find_above`;
+    left int64 [MOST_NEAR]: scratch."""
+    first, last = slots[slot], slots[slot + 1]
+    if first == last:
+        return NO
+    if last - first == 1 and not hull_allows(compiled, first, new, boxes, columns):
+        return NO
+    if (last - first) * boxes > most:
+        return MAYBE
+    answer = YES
+    for box in range(max(boxes, 1)):
+        held = boxes_hold(compiled, first, last, new, box, columns, left)
+        answer = min(answer, held)
+        if answer == NO:
+            break
+    if wide[slot] != 0 or (boxes == 0 and answer != YES):
+        answer = MAYBE
+    return answer
+
+
+@kernel
+def is_below(slot, slots, compiled, wide, new, boxes, columns, most, left):  # type: ignore[no-untyped-def]
+    """Whether the new filter covers a compiled one: NO, MAYBE or YES. Arguments as in
+    `is_above`."""
+    if (slots[slot + 1] - slots[slot]) * boxes > most:
+        return MAYBE
+    answer = YES if slots[slot] < slots[slot + 1] else NO
+    for box in range(slots[slot], slots[slot + 1]):
+        found = NO
+        if hull_allows(new, boxes, compiled, box, columns):
+            found = boxes_hold(new, 0, boxes, compiled, box, columns, left)
+            if found == NO and (boxes == 0 or wide[slot] != 0):
+                found = MAYBE
+        answer = min(answer, found)
+        if answer == NO:
+            break
+    return answer
+
+
+@kernel
 def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
     """Which compiled filters cover the new one: out uint8 [n], NO, MAYBE or YES.
 
@@ -169,24 +210,7 @@ def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: 
     """
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
-        first, last = slots[slot], slots[slot + 1]
-        out[slot] = NO
-        if first == last:
-            continue
-        if last - first == 1 and not hull_allows(compiled, first, new, boxes, columns):
-            continue
-        if (last - first) * boxes > most:
-            out[slot] = MAYBE
-            continue
-        answer = YES
-        for box in range(max(boxes, 1)):
-            held = boxes_hold(compiled, first, last, new, box, columns, left)
-            answer = min(answer, held)
-            if answer == NO:
-                break
-        if wide[slot] != 0 or (boxes == 0 and answer != YES):
-            answer = MAYBE
-        out[slot] = answer
+        out[slot] = is_above(slot, slots, compiled, wide, new, boxes, columns, most, left)
 
 
 @kernel
@@ -194,17 +218,22 @@ def find_below(slots, compiled, wide, new, boxes, columns, most, out):  # type: 
     """Which compiled filters the new one covers; the arguments are those of `find_above`."""
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
-        if (slots[slot + 1] - slots[slot]) * boxes > most:
-            out[slot] = MAYBE
-            continue
-        answer = YES if slots[slot] < slots[slot + 1] else NO
-        for box in range(slots[slot], slots[slot + 1]):
-            found = NO
-            if hull_allows(new, boxes, compiled, box, columns):
-                found = boxes_hold(new, 0, boxes, compiled, box, columns, left)
-                if found == NO and (boxes == 0 or wide[slot] != 0):
-                    found = MAYBE
-            answer = min(answer, found)
-            if answer == NO:
-                break
-        out[slot] = answer
+        out[slot] = is_below(slot, slots, compiled, wide, new, boxes, columns, most, left)
+
+
+@kernel
+def ask_above(asked, slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
+    """Which of the asked filters (slots, uint32) cover the new one; see `find_above`."""
+    left = np.empty(MOST_NEAR, np.int64)
+    for at in range(asked.shape[0]):
+        slot = np.int64(asked[at])
+        out[at] = is_above(slot, slots, compiled, wide, new, boxes, columns, most, left)
+
+
+@kernel
+def ask_below(asked, slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
+    """Which of the asked filters (slots, uint32) the new one covers; see `find_above`."""
+    left = np.empty(MOST_NEAR, np.int64)
+    for at in range(asked.shape[0]):
+        slot = np.int64(asked[at])
+        out[at] = is_below(slot, slots, compiled, wide, new, boxes, columns, most, left)

@@ -16,8 +16,10 @@ This folder is for matching and other rooms with kernels, not for users. Start a
 """
 
 from tidings.matching.jit.compiling import kernel, short_kernel
+from tidings.matching.jit.gil import shorten_turns
 
 __all__ = [
     "kernel",
     "short_kernel",
+    "shorten_turns",
 ]

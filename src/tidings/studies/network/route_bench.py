@@ -1,5 +1,6 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, notifications that were tagged elsewhere, header lookups, and the modes of forwarding.
+publishing, notifications that were tagged elsewhere, many interests, header lookups, and the modes
+of forwarding.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
 from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
+from tidings.studies.network.route_interests import INTERESTS, InterestsRun, measure_interests
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
 from tidings.studies.network.route_mixed import Mixed, measure_mixed
 from tidings.studies.network.route_modes import ModeRow, measure_modes
@@ -23,7 +25,7 @@ from tidings.studies.network.route_parts import Parts, measure_parts
 from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
 from tidings.studies.network.route_tidings import start_tidings
 
-PARTS = ("forward", "latency", "durable", "parts", "lookup", "modes")
+PARTS = ("forward", "latency", "durable", "parts", "interests", "lookup", "modes")
 HOME = "tidings"
 PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
@@ -93,6 +95,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     durable: Durable | None
     mixed: Mixed | None
     parts: Parts | None
+    interests: InterestsRun | None
     lookup: list[Lookup]
     modes: list[ModeRow]
 
@@ -104,6 +107,7 @@ def bench_route(
     rounds: int = 5,
     peers: bool = True,
     sizes: Sequence[int] | None = None,
+    interests: int = INTERESTS,
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> RouteReport:
@@ -115,7 +119,7 @@ def bench_route(
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
-    durable, mixed, tagged = None, None, None
+    durable, mixed, tagged, many = None, None, None, None
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -131,11 +135,15 @@ def bench_route(
     if "parts" in parts:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             tagged = measure_parts(Path(folder), seconds, rounds, PAYLOAD, seed=seed, note=note)
+    if "interests" in parts:
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            many = measure_interests(Path(folder), 5 * seconds, interests, seed=seed, note=note)
     if "lookup" in parts:
         lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
         where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, mixed, tagged,
+        many,
         lookup, modes,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from tidings.broker import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.model import EnvironmentProblem
 from tidings.network import connect
 from tidings.routing.protocol import frames, messages as m
@@ -90,7 +90,7 @@ def measure_mixed(
     processes: list[subprocess.Popen[bytes]] = []
     raws, many, jets, spent, count = list[float](), list[float](), list[float](), 0.0, 0
     events = [msgspec.json.decode(line) for line in lines]
-    interests = GraphInterests(None, stored, stored[-1][0])
+    interests = ArrayInterests(None, stored, stored[-1][0])
     matching = np.array([bool([*interests.tag(line)]) for line in lines])
 
     def count_told(first: int, many: int) -> int:

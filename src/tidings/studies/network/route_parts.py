@@ -22,8 +22,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.broker import GraphInterests
 from tidings.channel import Changes, ChannelLink, Part
+from tidings.channel.interests import ArrayInterests
 from tidings.filters import parse
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import digest, frames, messages as m
@@ -111,7 +111,7 @@ def _tagged(filters: int, seed: int) -> tuple[list[tuple[int, bytes]], Tags]:
     """Distinct filters with their nodes, and the tags of events that match some of them."""
     workload = make_workload("mixed", filters, EVENTS, seed)
     stored = distinct_filters(workload)
-    interests = GraphInterests(None, stored, stored[-1][0])
+    interests = ArrayInterests(None, stored, stored[-1][0])
     tags = (tuple(sorted(interests.tag(line))) for line in workload.event_lines())
     return stored, [tag for tag in tags if tag]
 

@@ -19,7 +19,7 @@ point, and by broker for its queues. Start at takeover.py.
 
 from tidings.routing.root.handover.columns import Piece
 from tidings.routing.root.handover.following import Definition, Following
-from tidings.routing.root.handover.node_table import NodeTable, number_alone
+from tidings.routing.root.handover.node_table import number_alone
 from tidings.routing.root.handover.takeover import TakeOver
 
-__all__ = ["Definition", "Following", "NodeTable", "Piece", "TakeOver", "number_alone"]
+__all__ = ["Definition", "Following", "Piece", "TakeOver", "number_alone"]

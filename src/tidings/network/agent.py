@@ -16,20 +16,34 @@ import contextlib
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from tidings.filters import parse
 from tidings.model import EnvironmentProblem, TidingsError
+from tidings.network.agents import Broken, LinkState, Refusal, Subscription, TimedOut
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
-from tidings.network.router_url import parse_address
+from tidings.network.router_url import RouterUrl, parse_addresses
 from tidings.network.tls import Path, context_for, sentence_of
-from tidings.routing.clients import Delivery, Lost, Phase, Publisher, Subscriber
+from tidings.routing.clients import Publisher, Subscriber
 from tidings.routing.forwarding import Cache, Name, Router, Sent
-from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages as m
+from tidings.routing.protocol import NONE, Break, Times, frames, messages as m
+
+__all__ = [
+    "LARGEST",
+    "Agent",
+    "Broken",
+    "Refusal",
+    "Subscription",
+    "TimedOut",
+    "check_payload",
+    "connect",
+]
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
@@ -45,120 +59,14 @@ def check_payload(payload: object) -> None:
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
 
 
-class Refusal(TidingsError):
-    """The router or the rendezvous point refused something; the message says why."""
-
-
-class TimedOut(EnvironmentProblem, TimeoutError):
-    """The network did not answer in the time that the caller allowed."""
-
-
-class Broken(TidingsError):
-    """The journal of the rendezvous point went back in time: the notifications with these `stamps`
-    were acknowledged and are gone. The next `publish` raises this and publishes nothing, unless the
-    agent has an `on_break`."""
-
-    def __init__(self, what: Break) -> None:
-        spans = [f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
-                 for one in what.stamps[:10]]  # fmt: skip
-        more = f" and {len(what.stamps) - 10:,} more" if len(what.stamps) > 10 else ""
-        super().__init__(
-            f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish those again that "
-            "still matter"
-        )
-        self.stamps: tuple[Span, ...] = what.stamps
-
-
-class Subscription:
-    """The notifications for one interest: an asynchronous iterator.
-
-    It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more, and
-    `Break` when it is not known how many were missed.
-
-    A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
-    also names a filter that matches everything although it reads attributes. Both are known once
-    the subscription is in force.
-    """
-
-    def __init__(self, agent: Agent, machine: Subscriber, timeout: float | None = None) -> None:
-        self._agent = agent
-        self._machine = machine
-        self._timeout = timeout
-        self._news = asyncio.Event()
-        self._closed = False
-
-    @property
-    def note(self) -> str:
-        """What the rendezvous point says about the filter; empty if there is nothing odd."""
-        return self._machine.note
-
-    @property
-    def never(self) -> bool:
-        """Whether the filter can never match, given the attributes that the channel declares."""
-        return self._machine.never
-
-    async def __aenter__(self) -> Subscription:
-        """Wait until the subscription is in force: every notification from then on is delivered.
-        Refusal if the filter is refused, TimedOut after the `timeout` of `Agent.subscribe`."""
-        try:
-            async with asyncio.timeout(self._timeout):
-                while self._machine.phase is not Phase.ON:
-                    if self._machine.phase is Phase.REFUSED:
-                        raise Refusal(self._machine.refusal)
-                    await self._agent.wait_for_change()
-        except TimeoutError:
-            self.close()
-            raise self._agent.overdue("the subscription is not in force", self._timeout) from None
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._news.set()
-            self._agent.unsubscribe(self._machine)
-
-    def __aiter__(self) -> Subscription:
-        return self
-
-    async def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
-        """The next notification; None if none comes within `timeout` seconds, or after the end."""
-        try:
-            async with asyncio.timeout(timeout):
-                return await anext(self, None)
-        except TimeoutError:
-            return None
-
-    async def __anext__(self) -> Delivery | Lost | Break:
-        while not self._machine.inbox:
-            if self._closed:
-                raise StopAsyncIteration
-            if self._machine.phase is Phase.REFUSED:
-                raise Refusal(self._machine.refusal)
-            self._news.clear()
-            await self._news.wait()
-        return self._machine.inbox.popleft()
-
-    def wake(self) -> None:
-        if self._machine.inbox or self._machine.phase is Phase.REFUSED:
-            self._news.set()
-
-
 class Agent:
     """One link to a router, with the subscriptions and publications of an application."""
 
     def __init__(
         self,
-        host: str,
-        port: int,
+        places: Sequence[RouterUrl],
         *,
         name: str,
-        channel: str = "",
         token: str = "",
         tls: ssl.SSLContext | None = None,
         times: Times | None = None,
@@ -169,18 +77,21 @@ class Agent:
         self._on_break = on_break
         self._on_link = on_link
         self._gone = ""  # why there is no link, as `on_link` was told
-        self._address = host, port
+        self._since = time.time()  # of the last change of the link
+        self._places = deque(places)  # routers; the first one is tried next, or is linked
         self._tls = tls
-        self._hello = m.Hello(name, channel, token)
+        self._hello = m.Hello(name, places[0].channel, token)
         self._times = times or Times()
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), draw_life(), NONE)
         # each start of an agent begins again with stamp 1
         self._life = uuid.uuid4().hex
         self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
+        self._texts: dict[int, str] = {}  # of subscriptions, as the application wrote them
+        self._live: tuple[str, ...] | None = None  # those that match what is being received
         self._next = 1
         self._link: Link | None = None
-        self._refusal = ""
+        self._refusal = self._reason = ""
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
         self._acks: dict[int, asyncio.Future[int]] = {}
@@ -192,14 +103,19 @@ class Agent:
         """Connect; EnvironmentProblem or Refusal if that fails."""
         try:
             async with asyncio.timeout(timeout):
-                await self._connect()
+                await self._connect_to_any()
         except TimeoutError:
-            where = ":".join(map(str, self._address))
-            raise self.overdue(f"there is no link to {where}", timeout) from None
+            raise self.overdue(f"there is no link to {self._where}", timeout) from None
         self._tasks = [
             asyncio.create_task(self._tick_forever()),
             asyncio.create_task(self._keep_connected()),
         ]
+
+    @property
+    def state(self) -> LinkState:
+        """Whether there is a link at present, and to which router."""
+        linked = self._link is not None
+        return LinkState(linked, self._where, "" if linked else self._reason, self._since)
 
     async def close(self) -> None:
         for machine, subscription in [*self._subscriptions.values()]:
@@ -232,10 +148,14 @@ class Agent:
         `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
         rendezvous point until there is room. A filter in another dialect is translated to SQL
         before it is sent; FilterError if it is not valid."""
+        text = interest
         if dialect != "sql":
             interest = parse(interest, dialect).sql()
         number, self._next = self._next, self._next + 1
-        machine = Subscriber(number, LOCAL, interest.encode(), self._times, most)
+        machine = Subscriber(
+            number, LOCAL, interest.encode(), self._times, most, partial(self._matched, number)
+        )
+        self._texts[number] = text
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
         self._hand_over(number, machine.start(self._now))
@@ -245,6 +165,7 @@ class Agent:
         number = machine.name
         assert isinstance(number, int)
         if self._subscriptions.pop(number, None) is not None:
+            del self._texts[number]
             self._hand_over(number, machine.stop(self._now))
             self._router.context.now = self._now
             self._router.drop(number)
@@ -296,11 +217,28 @@ class Agent:
 
     # -- the link ------------------------------------------------------------------------------
 
+    @property
+    def _where(self) -> str:
+        return f"{self._places[0].host}:{self._places[0].port}"
+
+    async def _connect_to_any(self) -> None:
+        """Connect to the first router that can be reached. If none can, raise the first problem."""
+        problems: list[TidingsError] = []
+        for _ in range(len(self._places)):
+            try:
+                await self._connect()
+                return
+            except TidingsError as problem:
+                problems.append(problem)
+                self._places.rotate(-1)
+        refusals = (one for one in problems if isinstance(one, Refusal))
+        raise next(refusals, problems[0])
+
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
         self._lost.clear()
         self._refusal = ""
-        host, port = self._address
+        host, port = self._places[0][:2]
         patience = self._times.silent
         try:
             async with asyncio.timeout(patience):
@@ -344,10 +282,11 @@ class Agent:
             await self._lost.wait()
             if not self._gone:
                 self._tell_link(self._refusal)
+                self._places.rotate(-1)  # another one may be there at once
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
             try:
-                await self._connect()
+                await self._connect_to_any()
                 pause = RETRY[0]
                 self._tell_link("")
             except TidingsError as problem:
@@ -365,12 +304,17 @@ class Agent:
 
     def _handle_end(self, link: Link, reason: str) -> None:
         if self._link is link or self._link is None:
+            if self._link is link:
+                self._since, self._reason = time.time(), reason
+                for machine, subscription in self._subscriptions.values():
+                    machine.interrupt(self._refusal or reason, self._now)
+                    subscription.wake()
             self._link = None
             if not link.name:
                 reason += " before it answered"
                 if self._tls:
                     reason += "; over TLS this can mean that a certificate was refused"
-            self._refusal = self._refusal or reason
+            self._refusal = self._reason = self._refusal or reason
             self._lost.set()
             self._change.set()
 
@@ -379,14 +323,17 @@ class Agent:
             message = frames.decode(buffer, start)
             if isinstance(message, m.Welcome):
                 link.name = UPSTREAM
-                self._link = link
+                self._link, self._since = link, time.time()
                 self._publisher.base = f"{message.publisher or self.name}/{self._life}"
                 self._dispatch(self._router.join_upstream(self._now))
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
                 link.close("goodbye")
             elif link.name:
+                if isinstance(message, m.Notification):
+                    self._live = self._texts_for(message)
                 self._dispatch(self._router.receive(UPSTREAM, message, self._now))
+                self._live = None
         self._change.set()
 
     async def _tick_forever(self) -> None:
@@ -427,6 +374,24 @@ class Agent:
                 self._hand_over(to, machine.receive(message, self._now))
                 subscription.wake()
 
+    def _texts_for(self, message: m.Notification) -> tuple[str, ...]:
+        """The filters of this agent that a notification from above matches: our router passes it
+        on to exactly these."""
+        ways = self._router.ways(tuple([mark.label for mark in message.marks]))
+        return tuple([self._texts[one] for one in ways if one in self._texts])
+
+    def _matched(self, number: int, message: m.Notification) -> tuple[str, ...]:
+        """The same when one of them is delivered. One that was missed and recovered has labels that
+        our router may not know. Then these are the filters that are known to match it: at least
+        the one that recovered it."""
+        if self._live is not None:
+            return self._live
+        known = dict.fromkeys((self._texts[number], *self._texts_for(message)))
+        for other, (machine, _) in self._subscriptions.items():
+            if machine.tracks(message.marks):
+                known[self._texts[other]] = None
+        return tuple(known)
+
     def _acknowledge(self) -> None:
         while self._on_break is not None and self._publisher.breaks:
             what = self._publisher.breaks.popleft()
@@ -446,7 +411,7 @@ class Agent:
 
 @contextlib.asynccontextmanager
 async def connect(
-    address: str,
+    address: str | Sequence[str],
     *,
     name: str | None = None,
     token: str = "",
@@ -458,7 +423,9 @@ async def connect(
     on_link: Callable[[str], object] | None = None,
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
-    "tidings+tls://host:7400" if the router has a certificate.
+    "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
+    addresses or as "tidings://one:7400,two:7400/channel", the agent uses the first that it can
+    reach, and another one when that is gone.
 
     `name` distinguishes the agent from others; `token` is needed if the router asks for one.
     `authorities` is a file with the certificates to trust for the router, instead of those that
@@ -469,13 +436,11 @@ async def connect(
     stamps of the acknowledged notifications that are gone. Without `on_break`, the next `publish`
     raises `Broken`.
     """
-    host, port, channel, _ = place = parse_address(address)
-    tls = context_for(place, tls, authorities)
+    places = parse_addresses(address)
+    tls = context_for(places[0], tls, authorities)
     agent = Agent(
-        host,
-        port,
+        places,
         name=name or f"agent-{uuid.uuid4().hex}",
-        channel=channel,
         token=token,
         tls=tls,
         times=times,

@@ -20,7 +20,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Any, TypeVar
@@ -28,15 +28,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agent import (
-    Agent,
-    Refusal,
-    Subscription,
-    check_payload,
-    connect,
-)
+from tidings.network.agent import Agent, check_payload, connect
+from tidings.network.agents import LinkState, Refusal, Subscription
 from tidings.network.tls import Path
-from tidings.routing.clients import Delivery, Lost
+from tidings.routing.clients import Item
 from tidings.routing.protocol import Break, Times
 
 MOST_UNDER_WAY = 10_000  # unacknowledged publications; beyond this, publishing waits
@@ -54,7 +49,7 @@ class BlockingSubscription:
     def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
         self._agent = agent
         self._subscription = subscription
-        self._told: queue.SimpleQueue[Delivery | Lost | Break | None] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._is_closed = False
         self._refusal: Refusal | None = None
 
@@ -68,7 +63,7 @@ class BlockingSubscription:
         """Whether the filter can never match, given the attributes that the channel declares."""
         return self._subscription.never
 
-    def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
+    def next(self, timeout: float | None = None) -> Item | None:
         """The next notification; None if none comes within `timeout` seconds, or after the end."""
         self._agent.check_thread()
         if self._is_closed and self._told.empty():
@@ -87,7 +82,7 @@ class BlockingSubscription:
         if self._refusal is not None:
             raise self._refusal
 
-    def __iter__(self) -> Iterator[Delivery | Lost | Break]:
+    def __iter__(self) -> Iterator[Item]:
         while (one := self.next()) is not None:
             yield one
 
@@ -223,6 +218,11 @@ class BlockingAgent:
         """Subscribe to a filter. When this returns, the subscription is in force. Refusal if the
         filter is refused, TimedOut if there is no answer within `timeout` seconds."""
         return self.run(self._subscribe(interest, dialect, timeout))
+
+    @property
+    def state(self) -> LinkState:
+        """Whether there is a link at present, and to which router."""
+        return self._agent.state
 
     def close(self, timeout: float | None = None) -> None:
         """Close everything and end the thread. Unacknowledged publications are refused."""
@@ -366,7 +366,7 @@ class BlockingAgent:
 
 
 def connect_blocking(
-    address: str,
+    address: str | Sequence[str],
     *,
     name: str | None = None,
     token: str = "",

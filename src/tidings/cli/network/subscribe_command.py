@@ -20,7 +20,8 @@ from tidings.filters import parse
 from tidings.model import FilterError
 
 if TYPE_CHECKING:
-    from tidings.routing.clients import Lost
+    from tidings.network import Agent
+    from tidings.routing.clients import Interrupted, Lost, Resumed
     from tidings.routing.protocol import Break
 
 TOO_FEW = 1  # exit code: fewer than --most notifications arrived in time
@@ -58,7 +59,7 @@ def subscribe_to(
     refused, or the router does not answer.
     """
     from tidings.network import connect
-    from tidings.routing.clients import Delivery
+    from tidings.routing.clients import Delivery, Interrupted, Resumed
 
     token = choose_token(token, token_file)
     declared = read_types(types, others)
@@ -73,7 +74,7 @@ def subscribe_to(
         # else the rendezvous point decides: it may know functions that are not known here
 
     async def work() -> int:
-        count = 0
+        count, silent = 0, False
         async with (
             connect(
                 router, name=name, token=token, authorities=authorities, timeout=timeout,
@@ -89,6 +90,9 @@ def subscribe_to(
             sys.stderr.flush()
             deadline = _deadline(timeout)
             while (one := await told.next(_left(deadline))) is not None:
+                if isinstance(one, Interrupted | Resumed):
+                    silent = _note_interruption(one, agent, silent)
+                    continue
                 if not isinstance(one, Delivery):
                     remark(_describe_loss(one))
                     sys.stderr.flush()
@@ -115,6 +119,22 @@ def _deadline(timeout: float | None) -> float | None:
 
 def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
+
+
+def _note_interruption(one: Interrupted | Resumed, agent: Agent, silent: bool) -> bool:
+    """Note that nothing arrives although there is a link, or that this is over; `note_link` tells
+    of the link itself. Return whether it is still so."""
+    from tidings.routing.clients import Interrupted
+
+    if isinstance(one, Interrupted):
+        silent = agent.state.linked
+        if silent:
+            remark(f"nothing arrives for now: {one.reason}")
+    elif silent:
+        remark(f"notifications arrive again, after {one.seconds:.0f} seconds")
+        silent = False
+    sys.stderr.flush()
+    return silent
 
 
 def _describe_loss(one: Lost | Break) -> str:

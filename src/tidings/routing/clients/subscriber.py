@@ -13,12 +13,11 @@ for missing notifications until they come or are lost. The nearest router that h
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, ClassVar
 
-import msgspec
-
+from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
 from tidings.routing.clients.publisher import without_incarnation
 from tidings.routing.clients.tracker import Tracker
 from tidings.routing.forwarding.neighbours import Name, Sent
@@ -27,8 +26,11 @@ from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
+__all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
+
 MOST_RANGES = 256  # ranges that are asked for at once
 MOST_NUMBERS = 2000  # numbers in these ranges
+UNHEARD = "the rendezvous point is not heard"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
 RECENT = 4096  # remembered notifications: more than a publisher can have unacknowledged
 
@@ -41,29 +43,6 @@ class Phase(Enum):
     STOPPED = "stopped"
 
 
-class Delivery(msgspec.Struct, frozen=True):
-    """A notification that arrived: its payload, and its running number at the rendezvous point
-    (`serial`, counted over all filters, in the life `epoch`)."""
-
-    epoch: int
-    serial: int
-    payload: bytes
-
-
-Told = Delivery  # its name before
-
-
-class Lost(msgspec.Struct, frozen=True):
-    """`count` notifications are lost: no router and no disk has them any more."""
-
-    count: int
-
-    @property
-    def numbers(self) -> int:
-        """The former name of `count`."""
-        return self.count
-
-
 class Subscriber:
     """The subscriber of one interest. Everything for the application goes to `inbox`."""
 
@@ -74,16 +53,18 @@ class Subscriber:
         interest: bytes,
         times: Times | None = None,
         most: int = 1 << 62,
+        matched: Callable[[m.Notification], tuple[str, ...]] = lambda _: (),
     ) -> None:
         """`most` is the size of the inbox. Notifications that come when it is full are dropped, and
-        asked for later when there is room: nobody waits for an application that does not read."""
+        asked for later when there is room: nobody waits for an application that does not read.
+        `matched` says which filters a notification matches."""
         self.name = name
         self.most = most
         self.router = router
         self.interest = interest
         self.times = times or Times()
         self.phase = Phase.STOPPED
-        self.inbox: deque[Delivery | Lost | Break] = deque()
+        self.inbox: deque[Item] = deque()
         self.refusal = ""
         self.note, self.never = "", False  # what the rendezvous point says about the interest
         self._standing = Standing(self.times)
@@ -100,6 +81,8 @@ class Subscriber:
         self._asked_for: list[m.Range] = []
         self._gave_up = False  # whether numbers were lost since `complete`
         self._asked = self._heard = self._resubscribed = float("-inf")
+        self._matched = matched
+        self._interrupted: float | None = None  # since when nothing is heard
         self._now = 0.0
         self._out: list[Sent] = []
 
@@ -116,6 +99,21 @@ class Subscriber:
             self._send(m.Unsubscribe(self.epoch, (self.node,)))
         self.phase = Phase.STOPPED
         return self._drain_outgoing()
+
+    def interrupt(self, reason: str, now: float) -> None:
+        """Note that nothing is heard any more; the next beat shows that this is over."""
+        if self.phase is Phase.ON and self._interrupted is None:
+            self._interrupted = now
+            self.inbox.append(Interrupted(reason))
+
+    def _resume(self) -> None:
+        if self._interrupted is not None:
+            self.inbox.append(Resumed(self._now - self._interrupted))
+            self._interrupted = None
+
+    def tracks(self, marks: Iterable[m.Mark]) -> bool:
+        """Is any of these marks known to be at or below the node of this interest?"""
+        return any(self._tracker.knows(mark.node) for mark in marks)
 
     # -- messages and time ---------------------------------------------------------------------
 
@@ -148,6 +146,8 @@ class Subscriber:
         if now - self._resubscribed >= self.times.resubscribe:
             self._resubscribed = now
             self._send(m.Resubscribe(self.epoch, digest((self.node,)), self.complete))
+        if now - self._heard > 2 * self.times.silent:
+            self.interrupt(UNHEARD, self._heard)
         if now - self._heard > self.times.silent and now - self._asked > self.times.silent:
             self._join()  # a restarted router knows nothing about this subscriber
         if self._counting is not None and now - self._counting > self.times.retry:
@@ -229,6 +229,7 @@ class Subscriber:
         if self.phase is not Phase.ON:
             return
         self._heard = self._now
+        self._resume()
         self._standing.note_serial(message.serial)
         if message.subscribed != digest((self.node,)):
             self._send(m.Wanted(self.epoch, (self.node,)))
@@ -301,9 +302,11 @@ class Subscriber:
         self._recent[identity] = None
         if len(self._recent) > RECENT:
             del self._recent[next(iter(self._recent))]
-        self.inbox.append(Delivery(self.epoch, message.serial, message.payload))
+        matched = self._matched(message)
+        self.inbox.append(Delivery(self.epoch, message.serial, message.payload, matched))
 
     def _restart(self, reason: str) -> None:
+        self._resume()
         if self.phase is not Phase.ASKING:  # otherwise it was told, or expects nothing yet
             self.inbox.append(Break(reason))
         self._counting = self._recovering = None

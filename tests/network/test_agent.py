@@ -5,15 +5,26 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from pathlib import Path
 
 import pytest
 from tests.broker.networks import FAST, at, running, started, stopped
 from tests.waiting import until
 
-from tidings import Delivery, EnvironmentProblem, Interrupted, Resumed, connect, parse
+from tidings import (
+    Break,
+    Delivery,
+    EnvironmentProblem,
+    Interrupted,
+    Refusal,
+    Resumed,
+    connect,
+    parse,
+)
 from tidings.broker import Address, Door, RouterNode
 from tidings.network import parse_addresses
+from tidings.network.agent import LARGEST
 
 
 def test_addresses() -> None:
@@ -125,5 +136,101 @@ def test_a_rendezvous_point_that_is_not_heard(tmp_path: Path) -> None:
             assert agent.state.linked
         await edge.stop()
         await asyncio.sleep(0)
+
+    running(work)
+
+
+def test_attributes_subject_and_time(tmp_path: Path) -> None:
+    """Live, and recovered after a while without a link; not if the publisher keeps them."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 2)
+        edge = network[1][-1]
+        edge_port = edge.port
+        began = time.time()
+        async with (
+            connect(at(edge), times=FAST) as agent,
+            connect(at(network[0]), times=FAST) as writer,
+            agent.subscribe("n >= 0") as told,
+        ):
+            await writer.publish({"n": 1, "s": "a"}, b"1", subject="first")
+            await writer.publish({"n": 2}, b"2", share=False)
+            first, second = await told.next(30), await told.next(30)
+            assert isinstance(first, Delivery)
+            assert isinstance(second, Delivery)
+            assert first.attributes == {"n": 1, "s": "a"}
+            assert first.subject == "first"
+            assert first.time is not None
+            assert began - 1 <= first.time <= time.time() + 1
+            assert (second.attributes, second.subject, second.payload) == (None, "", b"2")
+            await edge.stop()
+            await writer.publish({"n": 3}, b"3", subject="third")
+            again = RouterNode("r1", Address("127.0.0.1", network[1][0].port),
+                               Door(Address("127.0.0.1", edge_port)), times=FAST)  # fmt: skip
+            await again.start()
+            while not isinstance(third := await told.next(30), Delivery):
+                assert isinstance(third, Interrupted | Resumed)
+            assert (third.attributes, third.subject, third.payload) == ({"n": 3}, "third", b"3")
+            assert third.matched == ("n >= 0",)
+            await again.stop()
+        await network[1][0].stop()
+        await network[0].stop()
+
+    running(work)
+
+
+def test_fast_notifications(tmp_path: Path) -> None:
+    """They pass the routers among others, and leave no trace at the rendezvous point."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 2)
+        root = network[0]
+        async with (
+            connect(at(network[1][-1]), times=FAST) as agent,
+            connect(at(root), times=FAST) as writer,
+            agent.subscribe("n >= 0") as told,
+            agent.subscribe("n >= 50", fast=True) as few,
+        ):
+            for n in range(100):
+                fast = bool(n % 3)
+                stamp = await writer.publish({"n": n}, b"%d" % n, subject="s", fast=fast)
+                assert bool(stamp) is not fast
+            found = [await told.next(30) for _ in range(100)]
+            assert all(isinstance(one, Delivery) for one in found)
+            numbers = {int(one.payload): one for one in found if isinstance(one, Delivery)}
+            assert numbers.keys() == set(range(100))
+            for n, one in numbers.items():
+                assert bool(one.serial) is not bool(n % 3)
+                assert (one.attributes, one.subject) == ({"n": n}, "s")
+            serials = [one.serial for one in numbers.values() if one.serial]
+            assert serials == [*range(1, 35)]
+            some = [await few.next(30) for _ in range(50)]
+            assert {int(one.payload) for one in some if isinstance(one, Delivery)} == {
+                *range(50, 100)
+            }
+            assert root.machine.counts.given == 34
+            with pytest.raises(Refusal, match="found a fast notification of 16,7"):
+                writer.publish_fast({"n": 1}, bytes(LARGEST))
+        await stopped(network)
+
+    running(work)
+
+
+def test_a_subscription_that_is_dropped(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        edge = network[1][0]
+        async with (
+            connect(at(edge), times=FAST) as agent,
+            agent.subscribe("n >= 0", drop_after=0.5) as told,
+            agent.subscribe("n >= 1") as stays,
+        ):
+            await edge.stop()
+            assert isinstance(await told.next(30), Interrupted)
+            assert isinstance(await told.next(30), Break)
+            assert await told.next(30) is None
+            assert isinstance(await stays.next(30), Interrupted)
+            assert await stays.next(0.2) is None
+        await network[0].stop()
 
     running(work)

@@ -269,6 +269,8 @@ class World:
         self.published: dict[tuple[str, int], bytes] = {}  # by publisher and stamp
         self.wrong: set[tuple[str, int]] = set()  # those that must be refused
         self.full = False  # is the disk?
+        self.signals = False  # do links say so when they drop something, as real ones do?
+        self._skipped: set[tuple[Any, Any]] = set()  # links that must say so
         self.cut: set[str] = set()  # who hears nothing, and is not heard
         self.operations = 0
         self._events: list[tuple[float, int, Any]] = []
@@ -281,7 +283,8 @@ class World:
 
     def subscribe(self, name: str, points: Iterable[int]) -> Subscriber:
         router = self.chance.choice([ROOT, *self.routers])
-        one = Subscriber(name, router, encode(points), self.times)
+        ordered = self.chance.random() < 0.5
+        one = Subscriber(name, router, encode(points), self.times, ordered=ordered)
         self.subscribers[name] = one
         self.send(name, one.start(self.now))
         return one
@@ -320,6 +323,9 @@ class World:
         else:
             self.routers[name] = self._new_router(name)
         self._down[name] = self.now + self.chance.random() * 3
+        below = [one for one, above in self.parents.items() if above == name]
+        below += [who for who, one in self.subscribers.items() if one.router == name]
+        self._skipped |= {(name, one) for one in below}
 
     def cut_off(self, name: str) -> None:
         """Nothing from or to it arrives any more, not even what is under way."""
@@ -341,7 +347,12 @@ class World:
     def send(self, sender: Any, sent: Iterable[tuple[Any, m.Message]]) -> None:
         for to, message in sent:
             if self.chance.random() < self.faults.drop or {sender, to} & self.cut:
+                self._skipped.add((sender, to))
                 continue
+            if self.signals and (sender, to) in self._skipped:
+                self._skipped.remove((sender, to))
+                at = max(self._links.get((sender, to), 0.0), self.now)
+                self._at(at, ("message", sender, to, m.Skipped()))
             copies = 2 if self.chance.random() < self.faults.repeat else 1
             for _ in range(copies):
                 delay = self.chance.random() * self.faults.delay

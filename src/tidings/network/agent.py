@@ -19,7 +19,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -32,10 +32,11 @@ from tidings.network.router_url import RouterUrl, parse_addresses
 from tidings.network.tls import Path, context_for, sentence_of
 from tidings.routing.clients import Publisher, Subscriber
 from tidings.routing.forwarding import Cache, Name, Router, Sent
-from tidings.routing.protocol import NONE, Break, Times, frames, messages as m
+from tidings.routing.protocol import NONE, About, Break, Piece, Times, frames, messages as m
 
 __all__ = [
     "LARGEST",
+    "LARGEST_WHOLE",
     "Agent",
     "Broken",
     "Refusal",
@@ -48,9 +49,25 @@ __all__ = [
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
 GREETING = 10.0  # seconds for the router to answer
+Order = Literal["serial", "none"]
+PIECE = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 MOST_UNREAD = 100_000  # unread notifications of one subscription
 LARGEST = frames.LARGEST - (1 << 16)
-"""The most bytes of a notification's attributes and payload; the rest of a frame is for headers."""
+"""The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
+larger payload is sent in pieces."""
+LARGEST_WHOLE = 1 << 30
+"""The most bytes of a payload."""
+
+
+async def _all_of(waiting: Sequence[asyncio.Future[int]]) -> int:
+    """The last stamp, when all are acknowledged; the first problem, when all are answered."""
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    last = found[-1]
+    assert isinstance(last, int)
+    return last
 
 
 def check_payload(payload: object) -> None:
@@ -141,20 +158,30 @@ class Agent:
         interest: str,
         dialect: str = "sql",
         *,
+        order: Order = "serial",
+        fast: bool = False,
+        drop_after: float | None = None,
         most: int = MOST_UNREAD,
         timeout: float | None = None,
     ) -> Subscription:
         """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
         `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
         rendezvous point until there is room. A filter in another dialect is translated to SQL
-        before it is sent; FilterError if it is not valid."""
+        before it is sent; FilterError if it is not valid. Notifications come in the order of their
+        serials: a gap holds back what follows, for at most 5 seconds. With `order="none"`, nothing
+        is held back. With `fast`, what is missing is neither noticed nor asked for, and comes in
+        any order. After an interruption of more than `drop_after` seconds, the subscription ends
+        with a `Break`."""
+        if order not in ("serial", "none"):
+            raise Refusal(f"found the order {order!r}, expected 'serial' or 'none'")
         text = interest
         if dialect != "sql":
             interest = parse(interest, dialect).sql()
         number, self._next = self._next, self._next + 1
         machine = Subscriber(
-            number, LOCAL, interest.encode(), self._times, most, partial(self._matched, number)
-        )
+            number, LOCAL, interest.encode(), self._times, most, partial(self._matched, number),
+            ordered=order == "serial", fast=fast, drop_after=drop_after,
+        )  # fmt: skip
         self._texts[number] = text
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
@@ -172,13 +199,27 @@ class Agent:
             self._dispatch(self._router.drain_outgoing())
 
     async def publish(
-        self, attributes: Mapping[str, Any], payload: bytes = b"", *, timeout: float | None = None
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+        fast: bool = False,
+        timeout: float | None = None,
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
-        acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
-        acknowledged within `timeout` seconds; the agent still tries to publish it."""
-        done = self.publish_soon(attributes, payload)
+        point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
+        The stamps of an agent begin with 1; a payload that is sent in pieces takes several, and its
+        stamp is the last. With `fast`, it goes to those who are there, without a stamp, a serial
+        or the journal; this returns 0 at once, and nobody notices if it is lost. Refusal if it was
+        refused; Broken if earlier acknowledged notifications are gone, and then nothing is
+        published. TimedOut if it is not acknowledged within `timeout` seconds; the agent still
+        tries to publish it."""
+        if fast:
+            self.publish_fast(attributes, payload, subject=subject, share=share)
+            return 0
+        done = self.publish_soon(attributes, payload, subject=subject, share=share)
         try:
             async with asyncio.timeout(timeout):
                 return await done
@@ -186,24 +227,86 @@ class Agent:
             raise self.overdue("the notification is not acknowledged", timeout) from None
 
     def publish_soon(
-        self, attributes: Mapping[str, Any], payload: bytes = b""
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
     ) -> asyncio.Future[int]:
         """Publish a notification without waiting. The future completes once it is on the disk."""
-        return self.publish_content(msgspec.json.encode(attributes), payload)
+        content = msgspec.json.encode(attributes)
+        return self.publish_content(content, payload, subject=subject, share=share)
 
-    def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[int]:
+    def publish_fast(
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+    ) -> None:
+        """Send a notification to those who are there; see `publish`. It is dropped if there is no
+        link, or if too much waits to be sent. Refusal if it does not fit into a frame."""
+        content = msgspec.json.encode(attributes)
+        self._check(content, payload, subject)
+        if len(content) + len(payload) > LARGEST:
+            size = len(content) + len(payload)
+            raise Refusal(
+                f"found a fast notification of {size:,} bytes, expected at most {LARGEST:,}"
+            )
+        link = self._link
+        if link is None or link.waiting > link.most_waiting:
+            return
+        message = m.Publish(
+            self._publisher.name, 0, 0, content, payload, share, subject,
+            time.time_ns() // 1000, fast=True,
+        )  # fmt: skip
+        self._hand_over(PUBLISHER, [(LOCAL, message)])
+
+    def publish_content(
+        self, content: bytes, payload: bytes = b"", *, subject: str = "", share: bool = True
+    ) -> asyncio.Future[int]:
         """The same, with attributes that are already encoded as JSON."""
-        check_payload(payload)
+        self._check(content, payload, subject)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
-        size = len(content) + len(payload)
-        if size > LARGEST:
-            raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
-        sent = self._publisher.publish(content, payload, self._now)
+        about = About(content if share else None, subject, time.time_ns() // 1000)
+        if len(content) + len(payload) > LARGEST:
+            return self._publish_pieces(content, payload, about)
+        return self._publish(content, payload, about)
+
+    def _check(self, content: bytes, payload: bytes, subject: str) -> None:
+        """Raise Refusal if a notification is too large."""
+        check_payload(payload)
+        if len(subject) > m.LONGEST_SUBJECT:
+            raise Refusal(
+                f"found a subject of {len(subject):,} characters, expected at most "
+                f"{m.LONGEST_SUBJECT:,}"
+            )
+        for what, size, most in (("attributes", len(content), LARGEST - PIECE),
+                                 ("a payload", len(payload), LARGEST_WHOLE)):  # fmt: skip
+            if size > most:
+                raise Refusal(f"found {what} of {size:,} bytes, expected at most {most:,}")
+
+    def _publish(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
+        sent = self._publisher.publish(content, payload, self._now, about)
         stamp = self._publisher.acknowledged + self._publisher.waiting
         done = self._acks[stamp] = asyncio.get_running_loop().create_future()
         self._hand_over(PUBLISHER, sent)
         return done
+
+    def _publish_pieces(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
+        """Publish a payload in pieces; the future completes when all of them are on the disk."""
+        first = self._publisher.acknowledged + self._publisher.waiting + 1
+        many = -(-len(payload) // PIECE)
+        view = memoryview(payload)
+        waiting = []
+        for at in range(many):
+            part = bytes(view[at * PIECE : (at + 1) * PIECE])
+            told = msgspec.structs.replace(about, piece=Piece(first, at, many))
+            waiting.append(self._publish(content, part, told))
+        return asyncio.ensure_future(_all_of(waiting))
 
     def overdue(self, what: str, timeout: float | None) -> TimedOut:
         """The error for something that did not happen in time."""
@@ -346,8 +449,9 @@ class Agent:
                 link.abort("nothing was heard for too long")
             self._dispatch(self._router.tick(now))
             self._hand_over(PUBLISHER, self._publisher.tick(now))
-            for number, (machine, _) in [*self._subscriptions.items()]:
+            for number, (machine, subscription) in [*self._subscriptions.items()]:
                 self._hand_over(number, machine.tick(now))
+                subscription.wake()
 
     # -- between the state machines ------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agent import Agent, check_payload, connect
+from tidings.network.agent import Agent, Order, check_payload, connect
 from tidings.network.agents import LinkState, Refusal, Subscription
 from tidings.network.tls import Path
 from tidings.routing.clients import Item
@@ -126,7 +126,7 @@ class BlockingAgent:
         self._is_closed = False
         self._under_way = 0
         self._abandoned: set[Future[int]] = set()  # those of them that nobody waits for any more
-        self._todo: deque[tuple[bytes, bytes, Future[int]]] = deque()
+        self._todo: deque[tuple[bytes, bytes, str, bool, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
         # a daemon thread, so that the interpreter does not wait for it at exit
@@ -135,16 +135,27 @@ class BlockingAgent:
     # -- for applications ----------------------------------------------------------------------
 
     def publish(
-        self, attributes: Mapping[str, Any], payload: bytes = b"", *, timeout: float | None = None
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+        fast: bool = False,
+        timeout: float | None = None,
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
+        point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
+        The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
         acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
         acknowledged within `timeout` seconds; the agent still tries to publish it, until it is
-        closed."""
+        closed. For `fast`, see `Agent.publish`."""
         self.check_thread()
+        if fast:
+            self.run(self._publish_fast(dict(attributes), payload, subject, share))
+            return 0
         deadline = None if timeout is None else time.monotonic() + timeout
-        done = self._publish(attributes, payload, timeout)
+        done = self._publish(attributes, payload, timeout, subject, share)
         try:
             return done.result(None if deadline is None else deadline - time.monotonic())
         except TimeoutError:
@@ -154,13 +165,25 @@ class BlockingAgent:
                     raise self._agent.overdue(_UNANSWERED, timeout) from None
             return done.result()
 
-    def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[int]:
+    def publish_soon(
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+    ) -> Future[int]:
         """Publish a notification without waiting, unless 10,000 are unacknowledged. The future is
         done when the notification is on the disk."""
-        return self._publish(attributes, payload, None)
+        return self._publish(attributes, payload, None, subject, share)
 
     def _publish(
-        self, attributes: Mapping[str, Any], payload: bytes, timeout: float | None
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes,
+        timeout: float | None,
+        subject: str,
+        share: bool,
     ) -> Future[int]:
         check_payload(payload)
         content = msgspec.json.encode(attributes)  # now, as the caller may change them afterwards
@@ -175,7 +198,7 @@ class BlockingAgent:
             if self._is_closed:
                 raise Refusal(_CLOSED)
             self._under_way += 1
-            self._todo.append((content, payload, done))
+            self._todo.append((content, payload, subject, share, done))
             if not self._is_woken:
                 self._is_woken = True
                 self._loop.call_soon_threadsafe(self._publish_all)
@@ -213,11 +236,20 @@ class BlockingAgent:
         return done
 
     def subscribe(
-        self, interest: str, dialect: str = "sql", *, timeout: float | None = None
+        self,
+        interest: str,
+        dialect: str = "sql",
+        *,
+        order: Order = "serial",
+        fast: bool = False,
+        drop_after: float | None = None,
+        timeout: float | None = None,
     ) -> BlockingSubscription:
         """Subscribe to a filter. When this returns, the subscription is in force. Refusal if the
-        filter is refused, TimedOut if there is no answer within `timeout` seconds."""
-        return self.run(self._subscribe(interest, dialect, timeout))
+        filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
+        rest, see `Agent.subscribe`."""
+        how = {"order": order, "fast": fast, "drop_after": drop_after, "timeout": timeout}
+        return self.run(self._subscribe(interest, dialect, how))
 
     @property
     def state(self) -> LinkState:
@@ -309,7 +341,7 @@ class BlockingAgent:
                 self._lock.notify_all()
                 left = [*self._todo]
                 self._todo.clear()
-            for _, _, done in left:
+            for *_, done in left:
                 reason = "the agent was closed before the notification was published"
                 self._settle(done, Refusal(reason))
 
@@ -323,9 +355,9 @@ class BlockingAgent:
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
     async def _subscribe(
-        self, interest: str, dialect: str, timeout: float | None
+        self, interest: str, dialect: str, how: dict[str, Any]
     ) -> BlockingSubscription:
-        subscription = self._agent.subscribe(interest, dialect, timeout=timeout)
+        subscription = self._agent.subscribe(interest, dialect, **how)
         await subscription.__aenter__()
         told = BlockingSubscription(self, subscription)
         pump = asyncio.create_task(told.pump())
@@ -333,13 +365,20 @@ class BlockingAgent:
         pump.add_done_callback(self._pumps.discard)
         return told
 
+    async def _publish_fast(
+        self, attributes: dict[str, Any], payload: bytes, subject: str, share: bool
+    ) -> None:
+        self._agent.publish_fast(attributes, payload, subject=subject, share=share)
+
     def _publish_all(self) -> None:
         with self._lock:
             self._is_woken = False
             todo, self._todo = self._todo, deque()
-        for content, payload, done in todo:
+        for content, payload, subject, share, done in todo:
             try:
-                acknowledged = self._agent.publish_content(content, payload)
+                acknowledged = self._agent.publish_content(
+                    content, payload, subject=subject, share=share
+                )
             except TidingsError as problem:
                 self._settle(done, problem)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -36,6 +36,22 @@ def subscribe_to(
         float | None,
         connecting.timeout_option("End after this many seconds without a notification."),
     ] = None,
+    order: Annotated[
+        str, typer.Option("--order", metavar="ORDER", help="serial, or none: don't wait for gaps.")
+    ] = "serial",
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Don't ask for notifications that are missing.")
+    ] = False,
+    drop_after: Annotated[
+        float | None,
+        typer.Option(
+            "--drop-after",
+            metavar="SECONDS",
+            min=0.001,
+            show_default=False,
+            help="End after an interruption of this many seconds.",
+        ),
+    ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
     others: options.Others = False,
@@ -53,7 +69,8 @@ def subscribe_to(
     --types checks the filter before it is sent. A filter of another dialect is sent as SQL. A
     filter that can never match is refused without --force.
 
-    With --json, one object per line: serial, payload.
+    With --json, one object per line: serial, payload, subject, time (when it was published, in
+    seconds since 1970), attributes (null if the publisher kept them to itself), matched.
 
     Exit code: 0; 1 when --timeout ends it before --most notifications arrived; 2 when the filter is
     refused, or the router does not answer.
@@ -61,6 +78,9 @@ def subscribe_to(
     from tidings.network import connect
     from tidings.routing.clients import Delivery, Interrupted, Resumed
 
+    if order not in ("serial", "none"):
+        raise BadInput(f"found --order {order}, expected serial or none")
+    chosen: Literal["serial", "none"] = "none" if order == "none" else "serial"
     token = choose_token(token, token_file)
     declared = read_types(types, others)
     noted = ""
@@ -80,7 +100,9 @@ def subscribe_to(
                 router, name=name, token=token, authorities=authorities, timeout=timeout,
                 on_link=note_link,
             ) as agent,
-            agent.subscribe(interest, dialect, timeout=timeout) as told,
+            agent.subscribe(
+                interest, dialect, order=chosen, fast=fast, drop_after=drop_after, timeout=timeout
+            ) as told,
         ):  # fmt: skip
             if told.note != noted:  # because of the attributes that the channel declares
                 if told.never and not force:
@@ -99,7 +121,13 @@ def subscribe_to(
                     continue
                 text = one.payload.decode("utf-8", "backslashreplace")
                 if json:
-                    emit({"serial": one.serial, "payload": text})
+                    emit(
+                        {
+                            "serial": one.serial, "payload": text, "subject": one.subject,
+                            "time": one.time, "attributes": one.attributes,
+                            "matched": one.matched,
+                        }
+                    )  # fmt: skip
                 else:
                     print(text)
                 sys.stdout.flush()
@@ -107,7 +135,8 @@ def subscribe_to(
                 if count == most:
                     return 0
                 deadline = _deadline(timeout)
-        remark(f"no notification came for {timeout or 0:g} seconds")
+        if timeout is not None:
+            remark(f"no notification came for {timeout or 0:g} seconds")
         return TOO_FEW if most is not None else 0
 
     return run_async(run_until_ended(work())) or 0

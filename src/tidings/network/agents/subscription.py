@@ -94,5 +94,7 @@ class Subscription:
         return self._machine.inbox.popleft()
 
     def wake(self) -> None:
+        if self._machine.phase is Phase.STOPPED:  # dropped after a long interruption
+            self.close()
         if self._machine.inbox or self._machine.phase is Phase.REFUSED:
             self._news.set()

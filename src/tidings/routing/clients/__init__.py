@@ -7,6 +7,8 @@
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
     items.py          what it yields
+    ordering.py       holds notifications back until those before them have come
+    pieces.py         puts payloads together that came in pieces
     tracker.py        which numbers of each node have come, and which are missing
     publisher.py      stamps, and what to do when the rendezvous point has lost some
     acknowledged_runs.py   the stamps that were acknowledged to a publisher

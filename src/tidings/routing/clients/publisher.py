@@ -18,6 +18,7 @@ import msgspec
 from tidings.routing.clients.acknowledged_runs import AcknowledgedRuns, merge_spans
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.bodies import About
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
@@ -29,6 +30,9 @@ _INCARNATION = re.compile(r"~[0-9]+\Z")
 def without_incarnation(name: str) -> str:
     """The lasting name of a publisher."""
     return _INCARNATION.sub("", name) if "~" in name else name
+
+
+Waiting = tuple[bytes, bytes, About | None]
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -68,7 +72,7 @@ class Publisher:
         self._standing = Standing(self.times)
         self._runs = AcknowledgedRuns()
         self._traced = float("-inf")
-        self._waiting: deque[tuple[bytes, bytes]] = deque()  # notifications after `acknowledged`
+        self._waiting: deque[Waiting] = deque()  # notifications after `acknowledged`
         self._done: set[int] = set()  # settled stamps after the first unsettled one
         self._sent = 0  # how many of the waiting notifications were sent
         self._allowed = window  # how many may be sent; fewer after a silence
@@ -83,11 +87,13 @@ class Publisher:
         """How many notifications are not acknowledged."""
         return len(self._waiting)
 
-    def publish(self, content: bytes, payload: bytes, now: float) -> list[Sent]:
+    def publish(
+        self, content: bytes, payload: bytes, now: float, about: About | None = None
+    ) -> list[Sent]:
         """Publish the next notification. Afterwards its stamp is `acknowledged + waiting`."""
         if not self._waiting:
             self._said = now
-        self._waiting.append((content, payload))
+        self._waiting.append((content, payload, about))
         return self._send_more()
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:
@@ -178,8 +184,15 @@ class Publisher:
         out: list[Sent] = []
         first = self.acknowledged + 1
         while self._sent < min(self._allowed, len(self._waiting)):
-            content, payload = self._waiting[self._sent]
+            content, payload, about = self._waiting[self._sent]
             stamp = first + self._sent
-            out.append((self.router, m.Publish(self.name, stamp, first, content, payload)))
+            if about is None:
+                message = m.Publish(self.name, stamp, first, content, payload)
+            else:
+                message = m.Publish(
+                    self.name, stamp, first, content, payload, about.content is not None,
+                    about.subject, about.time, about.piece,
+                )  # fmt: skip
+            out.append((self.router, message))
             self._sent += 1
         return out

@@ -18,10 +18,13 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
+from tidings.routing.clients.ordering import Held, Ordering
+from tidings.routing.clients.pieces import Pieces
 from tidings.routing.clients.publisher import without_incarnation
 from tidings.routing.clients.tracker import Tracker
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.bodies import unwrap
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break, Standing, Verdict
 from tidings.routing.protocol.times import Times
@@ -30,6 +33,7 @@ __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 
 MOST_RANGES = 256  # ranges that are asked for at once
 MOST_NUMBERS = 2000  # numbers in these ranges
+DROPPED = "the subscription was dropped after an interruption"
 UNHEARD = "the rendezvous point is not heard"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
 RECENT = 4096  # remembered notifications: more than a publisher can have unacknowledged
@@ -54,10 +58,16 @@ class Subscriber:
         times: Times | None = None,
         most: int = 1 << 62,
         matched: Callable[[m.Notification], tuple[str, ...]] = lambda _: (),
+        *,
+        ordered: bool = False,
+        fast: bool = False,
+        drop_after: float | None = None,
     ) -> None:
         """`most` is the size of the inbox. Notifications that come when it is full are dropped, and
         asked for later when there is room: nobody waits for an application that does not read.
-        `matched` says which filters a notification matches."""
+        `matched` says which filters a notification matches. `ordered`: in the order of serials.
+        `fast`: what is missing is neither noticed nor asked for. After an interruption of
+        `drop_after` seconds, the subscription ends."""
         self.name = name
         self.most = most
         self.router = router
@@ -74,6 +84,10 @@ class Subscriber:
         self._tracker = Tracker({})
         self._total = 0  # of the node, up to `complete`
         self._came: list[int] = []  # the serials after `complete` that have come
+        self._pieces = Pieces()
+        self._order = Ordering() if ordered and not fast else None
+        self._fast = fast
+        self._drop_after = drop_after
         self._recent: dict[tuple[str, int], None] = {}  # the latest notifications, across breaks
         self._request = 0
         self._counting: float | None = None  # when the open question was asked
@@ -126,6 +140,9 @@ class Subscriber:
             elif self._standing.accepts(message.epoch, now) and handler is not None:
                 handler(self, message)
             self._trace()
+            self._release()
+        elif isinstance(message, m.Skipped):
+            self._doubt()
         return self._drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
@@ -140,7 +157,16 @@ class Subscriber:
             self._join()
         elif self.phase is Phase.ON:
             self._tick_on(now)
+        self._end_long_interruption()
         return self._drain_outgoing()
+
+    def _end_long_interruption(self) -> None:
+        begun, most = self._interrupted, self._drop_after
+        if begun is not None and most is not None and self._now - begun > most:
+            self._release(all_=True)
+            self.inbox.append(Break(f"{DROPPED} of more than {most:g} seconds"))
+            self._send(m.Unsubscribe(self.epoch, (self.node,)))
+            self.phase = Phase.STOPPED
 
     def _tick_on(self, now: float) -> None:
         if now - self._resubscribed >= self.times.resubscribe:
@@ -155,6 +181,7 @@ class Subscriber:
         room = len(self.inbox) < self.most
         if room and self._recovering is not None and now - self._recovering > self.times.retry:
             self._recover()
+        self._give_up_gap()
 
     @property
     def epoch(self) -> int:
@@ -177,6 +204,7 @@ class Subscriber:
         """Continue in another life, which has everything that was heard. Ask open questions again,
         because answers of the old life are ignored."""
         self._resubscribed = float("-inf")
+        self._doubt()
         if self.phase is Phase.ASKING:
             self._ask()
         elif self.phase is Phase.JOINING:
@@ -206,7 +234,11 @@ class Subscriber:
             self._standing.note_serial(message.serial)
             self.phase = Phase.ON
             self._heard = self._now
+            if self._fast:
+                return
             self._count()  # before this, routers on the way may have sent it nothing
+        elif self.phase is Phase.ON and message.node == self.node:
+            self._doubt()  # the router had forgotten it
 
     def _on_refuse(self, message: m.Refuse) -> None:
         if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
@@ -217,13 +249,21 @@ class Subscriber:
             return
         # a router may pass on marks that do not concern this subscriber
         mine = [mark for mark in message.marks if self.node in mark.label]
-        if len(self.inbox) >= self.most:
+        if self._waiting() >= self.most:
+            self._doubt()
+            return
+        if not message.serial or self._fast:  # without numbers, or they do not matter
+            self._pass_on_fast(message, mine)
             return
         self._standing.note_serial(message.serial)
         if mine and self._tracker.see(mine):
             self._deliver(message)
         if not self._tracker.is_complete() and self._recovering is None:
             self._recover()
+
+    def _pass_on_fast(self, message: m.Notification, mine: list[m.Mark]) -> None:
+        if mine and self.phase is Phase.ON:
+            self._hand_out(Held(message.serial, message, self._matched(message)))
 
     def _on_beat(self, message: m.Beat) -> None:
         if self.phase is not Phase.ON:
@@ -233,6 +273,9 @@ class Subscriber:
         self._standing.note_serial(message.serial)
         if message.subscribed != digest((self.node,)):
             self._send(m.Wanted(self.epoch, (self.node,)))
+            return
+        if self._fast:
+            self.complete = max(self.complete, message.serial)
             return
         if self._counting is not None or self._recovering is not None:
             return
@@ -249,6 +292,7 @@ class Subscriber:
         if message.request != self._request or message.node != self.node:
             return
         self._counting = None
+        self._note_progress()
         self._standing.note_serial(message.serial)
         self._tracker.learn(message.counts)
         if not self._tracker.is_complete():
@@ -263,6 +307,8 @@ class Subscriber:
     def _complete_up_to(self, serial: int, total: int) -> None:
         self._gave_up = False
         self.complete, self._total = serial, total
+        if self._order is not None:
+            self._order.settle(serial)
         self._came = [one for one in self._came if one > serial]
 
     def _on_recovered(self, message: m.Recovered) -> None:
@@ -274,6 +320,7 @@ class Subscriber:
             self._standing.note_serial(notification.serial)
             missing = self._tracker.select_missing(notification.marks)
             if missing and not self._tracker.has_any(notification.marks):
+                self._note_progress()
                 self._deliver(notification)
             self._tracker.see(missing)
 
@@ -295,20 +342,90 @@ class Subscriber:
     # -- sending and delivering ----------------------------------------------------------------
 
     def _deliver(self, message: m.Notification) -> None:
+        """Hand a notification out, in its turn."""
         self._came.append(message.serial)
+        held = Held(message.serial, message, self._matched(message))
+        if self._order is None:
+            self._hand_out(held)
+        elif message.serial < self._order.last:
+            self.inbox.append(Lost(1))  # those after it are handed out
+        else:
+            self._order.hold(held, self._now)
+
+    def _hand_out(self, held: Held) -> None:
+        message = held.message
         identity = without_incarnation(message.publisher), message.stamp
-        if identity in self._recent:  # a duplicate, after the journal went back in time
-            return
+        if message.stamp and identity in self._recent:
+            return  # a duplicate, after the journal went back in time
         self._recent[identity] = None
         if len(self._recent) > RECENT:
             del self._recent[next(iter(self._recent))]
-        matched = self._matched(message)
-        self.inbox.append(Delivery(self.epoch, message.serial, message.payload, matched))
+        about, payload = unwrap(message.payload)
+        if about.piece is not None:
+            whole = self._pieces.add(identity[0], message.stamp, about.piece, payload)
+            if whole is None:
+                return
+            payload = whole
+        time = about.time / 1e6 if about.time else None
+        self.inbox.append(
+            Delivery(
+                self.epoch, message.serial, payload, held.matched, about.subject, time,
+                about.content,
+            )
+        )  # fmt: skip
+
+    # -- order ---------------------------------------------------------------------------------
+
+    def _waiting(self) -> int:
+        """Notifications that the application has not read."""
+        return len(self.inbox) + (0 if self._order is None else len(self._order))
+
+    def _doubt(self) -> None:
+        if self._order is not None:
+            self._order.doubt()
+
+    def _note_progress(self) -> None:
+        if self._order is not None:
+            self._order.since = self._now
+
+    def _release(self, *, all_: bool = False) -> None:
+        """Hand out what need not be held back any more: everything up to the serial up to which
+        nothing is missing, and the rest unless something is missing or may be."""
+        order = self._order
+        if order is None or not order:
+            return
+        held_back = (
+            self.phase is not Phase.ON
+            or self._counting is not None
+            or self._recovering is not None
+            or order.in_doubt
+            or not self._tracker.is_complete()
+        )
+        for one in order.release(self.complete if held_back and not all_ else None):
+            order.last = one.serial
+            self._hand_out(one)
+
+    def _give_up_gap(self) -> None:
+        """Hand out what was held back for too long, and give up on what it waited for."""
+        order = self._order
+        heard = self._now - self._heard <= 2 * self.times.beat
+        if not order or not heard or self._now - order.since <= self.times.gap:
+            return
+        lost = self._tracker.give_up(self._tracker.list_missing())
+        if lost:
+            self._gave_up, self._recovering = True, None
+            self.inbox.append(Lost(lost))
+            self._count()
+        self._release(all_=True)
 
     def _restart(self, reason: str) -> None:
+        self._release(all_=True)
+        if self._order is not None:
+            self._order.begin_anew()
         self._resume()
         if self.phase is not Phase.ASKING:  # otherwise it was told, or expects nothing yet
             self.inbox.append(Break(reason))
+        self._pieces.clear()
         self._counting = self._recovering = None
         self._ask()
 

@@ -248,7 +248,8 @@ class Downstream(ABC):
     # -- questions and publications ------------------------------------------------------------
 
     def _on_publish(self, sender: Name, message: m.Publish) -> None:
-        self.return_paths.add(message.publisher, sender)
+        if not message.fast:  # nobody answers those
+            self.return_paths.add(message.publisher, sender)
         self.ask_above(message)
 
     def _on_question(self, sender: Name, message: m.Ask | m.Count) -> None:

@@ -11,7 +11,7 @@ as their epoch; see lineage.py.
             Beat Which Graph                    totals and digests; what do you want?; the graph
             Lineage                             the lives of the rendezvous point
             Who                                 which owners want these nodes?
-            Notification                        a notification with its marks
+            Notification Skipped                a notification with its marks; some may be missing
             Answer Counted Recovered Settled Published      answers to questions
             Described Changed Taken             answers to those who tag
 
@@ -40,6 +40,7 @@ MOST_RANGES = 1024
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
+LONGEST_SUBJECT = 1024
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. It is limited because others remember it."""
 
@@ -253,13 +254,24 @@ class Whose(Up, frozen=True, tag="whose"):
 
 class Publish(Message, frozen=True, tag="publish"):
     """A notification from a publisher. Each publisher stamps its notifications from 1 on. All
-    stamps before `first` are acknowledged."""
+    stamps before `first` are acknowledged. Subscribers get the payload, and what the rest says
+    about it: see bodies.py."""
 
     publisher: PartyName
     stamp: Number
     first: Number
     content: bytes  # for the preprocessor
     payload: bytes  # for subscribers only
+    shares: bool = False  # subscribers get the content, too
+    subject: Annotated[str, msgspec.Meta(max_length=LONGEST_SUBJECT)] = ""
+    time: Number = 0  # microseconds since 1970
+    piece: tuple[Number, Number, Number] | None = None  # see bodies.Piece
+    fast: bool = False  # it has no stamp, and is not numbered, journalled or acknowledged
+
+    @property
+    def about(self) -> bool:
+        """Is anything told besides the payload?"""
+        return self.shares or bool(self.time or self.subject) or self.piece is not None
 
 
 # -- from those who tag, to the rendezvous point ---------------------------------------------------
@@ -314,11 +326,19 @@ class Down(Message, frozen=True):
 
 
 class Notification(Down, frozen=True, tag="notification"):
+    """A notification with its marks. One that was published as `fast` has no numbers: serial, stamp
+    and the numbers of its marks are 0."""
+
     serial: Number  # the running number in the channel, from 1 on
     marks: tuple[Mark, ...]
     payload: bytes
     publisher: str = ""
     stamp: Number = 0
+
+
+class Skipped(Message, frozen=True, tag="skipped"):
+    """Notifications before this point may be missing, because the sender or a node above it dropped
+    some, or was not linked. Whoever needs them in order waits until it knows."""
 
 
 class Setup(Down, frozen=True, tag="setup"):
@@ -483,6 +503,7 @@ LINK = Hello | Welcome | Goodbye | Watch | Report
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
       | Publish | Whose | Describe | Follow | HandOver)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
-        | Counted | Recovered | Settled | Published | Described | Changed | Taken)  # fmt: skip
+        | Counted | Recovered | Settled | Skipped | Published | Described | Changed
+        | Taken)  # fmt: skip
 TAGGING = Describe | Follow | HandOver
 """From those who tag. They need a right of their own, and only a rendezvous point answers them."""

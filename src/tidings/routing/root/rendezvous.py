@@ -26,6 +26,7 @@ from tidings.routing.forwarding.downstream import Downstream
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.bodies import body_of
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.marks import columns
@@ -95,7 +96,7 @@ class Rendezvous(Downstream):
         self.set_aside = SetAside(parts, nodes)
         self.placing = Placing(parts, nodes, self.set_aside, last_node)
         self.stamps = Stamps(memory.publishers)
-        tagger = Tagger(self.limits, interests, claims, self.set_aside)
+        self.tagger = tagger = Tagger(self.limits, interests, claims, self.set_aside)
         self.intake = Intake(
             context, self.stamps, tagger, counts, queue, self.return_paths, problems
         )
@@ -157,7 +158,10 @@ class Rendezvous(Downstream):
             self.hear(sender)
             if self.set_aside.aside:
                 self.set_aside.retire(RETIRED[0])
-            self.intake.publish(sender, message)
+            if message.fast:
+                self._pass_on_fast(message)
+            else:
+                self.intake.publish(sender, message)
             return self.drain_outgoing()
         if isinstance(message, m.HandOver | Piece):
             self.hear(sender)
@@ -276,8 +280,23 @@ class Rendezvous(Downstream):
             for mark, label in zip(record.marks, labels, strict=True)
         ]
         notification = record.notification(self.epoch, tuple(marks))
-        self.cache.put(notification)
+        if record.serial:
+            self.cache.put(notification)
         self.forward(notification)
+
+    def _pass_on_fast(self, message: m.Publish) -> None:
+        """Send a publication to those who are there, without numbers and without the journal. If it
+        can't be matched, it is only counted: its publisher expects no answer."""
+        try:
+            lowest = self.tagger.tag(message)
+        except TidingsError:
+            self.beyond["fast publications"] += 1
+        except Exception:
+            self.problems.report("match the notification")
+        else:
+            if lowest:
+                marks = tuple(m.Mark(node, 0, (node,)) for node in lowest)
+                self.release(Record(0, message.publisher, 0, marks, (), body_of(message)), lowest)
 
     def release_block(self, block: Block) -> None:
         """Send the notifications of a block."""

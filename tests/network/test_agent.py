@@ -17,6 +17,7 @@ from tidings import (
     Delivery,
     EnvironmentProblem,
     Interrupted,
+    Lost,
     Refusal,
     Resumed,
     connect,
@@ -25,6 +26,7 @@ from tidings import (
 from tidings.broker import Address, Door, RouterNode
 from tidings.network import parse_addresses
 from tidings.network.agent import LARGEST
+from tidings.routing.protocol import Limits
 
 
 def test_addresses() -> None:
@@ -232,5 +234,86 @@ def test_a_subscription_that_is_dropped(tmp_path: Path) -> None:
             assert isinstance(await stays.next(30), Interrupted)
             assert await stays.next(0.2) is None
         await network[0].stop()
+
+    running(work)
+
+
+def test_a_named_subscription(tmp_path: Path) -> None:
+    """It goes on after the last confirmed one, through another router and with another root."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 1)
+        root, (edge,) = network
+        async with (
+            connect(at(edge), times=FAST) as agent,
+            connect(at(root), times=FAST) as writer,
+        ):
+            async with agent.subscribe("n >= 0", name="mine") as told:
+                for n in range(10):
+                    await writer.publish({"n": n}, b"%d" % n)
+                found = [await told.next(30) for _ in range(10)]
+                fifth = found[4]
+                assert isinstance(fifth, Delivery)
+                await told.confirm(fifth, 30)
+            async with agent.subscribe("n >= 0") as other:
+                with pytest.raises(Refusal, match="found a subscription without a name"):
+                    other.confirm_soon(fifth)
+            await writer.publish({"n": 10}, b"10")
+            await asyncio.sleep(5 * FAST.expire)
+        await stopped(network)
+        network = await started(tmp_path, 2)
+        root, chain = network
+        async with connect(at(chain[-1]), times=FAST) as agent:
+            with pytest.raises(Refusal, match="found another filter for the name"):
+                await agent.subscribe("n > 0", name="mine").__aenter__()
+            async with agent.subscribe("n >= 0", name="mine") as told:
+                payloads = []
+                while len(payloads) < 6:
+                    one = await told.next(30)
+                    assert isinstance(one, Delivery), one
+                    payloads.append(int(one.payload))
+                assert payloads == [5, 6, 7, 8, 9, 10]
+                await told.confirm(one, 30)
+            async with agent.subscribe("n >= 0", name="mine") as told:
+                assert await told.next(1) is None
+                await told.drop(30)
+                assert await told.next(1) is None
+            assert not root.machine.naming.cursors.known
+        await stopped(network)
+
+    running(work)
+
+
+def test_limits_come_before_cursors(tmp_path: Path) -> None:
+    """What was dropped because too much was kept is lost, and counted."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 0, limits=Limits(kept=20))
+        (root, _) = network
+        async with connect(at(root), times=FAST) as agent:
+            async with agent.subscribe("n >= 0", name="slow") as told:
+                await agent.publish({"n": 0}, b"0")
+                first = await told.next(30)
+                assert isinstance(first, Delivery)
+                await told.confirm(first, 30)
+            for n in range(1, 101):
+                await agent.publish({"n": n}, b"%d" % n)
+            await asyncio.sleep(3 * FAST.expire)
+            root.journal._log.begin_segment()  # only whole files are dropped
+            await agent.publish({"n": 101}, b"101")
+            await until(lambda: root.journal._segments.size() < 4000)
+            async with agent.subscribe("n >= 0", name="slow") as told:
+                lost, came = 0, list[int]()
+                while not came or came[-1] < 101:
+                    one = await told.next(30)
+                    if isinstance(one, Lost):
+                        lost += one.count
+                    else:
+                        assert isinstance(one, Delivery), one
+                        came.append(int(one.payload))
+                assert lost + len(came) == 101
+                assert lost
+                assert came == [*range(101 - len(came) + 1, 102)]
+        await stopped(network)
 
     running(work)

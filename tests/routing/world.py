@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.times import Times
+from tidings.routing.root.cursors import Cursor
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Placed
 from tidings.routing.root.journal import Memory
@@ -148,6 +149,24 @@ class Disk:
                 cache.put(record.notification(self.lineage[-1].life))
         return cache.find(ranges, most_bytes)
 
+    def set_cursor(self, key: str, cursor: Cursor | None) -> None:
+        self.log.append(("cursor", (key, cursor)))
+
+    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
+        self.log.append(("confirm", (key, serial, total, dict(counts))))
+
+    @property
+    def cursors(self) -> dict[str, Cursor]:
+        found: dict[str, Cursor] = {}
+        for kind, what in self.log:
+            if kind == "cursor":
+                found.pop(what[0], None)
+                if what[1] is not None:
+                    found[what[0]] = what[1]
+            elif kind == "confirm":
+                found[what[0]] = found[what[0]].confirm(*what[1:])
+        return found
+
     def forget_publishers(self, names: Iterable[str]) -> None:
         pass
 
@@ -226,7 +245,7 @@ class Disk:
         # nodes are put in one after the other: children come later, and name their parents
         found.placed = [msgspec.structs.replace(one, children=()) for one in found.placed]
         found.owners = self.owners
-        found.history, found.sources = self.history, self.sources
+        found.history, found.sources, found.cursors = self.history, self.sources, self.cursors
         for source in found.sources:
             found.publishers.pop(source, None)
         found.sizes = {node: work_of(bytes(points)) for node, points in self.nodes.items()}

@@ -158,6 +158,7 @@ class Agent:
         interest: str,
         dialect: str = "sql",
         *,
+        name: str = "",
         order: Order = "serial",
         fast: bool = False,
         drop_after: float | None = None,
@@ -171,7 +172,17 @@ class Agent:
         serials: a gap holds back what follows, for at most 5 seconds. With `order="none"`, nothing
         is held back. With `fast`, what is missing is neither noticed nor asked for, and comes in
         any order. After an interruption of more than `drop_after` seconds, the subscription ends
-        with a `Break`."""
+        with a `Break`.
+
+        With a `name` the subscription is durable: the rendezvous point keeps notifications for it
+        until they are confirmed (`Subscription.confirm`), also while nobody is linked. Whoever
+        comes back under the name, with the same token and filter, goes on after the last one that
+        was confirmed."""
+        if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
+            raise Refusal(
+                "found a named subscription that is fast, in no order, or whose name has more than "
+                f"{m.LONGEST_NAME} characters, expected none of these"
+            )
         if order not in ("serial", "none"):
             raise Refusal(f"found the order {order!r}, expected 'serial' or 'none'")
         text = interest
@@ -180,13 +191,21 @@ class Agent:
         number, self._next = self._next, self._next + 1
         machine = Subscriber(
             number, LOCAL, interest.encode(), self._times, most, partial(self._matched, number),
-            ordered=order == "serial", fast=fast, drop_after=drop_after,
+            ordered=order == "serial", fast=fast, drop_after=drop_after, durable=name,
         )  # fmt: skip
         self._texts[number] = text
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
         self._hand_over(number, machine.start(self._now))
         return subscription
+
+    def confirm(self, machine: Subscriber, serial: int) -> None:
+        assert isinstance(machine.name, int)
+        self._hand_over(machine.name, machine.confirm(serial, self._now))
+
+    def drop_name(self, machine: Subscriber) -> None:
+        assert isinstance(machine.name, int)
+        self._hand_over(machine.name, machine.drop_name(self._now))
 
     def unsubscribe(self, machine: Subscriber) -> None:
         number = machine.name

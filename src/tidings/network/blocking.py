@@ -31,7 +31,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agent import Agent, Order, check_payload, connect
 from tidings.network.agents import LinkState, Refusal, Subscription
 from tidings.network.tls import Path
-from tidings.routing.clients import Item
+from tidings.routing.clients import Delivery, Item
 from tidings.routing.protocol import Break, Times
 
 MOST_UNDER_WAY = 10_000  # unacknowledged publications; beyond this, publishing waits
@@ -85,6 +85,14 @@ class BlockingSubscription:
     def __iter__(self) -> Iterator[Item]:
         while (one := self.next()) is not None:
             yield one
+
+    def confirm(self, one: Delivery, timeout: float | None = None) -> None:
+        """Confirm a notification and all before it; see `Subscription.confirm`."""
+        self._agent.run(self._subscription.confirm(one, timeout))
+
+    def drop(self, timeout: float | None = None) -> None:
+        """Give the name up and end the subscription."""
+        self._agent.run(self._subscription.drop(timeout))
 
     def close(self) -> None:
         """End the subscription. Notifications that have come can still be read."""
@@ -240,6 +248,7 @@ class BlockingAgent:
         interest: str,
         dialect: str = "sql",
         *,
+        name: str = "",
         order: Order = "serial",
         fast: bool = False,
         drop_after: float | None = None,
@@ -248,7 +257,13 @@ class BlockingAgent:
         """Subscribe to a filter. When this returns, the subscription is in force. Refusal if the
         filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
         rest, see `Agent.subscribe`."""
-        how = {"order": order, "fast": fast, "drop_after": drop_after, "timeout": timeout}
+        how = {
+            "name": name,
+            "order": order,
+            "fast": fast,
+            "drop_after": drop_after,
+            "timeout": timeout,
+        }
         return self.run(self._subscribe(interest, dialect, how))
 
     @property

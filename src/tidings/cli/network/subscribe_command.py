@@ -36,6 +36,12 @@ def subscribe_to(
         float | None,
         connecting.timeout_option("End after this many seconds without a notification."),
     ] = None,
+    durable: Annotated[
+        str,
+        typer.Option(
+            "--durable", metavar="NAME", help="Go on where the last that used NAME ended."
+        ),
+    ] = "",
     order: Annotated[
         str, typer.Option("--order", metavar="ORDER", help="serial, or none: don't wait for gaps.")
     ] = "serial",
@@ -101,7 +107,8 @@ def subscribe_to(
                 on_link=note_link,
             ) as agent,
             agent.subscribe(
-                interest, dialect, order=chosen, fast=fast, drop_after=drop_after, timeout=timeout
+                interest, dialect, name=durable, order=chosen, fast=fast, drop_after=drop_after,
+                timeout=timeout,
             ) as told,
         ):  # fmt: skip
             if told.note != noted:  # because of the attributes that the channel declares
@@ -132,6 +139,10 @@ def subscribe_to(
                     print(text)
                 sys.stdout.flush()
                 count += 1
+                if durable and count == most:
+                    await told.confirm(one, timeout)
+                elif durable:
+                    told.confirm_soon(one)
                 if count == most:
                     return 0
                 deadline = _deadline(timeout)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from tidings.network.agents.refusals import Refusal, TimedOut
-from tidings.routing.clients import Item, Phase, Subscriber
+from tidings.routing.clients import Confirming, Delivery, Item, Phase, Subscriber
 
 
 class Owner(Protocol):
@@ -15,6 +16,8 @@ class Owner(Protocol):
     async def wait_for_change(self) -> None: ...
     def overdue(self, what: str, timeout: float | None) -> TimedOut: ...
     def unsubscribe(self, machine: Subscriber) -> None: ...
+    def confirm(self, machine: Subscriber, serial: int) -> None: ...
+    def drop_name(self, machine: Subscriber) -> None: ...
 
 
 class Subscription:
@@ -71,6 +74,44 @@ class Subscription:
             self._closed = True
             self._news.set()
             self._agent.unsubscribe(self._machine)
+
+    def confirm_soon(self, one: Delivery) -> None:
+        """Confirm a notification and all before it, without waiting. Refusal if the subscription
+        has no name."""
+        self._confirming()
+        self._agent.confirm(self._machine, one.serial)
+
+    async def confirm(self, one: Delivery, timeout: float | None = None) -> None:
+        """Confirm a notification and all before it; when this returns, that is on the disk of the
+        rendezvous point. TimedOut after `timeout` seconds."""
+        self.confirm_soon(one)
+        state = self._confirming()
+        await self._wait(lambda: state.stored >= one.serial, "it is not confirmed", timeout)
+
+    async def drop(self, timeout: float | None = None) -> None:
+        """Give the name up and end the subscription. Nothing is kept for it any more."""
+        state = self._confirming()
+        self._agent.drop_name(self._machine)
+        await self._wait(lambda: state.dropped, "the name is not dropped", timeout)
+        self.close()
+
+    def _confirming(self) -> Confirming:
+        found = self._machine.confirming
+        if found is None:
+            raise Refusal("found a subscription without a name, expected one with a name")
+        return found
+
+    async def _wait(self, is_so: Callable[[], bool], otherwise: str, timeout: float | None) -> None:
+        state = self._confirming()
+        try:
+            async with asyncio.timeout(timeout):
+                while not is_so():
+                    if state.refusal:
+                        refusal, state.refusal = state.refusal, ""
+                        raise Refusal(refusal)
+                    await self._agent.wait_for_change()
+        except TimeoutError:
+            raise self._agent.overdue(otherwise, timeout) from None
 
     def __aiter__(self) -> Subscription:
         return self

@@ -7,6 +7,7 @@
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
     items.py          what it yields
+    confirming.py     what was confirmed of a named subscription
     ordering.py       holds notifications back until those before them have come
     pieces.py         puts payloads together that came in pieces
     tracker.py        which numbers of each node have come, and which are missing
@@ -20,6 +21,7 @@ two. For network, channel and cli. Users see only what subscriptions
 yield; docs/network.md describes it. Start at subscriber.py.
 """
 
+from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.follower import Follower
 from tidings.routing.clients.hander import Hander
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
@@ -27,6 +29,7 @@ from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Phase, Subscriber
 
 __all__ = [
+    "Confirming",
     "Delivery",
     "Follower",
     "Hander",

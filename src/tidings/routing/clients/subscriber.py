@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, ClassVar
 
+from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
 from tidings.routing.clients.ordering import Held, Ordering
 from tidings.routing.clients.pieces import Pieces
@@ -62,12 +63,14 @@ class Subscriber:
         ordered: bool = False,
         fast: bool = False,
         drop_after: float | None = None,
+        durable: str = "",
     ) -> None:
         """`most` is the size of the inbox. Notifications that come when it is full are dropped, and
         asked for later when there is room: nobody waits for an application that does not read.
         `matched` says which filters a notification matches. `ordered`: in the order of serials.
         `fast`: what is missing is neither noticed nor asked for. After an interruption of
-        `drop_after` seconds, the subscription ends."""
+        `drop_after` seconds, the subscription ends. A name makes it `durable`: it begins where the
+        last that used the name has confirmed, and is ordered."""
         self.name = name
         self.most = most
         self.router = router
@@ -85,11 +88,13 @@ class Subscriber:
         self._total = 0  # of the node, up to `complete`
         self._came: list[int] = []  # the serials after `complete` that have come
         self._pieces = Pieces()
-        self._order = Ordering() if ordered and not fast else None
-        self._fast = fast
+        self._fast = fast and not durable
+        self._order = Ordering() if durable or (ordered and not fast) else None
+        self.confirming = Confirming(durable) if durable else None
         self._drop_after = drop_after
         self._recent: dict[tuple[str, int], None] = {}  # the latest notifications, across breaks
         self._request = 0
+        self._numbered = 1 << 40  # the next request of a confirmation
         self._counting: float | None = None  # when the open question was asked
         self._recovering: float | None = None
         self._asked_for: list[m.Range] = []
@@ -113,6 +118,30 @@ class Subscriber:
             self._send(m.Unsubscribe(self.epoch, (self.node,)))
         self.phase = Phase.STOPPED
         return self._drain_outgoing()
+
+    def confirm(self, serial: int, now: float) -> list[Sent]:
+        """Confirm everything up to a serial."""
+        self._now = now
+        if self.confirming is not None:
+            self.confirming.confirm(serial)
+            self._say_confirmed()
+        return self._drain_outgoing()
+
+    def drop_name(self, now: float) -> list[Sent]:
+        """Give the name up; `confirming.dropped` tells when that is on the disk."""
+        self._now = now
+        if self.confirming is not None:
+            self.confirming.drop()
+            self._say_confirmed()
+        return self._drain_outgoing()
+
+    def _say_confirmed(self) -> None:
+        if self.confirming is not None and self.phase is Phase.ON:
+            again = self.times.retry
+            message = self.confirming.next_message(self.epoch, self._numbered, self._now, again)
+            if message is not None:
+                self._numbered += 1
+                self._send(message)
 
     def interrupt(self, reason: str, now: float) -> None:
         """Note that nothing is heard any more; the next beat shows that this is over."""
@@ -182,6 +211,7 @@ class Subscriber:
         if room and self._recovering is not None and now - self._recovering > self.times.retry:
             self._recover()
         self._give_up_gap()
+        self._say_confirmed()
 
     @property
     def epoch(self) -> int:
@@ -232,6 +262,9 @@ class Subscriber:
     def _on_setup(self, message: m.Setup) -> None:
         if self.phase is Phase.JOINING and message.node == self.node:
             self._standing.note_serial(message.serial)
+            if self.confirming is not None and not self.confirming.begun:
+                self._resume_name()
+                return
             self.phase = Phase.ON
             self._heard = self._now
             if self._fast:
@@ -240,12 +273,44 @@ class Subscriber:
         elif self.phase is Phase.ON and message.node == self.node:
             self._doubt()  # the router had forgotten it
 
+    def _resume_name(self) -> None:
+        """Ask how far the name was confirmed. Until that is known, what comes is ignored."""
+        assert self.confirming is not None
+        self._asked = self._now
+        self._request += 1
+        name, node = self.confirming.name, self.node
+        self._send(m.Resume(self.epoch, self._request, name, node, self.interest))
+
+    def _on_resumption(self, message: m.Resumption) -> None:
+        if self.phase is not Phase.JOINING or message.request != self._request:
+            return
+        if message.refusal:
+            self.phase, self.refusal = Phase.REFUSED, message.refusal
+            return
+        assert self.confirming is not None
+        if message.note:
+            self.inbox.append(Break(message.note))
+        self.confirming.begin(message.serial, message.total)
+        self.begun = self.complete = message.serial
+        self._tracker = Tracker(message.counts)
+        self._total, self._came = message.total, []
+        self.phase = Phase.ON
+        self._heard = self._now
+        self._count()
+
+    def _on_confirmed(self, message: m.Confirmed) -> None:
+        if self.confirming is not None:
+            self.confirming.receive(message)
+            self._say_confirmed()
+
     def _on_refuse(self, message: m.Refuse) -> None:
         if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
             self._restart("the rendezvous point no longer had the filter")
 
     def _on_notification(self, message: m.Notification) -> None:
         if self.phase not in (Phase.JOINING, Phase.ON):
+            return
+        if self.confirming is not None and not self.confirming.begun:
             return
         # a router may pass on marks that do not concern this subscriber
         mine = [mark for mark in message.marks if self.node in mark.label]
@@ -301,7 +366,7 @@ class Subscriber:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
             if lost > 0 and not self._gave_up:  # at nodes that even the root has forgotten
-                self.inbox.append(Lost(lost))
+                self._tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
 
     def _complete_up_to(self, serial: int, total: int) -> None:
@@ -331,7 +396,7 @@ class Subscriber:
         lost = self._tracker.give_up(message.lost)
         if lost:
             self._gave_up = True
-            self.inbox.append(Lost(lost))
+            self._tell_lost(lost)
         if self._tracker.is_complete():
             self._count()  # to find out whether anything else is missing
         elif self._to_recover() != self._asked_for:
@@ -348,7 +413,7 @@ class Subscriber:
         if self._order is None:
             self._hand_out(held)
         elif message.serial < self._order.last:
-            self.inbox.append(Lost(1))  # those after it are handed out
+            self._tell_lost(1)  # those after it are handed out
         else:
             self._order.hold(held, self._now)
 
@@ -403,7 +468,15 @@ class Subscriber:
         )
         for one in order.release(self.complete if held_back and not all_ else None):
             order.last = one.serial
+            if self.confirming is not None:
+                marks = [mark[:2] for mark in one.message.marks if self._tracker.knows(mark.node)]
+                self.confirming.hand_out(one.serial, 1, marks)
             self._hand_out(one)
+
+    def _tell_lost(self, count: int) -> None:
+        self.inbox.append(Lost(count))
+        if self.confirming is not None and self._order is not None:
+            self.confirming.hand_out(self._order.last, count)
 
     def _give_up_gap(self) -> None:
         """Hand out what was held back for too long, and give up on what it waited for."""
@@ -414,7 +487,7 @@ class Subscriber:
         lost = self._tracker.give_up(self._tracker.list_missing())
         if lost:
             self._gave_up, self._recovering = True, None
-            self.inbox.append(Lost(lost))
+            self._tell_lost(lost)
             self._count()
         self._release(all_=True)
 
@@ -422,6 +495,8 @@ class Subscriber:
         self._release(all_=True)
         if self._order is not None:
             self._order.begin_anew()
+        if self.confirming is not None:
+            self.confirming.pause()
         self._resume()
         if self.phase is not Phase.ASKING:  # otherwise it was told, or expects nothing yet
             self.inbox.append(Break(reason))
@@ -476,5 +551,5 @@ class Subscriber:
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         m.Answer: _on_answer, m.Setup: _on_setup, m.Refuse: _on_refuse, m.Beat: _on_beat,
         m.Notification: _on_notification, m.Counted: _on_counted, m.Recovered: _on_recovered,
-        m.Settled: _on_settled,
+        m.Settled: _on_settled, m.Resumption: _on_resumption, m.Confirmed: _on_confirmed,
     }  # fmt: skip

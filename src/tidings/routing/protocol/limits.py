@@ -54,6 +54,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unsynced_bytes: Positive = 64 << 20  # publications not on the disk; beyond it reading stops
 
     part_bytes: Positive = 4 << 20  # the columns of one part that is handed over
+    names: Positive = 10_000  # named subscriptions
     sources: Positive = 10_000  # sources of such parts whose progress is remembered
 
     kept: Positive = 1_000_000  # notifications kept on the disk for subscribers that are behind

@@ -5,6 +5,7 @@ as their epoch; see lineage.py.
             Resubscribe Wanted Redraw           a digest of these; all of them; send me their graph
             Trace                               which lives has the rendezvous point had?
             Ask Count Recover Publish           passed on towards the root
+            Resume Confirm                      named subscriptions: where was I?; I have this
             Whose                               the nodes that an owner wants
             Describe Follow HandOver            for the root itself: see below
     down    Setup Gone Refuse                   the place of a node; it was dropped; no such node
@@ -13,6 +14,7 @@ as their epoch; see lineage.py.
             Who                                 which owners want these nodes?
             Notification Skipped                a notification with its marks; some may be missing
             Answer Counted Recovered Settled Published      answers to questions
+            Resumption Confirmed                answers to named subscriptions
             Described Changed Taken             answers to those who tag
 
 Whoever tags notifications elsewhere (a pipeline on Spark) is linked to the root itself. It follows
@@ -245,6 +247,31 @@ class Recover(Up, frozen=True, tag="recover"):
     ranges: Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_RANGES)]
 
 
+class Resume(Up, frozen=True, tag="resume"):
+    """How far was a named subscription confirmed? It begins now if nobody has used the name. The
+    node that the asker is linked to sets the owner; routers pass it on as it is, so that the owner
+    can come back through another router."""
+
+    request: Number
+    name: PartyName
+    node: Number
+    interest: bytes
+    owner: PartyName = ""
+
+
+class Confirm(Up, frozen=True, tag="confirm"):
+    """A named subscription has everything up to a serial: so many notifications in all, and these
+    numbers of nodes. Or the name is given up (`drop`)."""
+
+    request: Number
+    name: PartyName
+    serial: Number = 0
+    total: Number = 0
+    counts: dict[Number, Number] = {}
+    drop: bool = False
+    owner: PartyName = ""
+
+
 class Whose(Up, frozen=True, tag="whose"):
     """An owner wants these nodes: the answer to Who."""
 
@@ -419,6 +446,25 @@ class Answer(Down, frozen=True, tag="answer"):
     never: bool = False  # whether the note says that it can never match
 
 
+class Resumption(Down, frozen=True, tag="resumption"):
+    """How far a named subscription was confirmed: the answer to Resume. With a note, it begins anew
+    here, for this reason."""
+
+    request: Number
+    serial: Number = 0
+    total: Number = 0
+    counts: dict[Number, Number] = {}
+    refusal: str = ""
+    note: str = ""
+
+
+class Confirmed(Down, frozen=True, tag="confirmed"):
+    """A confirmation is on the disk, or was refused."""
+
+    request: Number
+    refusal: str = ""
+
+
 class Counted(Down, frozen=True, tag="counted"):
     request: Number
     node: Number
@@ -501,9 +547,12 @@ class Taken(Down, frozen=True, tag="taken"):
 
 LINK = Hello | Welcome | Goodbye | Watch | Report
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
-      | Publish | Whose | Describe | Follow | HandOver)  # fmt: skip
+      | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
         | Counted | Recovered | Settled | Skipped | Published | Described | Changed
+        | Resumption | Confirmed
         | Taken)  # fmt: skip
 TAGGING = Describe | Follow | HandOver
 """From those who tag. They need a right of their own, and only a rendezvous point answers them."""
+ANSWERS = Answer | Counted | Recovered | Settled | Resumption | Confirmed
+"""To questions that routers pass on."""

@@ -32,11 +32,13 @@ from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.marks import columns
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.counts import Counts
+from tidings.routing.root.cursors import Cursors
 from tidings.routing.root.handover import Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.journal import Journal, Memory
+from tidings.routing.root.naming import Naming
 from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
@@ -111,6 +113,8 @@ class Rendezvous(Downstream):
             context, self.history, self.sources, resolving, counts, queue, problems
         )
         self._recall_coverings(resolving)
+        cursors = Cursors(memory.cursors, self.limits.names)
+        self.naming = Naming(context, self.charges, cursors, nodes, counts, queue)
         self._first: dict[int, Label] = caches.add({})
         self._beaten = float("-inf")
         self._checked = float("-inf")
@@ -182,6 +186,10 @@ class Rendezvous(Downstream):
             self.hear(sender)
             if self.charges.may_ask(sender):
                 self._count(sender, message)
+        elif isinstance(message, m.Resume | m.Confirm):
+            self.hear(sender)
+            if self.charges.may_ask(sender):
+                self._answer_named(sender, message)
         elif isinstance(message, m.Describe | m.Follow):
             self.hear(sender)
             self.following.answer(sender, message)
@@ -228,13 +236,13 @@ class Rendezvous(Downstream):
         self.claims.pass_time(now, self.placing.last_node, self.times.expire)
         if now - self._checked >= self.times.retry:
             if self._checked < 0:
-                self.nodes.find_unwanted(self.wants.keys())
+                self.nodes.find_unwanted(self.wants.keys() | self.naming.cursors.nodes)
             self._checked = now
             with self.problems.survive("drop silent neighbours"):
                 self.expire()
             if not self.failed:
                 self.nodes.retire_unwanted()
-                self.nodes.forget_retired(self.done())
+                self.nodes.forget_retired(max(self.done(), self.serial - self.limits.kept))
                 self._forget_publishers()
             with self.problems.survive("prune the journal"):
                 self.journal.prune(max(self.done(), self.serial - self.limits.kept))
@@ -331,6 +339,18 @@ class Rendezvous(Downstream):
             self.send(sender, m.Counted(self.epoch, message.request, node, self.serial,
                                         self.total(node), counts))  # fmt: skip
 
+    def _answer_named(self, sender: Name, message: m.Resume | m.Confirm) -> None:
+        """Answer a named subscription."""
+        if message.epoch != self.epoch:
+            self.tell_epoch(sender)
+        elif isinstance(message, m.Resume) and message.node not in self.graph:
+            self.send(sender, m.Refuse(self.epoch, (message.node,)))
+        else:
+            self.naming.answer(sender, self.with_name_owner(sender, message), self.serial)
+
+    def done(self) -> int:
+        return min(super().done(), self.naming.cursors.done(self.serial))
+
     def ask_above(self, message: m.Message) -> None:
         """Answer from the journal a question that the cache could not answer."""
         if not isinstance(message, m.Recover):
@@ -371,7 +391,7 @@ class Rendezvous(Downstream):
             self.subscriptions.refuse_all(node)
 
     def stop_wanting(self, node: int) -> None:
-        if node in self.graph:
+        if node in self.graph and not self.naming.cursors.holds(node):
             self.nodes.unwanted[node] = self.context.now
             self.claims.make_room(node)
 

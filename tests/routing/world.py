@@ -300,10 +300,10 @@ class World:
 
     # -- what happens --------------------------------------------------------------------------
 
-    def subscribe(self, name: str, points: Iterable[int]) -> Subscriber:
+    def subscribe(self, name: str, points: Iterable[int], durable: str = "") -> Subscriber:
         router = self.chance.choice([ROOT, *self.routers])
         ordered = self.chance.random() < 0.5
-        one = Subscriber(name, router, encode(points), self.times, ordered=ordered)
+        one = Subscriber(name, router, encode(points), self.times, ordered=ordered, durable=durable)
         self.subscribers[name] = one
         self.send(name, one.start(self.now))
         return one

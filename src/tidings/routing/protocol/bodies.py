@@ -57,8 +57,8 @@ def wrap(about: About, payload: bytes) -> bytes:
 
 def body_of(message: m.Publish) -> bytes:
     """The body of a publication."""
-    if not message.about:
-        return wrap(NOTHING, message.payload)
+    if not message.about and message.payload[: len(MAGIC)] != MAGIC:
+        return message.payload
     return wrap(
         About(
             message.content if message.shares else None, message.subject, message.time,

@@ -298,7 +298,7 @@ class Publish(Message, frozen=True, tag="publish"):
     @property
     def about(self) -> bool:
         """Is anything told besides the payload?"""
-        return self.shares or bool(self.time or self.subject) or self.piece is not None
+        return bool(self.time or self.shares or self.subject or self.piece)
 
 
 # -- from those who tag, to the rendezvous point ---------------------------------------------------

@@ -23,7 +23,7 @@ ROUNDS ?= 440
 SPARK_ROUNDS ?= 60
 SEED ?=
 
-.PHONY: help setup demo test test-newest kafka check soak kills timemachine hostile bench build-5m backtest pictures lock clean
+.PHONY: help setup demo test test-newest kafka s3a check soak kills timemachine hostile bench build-5m backtest pictures lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -48,6 +48,9 @@ test-newest: $(MADE) ## run the Spark tests with the newest PySpark, in a second
 
 kafka: $(READY) ## run the tests of Kafka, also the slow ones; they fail if there is no broker
 	TIDINGS_KAFKA=required $(BIN)/python -m pytest -k kafka tests/spark $(PYTEST_ARGS)
+
+s3a: $(READY) ## run the tests of S3 through Spark; the first time, they fetch 19 MB of jars
+	TIDINGS_S3A=required $(BIN)/python -m pytest tests/spark/test_s3a.py $(PYTEST_ARGS)
 
 check: $(READY) ## check style, formatting, types and imports
 	$(BIN)/ruff check

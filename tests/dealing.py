@@ -3,7 +3,8 @@
 One by one, each to the process that is free: most take milliseconds, some half a minute. But the
 files that share the Spark session stay together, in one process and first of all: to start a
 session and warm its Java takes longer than many of their tests. Both processes would pay for it.
-The tests of Kafka stay together too, in either process: they share a broker.
+Files with a fixture for the whole module stay together too, in any process: otherwise each process
+would make it again. One of them starts a Kafka broker.
 
 xdist groups by marks (`--dist loadgroup`) only where pytest lets it rename tests; pytest 9.2 does
 not.
@@ -18,15 +19,25 @@ from pathlib import Path
 from xdist.scheduler import LoadScopeScheduling
 
 HOME = Path(__file__).parents[1]
-BROKER = "tests/spark/test_kafka_broker.py"
+MODULE = 'scope="module"'
 SPARK = re.compile(r"\bspark: SparkSession\b|usefixtures\(\"spark\"\)")
 
 
 @cache
 def shares_spark(file: str) -> bool:
     """Whether tests of a file take the Spark session."""
+    return SPARK.search(text_of(file)) is not None
+
+
+@cache
+def shares_fixture(file: str) -> bool:
+    """Whether a file has a fixture that all of its tests share."""
+    return MODULE in text_of(file)
+
+
+def text_of(file: str) -> str:
     path = HOME / file
-    return path.exists() and SPARK.search(path.read_text()) is not None
+    return path.read_text() if path.exists() else ""
 
 
 class Dealing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no types
@@ -34,4 +45,6 @@ class Dealing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no types
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if file == BROKER else "spark" if shares_spark(file) else nodeid
+        if shares_spark(file):
+            return "spark"
+        return file if shares_fixture(file) else nodeid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from socket import create_server
+from socket import create_connection, create_server
 
 
 def free_ports(count: int) -> list[int]:
@@ -12,3 +12,12 @@ def free_ports(count: int) -> list[int]:
     for one in servers:
         one.close()
     return found
+
+
+def is_listening(port: int) -> bool:
+    """Whether a server of this machine takes connections."""
+    try:
+        with create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False

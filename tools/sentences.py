@@ -2,8 +2,8 @@
 
     python tools/sentences.py --seed 14 --count 60
 
-They come from docstrings and comments, messages of errors, and pages, a third each. Rewrite those
-at which a reader stops.
+A third of the sentences come from docstrings and comments, a third from error messages, and a third
+from pages. Rewrite the sentences at which a reader stops.
 """
 
 from __future__ import annotations
@@ -45,23 +45,35 @@ def comments_of(path: Path) -> Iterator[tuple[Path, str]]:
     source = path.read_text()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node) or ""
-            paragraphs = re.split(r"\n\s*\n", text)
-            plain = [one for one in paragraphs if not re.search(r"^ {4}", one, re.MULTILINE)]
-            yield from sentences_of(path, "\n\n".join(plain))
+            paragraphs = re.split(r"\n\s*\n", _docstring(node))
+            plain = [one for one in paragraphs if not re.search(r"^ {4}| {3}->", one, re.MULTILINE)]
+            yield from sentences_of(path, _split_items("\n\n".join(plain)))
     for comment in _comments(source):
         yield from sentences_of(path, comment)
 
 
+def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """A docstring without the indentation of its code. `ast.get_docstring` would also remove the
+    indentation of an example if nothing else follows the first line."""
+    text = ast.get_docstring(node, clean=False) or ""
+    return re.sub(rf"^ {{{node.body[0].col_offset}}}", "", text, flags=re.MULTILINE)
+
+
+def _split_items(text: str) -> str:
+    """Make each item of a list a paragraph."""
+    return re.sub(r"^\s*(?:[-*]|\d+\.) ", "\n", text, flags=re.MULTILINE)
+
+
 def _comments(source: str) -> Iterator[str]:
-    """The comments of a module. Lines that continue one another are one comment; titles of sections
-    are none."""
+    """The comments of a module. Lines with nothing but a comment can continue the comment above;
+    titles of sections are left out."""
     lines: list[str] = []
     last = (0, 0)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT or token.string.startswith("# --"):
             continue
-        if lines and token.start != (last[0] + 1, last[1]):
+        continues = token.start == (last[0] + 1, last[1]) and token.line.lstrip().startswith("#")
+        if lines and not continues:
             yield "\n".join(lines)
             lines = []
         lines.append(token.string.lstrip("# "))
@@ -87,11 +99,11 @@ def _text_of(node: ast.expr) -> str:
 
 
 def prose_of(page: str) -> str:
-    """A page without code, tables, headings, tags and targets of links; each item of a list is a
-    paragraph."""
+    """A page without code, tables, headings, tags and the addresses of links. Each item of a list
+    is a paragraph."""
     page = re.sub(r"```.*?```|<!--.*?-->|</?[a-z][^>]*>", "", page, flags=re.DOTALL)
-    lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:", line))
-    return re.sub(r"^\s*(?:[-*]|\d+\.) ", "\n", "\n".join(lines), flags=re.MULTILINE)
+    lines = (line for line in page.split("\n") if not re.match(r"\||#|\[[^]]*\]:| {4}", line))
+    return _split_items(re.sub(r"\]\([^)\s]*\)", "]", "\n".join(lines)))
 
 
 def sentences_of(path: Path, text: str) -> Iterator[tuple[Path, str]]:

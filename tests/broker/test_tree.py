@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import tomllib
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from tidings.broker import tree as module
+from tidings.broker.admission.permissions import Grant
 from tidings.broker.tree import RunningTree
 from tidings.broker.tree_file import load_tree
 
@@ -53,6 +56,24 @@ def test_a_node_that_starts_while_tokens_are_read_again(tmp_path: Path) -> None:
         assert process.signals == [signal.SIGHUP]
 
     asyncio.run(work())
+
+
+def test_grants_are_written_as_they_were_read(tmp_path: Path) -> None:
+    text = """[tokens]
+a = {name = "b", may = ["subscribe"], within = "c = 'd\\"'"}
+e = {name = "f", within = "g > 1"}
+h = {name = "i"}
+"""
+    (tmp_path / "tree.toml").write_text(text)
+    (tmp_path / "tree.toml").chmod(0o600)
+    found = load_tree(tmp_path / "tree.toml").tokens
+    assert found is not None
+    written = "\n".join(["[tokens]", *module._pairs(found)])
+    again = msgspec.convert(tomllib.loads(written)["tokens"], dict[str, str | Grant])
+    assert again == found == {
+        "a": Grant("b", frozenset({"subscribe"}), "c = 'd\"'"), "e": Grant("f", None, "g > 1"),
+        "h": Grant("i"),
+    }  # fmt: skip
 
 
 def test_logs_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

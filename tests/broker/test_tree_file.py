@@ -64,6 +64,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("x = ", "quotes.toml is not TOML"),
+        ('[tokens]\nx = {name = "a", within = "b >"}', "line 2: tokens: within: "),
         ("colour = 1", "line 1: colour: there is no such setting; did you mean columns?"),
         ("[router.a]\ncolour = 1", "line 2: router.a.colour: there is no such setting"),
         ("[root]\nport = 1", "line 2: root.port: there is no such setting"),

@@ -113,7 +113,7 @@ def test_compare_as_json(run: Run, checkout: str) -> None:
 def test_compare_refuses_other_matches(run: Run, checkout: str) -> None:
     result = run("bench", "compare", "quick", "wrong", "--repository", checkout, *SMALL)
     assert (result.code, result.out) == (2, "")
-    assert "find different matches by match_pairs: 8 and 12" in result.err
+    assert "find different matches with match_pairs: 8 and 12" in result.err
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -37,16 +37,28 @@ from tidings.cli.filters.hints import AttributeWatch
         ("a = 1", [], []),
         ("hour(at) = 3", [{"at": "03:00"}], ["filter 1 tests hour(at), which takes a time, but"]),
         ("length(n) > 3", [{"n": 1234}], ["--types n=string --others converts"]),
+        ("exists(lines, x -> x.price > 5)", [{"lines": [{"price": 7}]}], []),
+        ("forall(lines, x -> x.price > n)", [{"lines": []}], ["filters test n, but"]),
     ],
 )
 def test_notes(text: str, events: list[dict[str, Any]], expected: list[str]) -> None:
-    watch = AttributeWatch([(1, parse(text))])
+    watch = AttributeWatch([(1, parse(text))], texts=True)
     for event in events:
         watch.look(event)
     notes = list(watch.notes())
     assert len(notes) == len(expected)
     for note, part in zip(notes, expected, strict=True):
         assert part in note
+
+
+def test_nothing_is_said_to_convert_a_list() -> None:
+    watch = AttributeWatch([(1, parse("lines.gift"))])
+    watch.look({"lines": [{"gift": True}]})
+    (note,) = watch.notes()
+    assert note.endswith(
+        "compares lines.gift with booleans, but the event has lists or structs "
+        "there, so these tests are unknown"
+    )
 
 
 def test_each_filter_is_judged_by_itself() -> None:
@@ -84,6 +96,27 @@ def test_advice_works_when_it_is_pasted(run: Run, write: Write, text: str) -> No
     second = run(*words, *shlex.split(found[1]))
     assert second.records == [{"event": 0, "ids": [2]}], second.err
     assert second.err == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "expected"),
+    [
+        ("n > 4", '{"n": 5}\n{"n": "free"}', ""),  # no type has both
+        ("n > 4", '{"n": "free"}', ""),
+        ("n > 4", '{"n": "6"}', "--types n=double --others"),
+        ("length(n) > 3", '{"n": 1234}', ""),
+    ],
+)
+def test_no_advice_that_does_not_work(
+    run: Run, write: Write, text: str, events: str, expected: str
+) -> None:
+    words = ["match", "--filters", write("f.txt", text), "--events", write("e.json", events)]
+    done = run(*words)
+    found = re.search(r"; (--types .* --others) converts", done.err)
+    assert (found[1] if found else "") == expected, done.err
+    if not found:  # and there is none
+        for kind in ("double", "string", "boolean", "timestamp"):
+            assert run(*words, "--types", f"n={kind}", "--others").code == 2
 
 
 def test_values_of_several_types(run: Run, write: Write) -> None:

@@ -422,7 +422,7 @@ def test_setting_of_a_pipeline_file_is_listed(name: str) -> None:
 
 def test_what_is_said_of_pipeline_files_is_so() -> None:
     page = (TOP / "docs" / "pipelines.md").read_text()
-    rest = page.split("The outbox reserves these names:")[1]
+    rest = page.split("outbox reserves these names:")[1]
     taken = re.split(r"\.\s", rest, maxsplit=1)[0]  # that sentence
     assert re.findall(r"`(\w+)`", taken) == [*RESERVED_COLUMNS, EXTRA]
     assert f"`master` (`{settings.SparkSettings().master}`" in page

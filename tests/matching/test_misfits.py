@@ -18,6 +18,11 @@ TESTS = [
     "a > b", "b > 3", "b = 'y'", "b LIKE 'y%z'", "isnested(a)", "a + b > 3", "a != 7",
     "a IS DISTINCT FROM 5", "contains(b, 'q')", "b NOT IN ('x', 'z')", "a = 'x' OR a > 7",
 ]  # fmt: skip
+PATTERNS = [
+    '["x"]', '[{"suffix": "x"}]', '[{"cidr": "10.0.0.0/8"}]', '[{"equals-ignore-case": "X"}]',
+    '[{"wildcard": "a*b*c"}]', '[{"numeric": [">", 4]}]', '[null]', '[{"exists": false}]',
+    '[{"exists": true}]', '[{"anything-but": {"suffix": "x"}}]', '[{"prefix": "x"}, null]',
+]  # fmt: skip
 FAMILIES: dict[str, list[Any]] = {
     "boolean": [True, False], "number": [0, 6, 7.5, -3, 8], "string": ["x", "y", "abcx", "yz", ""],
     "list": [["x"], [], ["y", 5]],
@@ -56,8 +61,34 @@ def test_what_makes_no_sense_on_a_string(text: str, expected: str | None) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("test", "kinds"),
+    [
+        ('[{"suffix": "x"}]', ["list", "string"]),
+        ('[{"cidr": "10.0.0.0/8"}]', ["list", "string"]),
+        ('[{"equals-ignore-case": "X"}]', ["list", "string"]),
+        ('[{"wildcard": "a*b*c"}]', ["list", "string"]),
+        ('[{"numeric": [">", 4]}]', ["list", "number"]),
+        ('[{"prefix": "x"}, 7]', ["list", "number", "string"]),
+        ("[null]", sorted(FAMILIES)),
+        ('[{"exists": false}]', sorted(FAMILIES)),
+        ('[{"anything-but": {"equals-ignore-case": "x"}}]', sorted(FAMILIES)),
+    ],
+)
+def test_a_pattern_fits_every_type_that_one_of_its_tests_takes(test: str, kinds: list[str]) -> None:
+    found = parse(f'{{"a": {test}}}', dialect="eventbridge")
+    matcher = Matcher(background=False)
+    matcher.add(1, found)
+    fits = [kind for kind in sorted(FAMILIES) if not misfits_of(found.form, Types(a=kind))]
+    assert fits == kinds
+    assert [kind for kind in sorted(FAMILIES) if not matcher.misfits(Types(a=kind))] == kinds
+
+
 def condition(rng: random.Random, depth: int = 0) -> str:
     if depth > 2 or rng.random() < 0.4:
+        if rng.random() < 0.2:
+            pattern = f'{{"{rng.choice("ab")}": {rng.choice(PATTERNS)}}}'
+            return f"event_pattern('{pattern}')"
         return rng.choice(TESTS)
     join = rng.choice([" AND ", " OR "])
     return f"({join.join(condition(rng, depth + 1) for _ in range(rng.randint(2, 5)))})"

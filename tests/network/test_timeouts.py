@@ -42,7 +42,7 @@ def test_a_publication_that_nobody_acknowledges(root: Root) -> None:
         assert agent.publish({"n": 1}, timeout=30) == 1
         root.stop()
         began = time.monotonic()
-        with pytest.raises(TimedOut, match=r"is not acknowledged after 0\.2 seconds") as found:
+        with pytest.raises(TimedOut, match=r"was not acknowledged after 0\.2 seconds") as found:
             agent.publish({"n": 2}, timeout=SOON)
         assert isinstance(found.value, TimeoutError)
         assert isinstance(found.value, tidings.TidingsError)

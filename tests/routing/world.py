@@ -77,6 +77,13 @@ class Sets:
     def text(self, node: int) -> str:
         return self.identity(node).hex()
 
+    def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
+        is_inside = all(set(interest) <= {*bytes.fromhex(one)} for one in within)
+        return "" if is_inside else "found points outside"
+
+    def lies_within(self, node: int, within: Sequence[str]) -> bool:
+        return not self.refuse_outside(self.identity(node), within)
+
     def equal(self, node: int) -> Sequence[int]:
         return ()
 

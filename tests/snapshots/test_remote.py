@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs
 import pytest
+from tests.snapshots.buckets import serve_bucket
 from tests.spark.test_outbox_reading import GRAINS, oracle, put, rows_of
 
 from tidings import Snapshot, TidingsError
@@ -27,26 +27,7 @@ EVENTS = pa.table({"price": [1, 6, 7], "city": ["Rome", "Bonn", None]})
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """An S3 server of this machine, with the bucket `box`."""
-    from moto.server import ThreadedMotoServer
-
-    names = {
-        "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }  # fmt: skip
-    made = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    made.start()
-    host, port = made.get_host_and_port()
-    before = {name: os.environ.get(name) for name in (*names, "AWS_ENDPOINT_URL")}
-    os.environ.update(names | {"AWS_ENDPOINT_URL": f"http://{host}:{port}"})
-    system = pyarrow.fs.S3FileSystem(
-        endpoint_override=os.environ["AWS_ENDPOINT_URL"], allow_bucket_creation=True
-    )
-    system.create_dir("box")
-    yield f"http://{host}:{port}"
-    for name, value in before.items():
-        os.environ.pop(name, None) if value is None else os.environ.update({name: value})
-    made.stop()
+    yield from serve_bucket()
 
 
 @pytest.fixture

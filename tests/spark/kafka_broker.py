@@ -6,10 +6,9 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from socket import create_connection
 from uuid import uuid4
 
-from tests.ports import free_ports
+from tests.ports import free_ports, is_listening
 from tests.waiting import wait_for
 
 from tidings.model import EnvironmentProblem
@@ -118,11 +117,7 @@ class Broker:
     def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
-        try:
-            with create_connection(("127.0.0.1", self.port), timeout=1):
-                return True
-        except OSError:
-            return False
+        return is_listening(self.port)
 
     def kill(self) -> None:
         """Like `kill -9`: what it had not written to disk yet, the system still has."""

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 from tests.broker.kills.tree import ROOT, TIMES
+from tests.ports import is_listening
 from tests.spark.chain import Chain, Event
 from tests.spark.kills.history import run_tidings
 from tests.waiting import eventually
@@ -155,6 +156,7 @@ TOKENS = """
 def test_the_right_to_preprocess_is_needed(chain: Make) -> None:
     one = chain(root=TOKENS, above={}, more='token_file = "token"\nname = "spark"')
     one.start()
+    eventually(lambda: is_listening(int(one.address.rpartition(":")[2])))
     file, token = str(one.folder / "pipeline.toml"), one.folder / "token"
     token.touch(0o600)
     for text, name, sentence in (

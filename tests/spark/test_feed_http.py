@@ -39,7 +39,9 @@ def test_redirects_come_to_an_end() -> None:
 
     with (
         answering(again) as address,
-        pytest.raises(FeedProblem, match=r"fetched: it was redirected more than 5 times\.$"),
+        pytest.raises(
+            FeedProblem, match=r"fetched: the request was redirected more than 5 times\.$"
+        ),
     ):
         fetch(address)
     assert len(asked) == 1 + feed_http.REDIRECTS

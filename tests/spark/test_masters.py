@@ -122,6 +122,6 @@ def test_what_spark_says_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(masters, "cluster_session", fail)
     with pytest.raises(
-        TidingsError, match=r"^no Spark session at yarn: RuntimeError: no such host$"
+        TidingsError, match=r"^can.t start a Spark session at yarn: RuntimeError: no such host$"
     ):
         masters.session_for(settings(SparkSettings("yarn")))

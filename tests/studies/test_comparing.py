@@ -103,7 +103,7 @@ def test_what_can_not_be_measured(checkout: Path, scratch: Path, other: str, pro
 
 
 def test_other_matches_are_refused(checkout: Path, scratch: Path) -> None:
-    with pytest.raises(Disagreement, match="different matches by match_pairs: 8 and 12"):
+    with pytest.raises(Disagreement, match="different matches with match_pairs: 8 and 12"):
         compare("quick", "wrong", checkout)
     assert list(scratch.iterdir()) == []
 
@@ -111,7 +111,7 @@ def test_other_matches_are_refused(checkout: Path, scratch: Path) -> None:
 def test_equally_many_other_matches_are_refused(checkout: Path) -> None:
     text = package().replace("[:2]", "[1:3]")
     (checkout / "src" / "tidings" / "__init__.py").write_text(text)
-    with pytest.raises(Disagreement, match="though equally many"):
+    with pytest.raises(Disagreement, match="the numbers of matches are equal"):
         compare("quick", ".", checkout)
 
 

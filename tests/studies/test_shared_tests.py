@@ -115,5 +115,5 @@ def test_an_engine_that_disagrees_is_not_counted() -> None:
     matcher = Matcher()
     matcher.add(1, "a = 1")
     forms = [parse("a = 1").form, parse("a > 0").form]
-    with pytest.raises(WrongMatches, match="found 2 matches when counting tests, and 1 in"):
+    with pytest.raises(WrongMatches, match="found 2 matches when counting tests, but 1 in"):
         count_tests(forms, [{"a": 1}], matcher.effort)

@@ -19,6 +19,7 @@
     [tokens]                         who may connect, see admission/permissions.py
     "..." = {name = "edge-1", may = ["route"]}
     "..." = "desk"
+    "..." = {name = "eu", within = "region = 'EU'"}
 
     [tls]
     certificate = "edge-1.pem"
@@ -47,8 +48,8 @@ from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
-from tidings.filters import Attributes
-from tidings.model import AttributesError, Extra, Problem, TidingsError
+from tidings.filters import Attributes, parse
+from tidings.model import AttributesError, Extra, FilterError, Problem, TidingsError
 from tidings.network import (
     Policy,
     client_context,
@@ -240,6 +241,11 @@ def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
                 f"tokens: found the name {grant.name!r}, expected '*', or a name without '/' and "
                 "'*'",
             )
+        if grant.within:
+            try:
+                parse(grant.within)
+            except FilterError as problem:
+                yield Problem(place, f"tokens: within: {problem}")
 
 
 def _server_tls(config: Config) -> ssl.SSLContext | None:

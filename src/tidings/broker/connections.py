@@ -145,7 +145,7 @@ class Connections:
             now = self._register.judge(
                 before.name, before.key, certified, self._certified, routes=before.routes
             )
-            if isinstance(now, Permissions) and now.bound == before.bound and (
+            if isinstance(now, Permissions) and _same_limits(now, before) and (
                 now.may == before.may or (now.may > before.may and now.neighbour == link.name)
             ):  # fmt: skip
                 self._permissions[link] = now
@@ -182,6 +182,12 @@ class Connections:
         """The owner of a neighbour's filters; empty for routers, which name owners themselves."""
         return self._owners.get(name, "")
 
+    def within_of(self, name: Name) -> m.Within:
+        """The filters that must cover what a neighbour subscribes to."""
+        link = self.links.get(name)
+        found = None if link is None else self._permissions.get(link)
+        return (found.within,) if found is not None and found.within else ()
+
     async def close_all(self, reason: str) -> None:
         links = {*self.links.values(), *self._accepted}
         for link in links:
@@ -194,3 +200,7 @@ class Connections:
         if now - self._warned_at >= SELDOM:  # rate-limit logs from unauthenticated peers
             self._warned_at = now
             _log.warning("%s: a stranger: %s", self.name, reason[:MOST_SAID])
+
+
+def _same_limits(one: Permissions, other: Permissions) -> bool:
+    return (one.bound, one.within) == (other.bound, other.within)

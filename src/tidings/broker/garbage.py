@@ -1,10 +1,10 @@
 """When a node runs the garbage collector for reference cycles.
 
-A full collection walks through everything that a node keeps, and nothing is forwarded meanwhile:
-0.2 s for a gigabyte. Python starts one whenever the heap has grown by a quarter, which took 3 % of
-the time of a router whose neighbours came and went. Reference counts free nearly all garbage, and
-most of the rest is collected while it is young. So the young generations are collected as usual,
-and full collections take at most a thousandth of the time.
+A full collection visits everything that a node keeps, and nothing is forwarded meanwhile: 0.2 s for
+a gigabyte. Python starts a full collection whenever the heap has grown by a quarter, which took 3 %
+of the time of a router whose neighbours came and went. Reference counts free nearly all garbage,
+and most of the remaining garbage is collected while it is young. So the young generations are
+collected as usual, and full collections take at most a thousandth of the time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import gc
 import time
 
-NEVER = 1 << 30  # collections of the middle generation before Python starts a full one
+NEVER = 1 << 30  # so many collections of the middle generation that Python never starts a full one
 OFTEN = 30.0  # seconds between two full collections, at least
 PART = 1000  # the pause is at least this many times as long as the last full collection
 
@@ -22,7 +22,7 @@ async def collect_seldom() -> None:
     """Collect garbage until cancelled, in a process that runs only a node."""
     before = gc.get_threshold()
     gc.collect()
-    gc.freeze()  # modules are never freed, so no collection needs to walk through them
+    gc.freeze()  # modules are never freed, so collections need not visit them
     gc.set_threshold(before[0], before[1], NEVER)
     took = 0.0
     try:

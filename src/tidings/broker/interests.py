@@ -12,12 +12,12 @@ own (computing.py), because only they can take long.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from tidings.broker.computing import Computing, Owners, computes
-from tidings.filters import Attributes, Filter, parse
+from tidings.filters import Attributes, Filter, parse, refuse_outside
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
@@ -144,6 +144,12 @@ class GraphInterests:
 
     def text(self, number: int) -> str:
         return self._texts[number].decode()
+
+    def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
+        return refuse_outside(self._parsed(interest), within, self.attributes)
+
+    def lies_within(self, number: int, within: Sequence[str]) -> bool:
+        return not refuse_outside(self._filters[number], within, self.attributes)
 
     def equal(self, number: int) -> list[int]:
         same = self._same[self._node(number).id]

@@ -4,9 +4,9 @@
        └────────────────the same──> neighbours that sent Watch
 
 About once a beat each node sends a report, so every node knows its whole subtree, one beat late for
-each level. A neighbour's report expires when a silent neighbour would. Reports are bounded: all
-together describe at most MOST_REPORTED nodes. A neighbour can crowd out the reports of others only
-if there are very many of them.
+each level. The report of a neighbour expires after the time after which a silent neighbour is
+dropped. Reports are bounded: all reports together describe at most MOST_REPORTED nodes. A neighbour
+can crowd out the reports of others only if there are very many of them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Reports:
         self.past = Totals()  # of closed links
 
     def watch(self, name: Name) -> bool:
-        """Add a watcher; False if it is one already."""
+        """Add a watcher; return False if it is already one."""
         before = len(self.watchers)
         self.watchers.add(name)
         return len(self.watchers) > before
@@ -82,7 +82,8 @@ class Reports:
         return "watcher" if name in self.watchers else "agent"
 
     def end_link(self, link: LinkCounts, *, above: bool = False) -> None:
-        """Add the counts of a closed link. Its report is kept, to show which node is missing."""
+        """Add the counts of a closed link. The report of the other end is kept, to show which node
+        is missing."""
         self.watchers.discard(link.name)
         self.past = self.past.plus(link, above)
 
@@ -131,7 +132,7 @@ class Reports:
 
 
 class Reporting(Protocol):
-    """The parts of a running node that its status is read from."""
+    """The parts of a running node from which its status is read."""
 
     machine: Router | Rendezvous
     reports: Reports
@@ -197,7 +198,7 @@ def _select_links(links: Iterable[m.LinkStatus]) -> tuple[m.LinkStatus, ...]:
 
 
 def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:
-    """Does a report begin with its sender, and is each other node below an earlier one?"""
+    """Whether a report begins with its sender and each other node is below an earlier one."""
     if not nodes or nodes[0].depth or nodes[0].name != sender:
         return False
     depth = 0

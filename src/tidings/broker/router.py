@@ -15,7 +15,7 @@ from tidings.network import FrameCache, Link, draw_life, sentence_of
 from tidings.routing.forwarding import Forwarding, Router
 from tidings.routing.protocol import Times, frames, messages as m
 
-RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: at first, and at most
+RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: the first and the longest pause
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class RouterNode(Server):
                     await self._lost.wait()
                 finally:
                     late.cancel()
-                    link.close("the router stops")  # does nothing if it is closed already
+                    link.close("the router stops")  # does nothing if the link is already closed
                 pause = RETRY[0] if link.name else pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
@@ -111,7 +111,7 @@ class RouterNode(Server):
         self._lost.set()
 
     def _say_of_above(self, reason: str) -> None:
-        """Log a reason about the node above, but not twice in a row."""
+        """Log a reason about the node above, but not the same one twice in a row."""
         if reason != self._said:
             self._said = reason
             _log.warning("%s: the router above: %s", self.machine.name, reason)
@@ -150,8 +150,8 @@ class RouterNode(Server):
 
     def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
         """Forward frames without decoding them if they belong to this life. Serials increase, so
-        the last frame has the highest. It is enough to check the first and the last frame, because
-        a lineage is exchanged between two lives."""
+        the last frame has the highest serial. It is enough to check the first and the last frame,
+        because nodes exchange a lineage between two lives."""
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
         if first == last == self.machine.epoch:
@@ -160,5 +160,5 @@ class RouterNode(Server):
             self.machine.note_passed(serial)
             self.forward(buffer, starts, ends)
             return
-        for start in starts:  # the machine handles frames of other lives
+        for start in starts:  # the state machine handles frames of other lives
             self.feed(UPSTREAM, frames.decode(buffer, start))

@@ -65,6 +65,7 @@ class Server:
         machine.forwarding = self._forwarding
         machine.context.queued_bytes = self.queued_bytes
         machine.context.owner_of = self.connections.owner_of
+        machine.context.within_of = self.connections.within_of
         self._forwarder = Forwarder(machine)
 
     @property
@@ -175,6 +176,7 @@ class Server:
                 link, message, self._room_for
             ):
                 link.read("pressure", on=not self._pausing)
+                self.dispatch(self.machine.renew_rights(link.name, self.now))
         self._end_slice()
 
     def _take(self, link: Link, found: Permissions, message: m.Message) -> None:

@@ -345,10 +345,12 @@ def _key(text: str) -> str:
 
 def _toml_value(value: str | float | Grant) -> str:
     if isinstance(value, Grant):
-        name = f"name = {_quote(value.name)}"
-        if value.may is None:
-            return f"{{{name}}}"
-        return f"{{{name}, may = [{', '.join(map(_quote, sorted(value.may)))}]}}"
+        parts = [f"name = {_quote(value.name)}"]
+        if value.may is not None:
+            parts.append(f"may = [{', '.join(map(_quote, sorted(value.may)))}]")
+        if value.within:
+            parts.append(f"within = {_quote(value.within)}")
+        return f"{{{', '.join(parts)}}}"
     return _quote(value) if isinstance(value, str) else repr(float(value))
 
 

@@ -40,7 +40,8 @@ from tidings.model import Extra, Problem, read_declaration, write_path
 
 HERE = "127.0.0.1"
 _ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # host to listen on -> host to connect to
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # also used in file names
+# the name is also used in file names
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Member(NamedTuple):
@@ -69,12 +70,12 @@ class Tree(msgspec.Struct, frozen=True):
     tokens: dict[str, str | Grant] | None
     times: dict[str, float]
     patience: float
-    members: tuple[Member, ...]  # each after the one above it
-    warnings: tuple[str, ...] = ()  # about files that others may read
+    members: tuple[Member, ...]  # each member comes after the one above it
+    warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
     def open_to_others(self) -> list[Member]:
-        """Nodes that anybody on another machine can connect to."""
+        """The nodes to which anybody on another machine can connect."""
         if self.tokens is not None:
             return []
         return [one for one in self.members if not _is_local(one.listen.host)]
@@ -119,12 +120,12 @@ def load_tree(path: str | Path) -> Tree:
         raise ConfigError(raw.describe(problems))
     try:
         return _tree(path, file, folder)
-    except SecretError as problem:  # its message already names the file
+    except SecretError as problem:  # the message already names the file
         raise ConfigError(str(problem)) from None
 
 
 def _problems(file: _File, folder: Path) -> Iterator[Problem]:
-    """The problems that the types of the settings don't reveal."""
+    """The problems that can't be found from the types of the settings alone."""
     if file.tokens == {}:
         yield Problem(
             ("tokens",),
@@ -154,7 +155,7 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
 
 
 def _above(file: _File) -> dict[str, str]:
-    """By router, the name of the node above it."""
+    """For each router, the name of the node above it."""
     return {
         name: file.root.name if one.upstream is None else one.upstream
         for name, one in file.router.items()
@@ -213,7 +214,7 @@ def _member_problems(file: _File) -> Iterator[Problem]:
 
 
 def _members(file: _File) -> list[Member]:
-    """The nodes of a checked file, each after the one above it."""
+    """The nodes of a checked file; each comes after the one above it."""
     root, above = file.root, _above(file)
     members = {root.name: Member(root.name, _address(root.listen, "root"), None, 0)}
     while above:

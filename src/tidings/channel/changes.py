@@ -1,4 +1,5 @@
-"""What a channel tells those who tag for it: its description, and the changes of its nodes."""
+"""What the owner of a channel sends to those who tag for it: a description, and the changes of its
+nodes."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ class Description(msgspec.Struct, frozen=True):
 
 
 class NodeChange(msgspec.Struct, frozen=True):
-    """A node that began, or ended: then `filter` is None. Node numbers are never given again, and
-    higher ones began later."""
+    """A node that began or, if `filter` is None, ended. Node numbers are never reused, and nodes
+    with higher numbers began later."""
 
     version: int
     node: int
@@ -29,7 +30,7 @@ class NodeChange(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """The changes up to a version, in order. Everything in it is on the owner's disk."""
+    """The changes up to a version, in order. All these changes are on the owner's disk."""
 
     life: int
     version: int

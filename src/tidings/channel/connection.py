@@ -15,18 +15,18 @@ AT_ONCE = 1 << 18  # bytes
 
 
 class LostConnection(EnvironmentProblem):
-    """The connection is gone, or could not be made; another one may work."""
+    """The connection is lost, or could not be made; another attempt may work."""
 
 
 class Connection:
-    """A socket that carries messages. Every call takes a moment (of `time.monotonic`) until which
-    it may wait."""
+    """A socket that carries messages. Every call takes a time (of `time.monotonic`) until which it
+    may wait."""
 
     def __init__(
         self, place: RouterUrl, tls: ssl.SSLContext | None, hello: m.Hello, until: float
     ) -> None:
-        """Connect and say hello. LostConnection if nobody is there, Refusal if the other end does
-        not want us, FrameError if it speaks another version of the protocol."""
+        """Connect, and send a greeting. Raise LostConnection if nobody answers, Refusal if the
+        other end refuses us, FrameError if it uses another version of the protocol."""
         self._rest = b""
         self._where = f"{place.host}:{place.port}"
         try:
@@ -70,7 +70,7 @@ class Connection:
             raise LostConnection(f"{self._where}: {sentence_of(problem)}") from None
 
     def receive(self, until: float) -> list[m.Message]:
-        """The messages that have come; none if none comes in time."""
+        """The messages that have arrived; none if nothing arrives in time."""
         try:
             self._socket.settimeout(max(0.001, until - time.monotonic()))
             data = self._socket.recv(AT_ONCE)

@@ -5,9 +5,9 @@
         news = link.changes(known.version, known.life)  what changed since
         link.hand_over(parts)                           on the owner's disk when this returns
 
-It connects when it is first needed, and again whenever the connection is lost: the owner may be
-restarted at any time. Whatever is not answered is sent again then, and the owner takes each part
-once.
+The link connects when it is first needed, and again whenever the connection is lost, because the
+owner may be restarted at any time. Every message that is not answered is then sent again, and the
+owner takes each part once.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tidings.channel.work import Asking, Handing, Later, Work
 from tidings.network import TimedOut, context_for, parse_address
 from tidings.routing.protocol import messages as m
 
-TIMEOUT = 60.0  # seconds for an answer, reconnecting included
+TIMEOUT = 60.0  # seconds for an answer, including reconnecting
 PAUSES = (0.1, 2.0)  # the first and the longest pause in seconds before another attempt
 GREETING = 10.0  # seconds for one attempt to connect
-SIGN = 4.0  # seconds of waiting after which we show that we are still there
+SIGN = 4.0  # seconds of waiting after which a message shows that this end is still there
 
 
 class ChannelLink:
-    """A link to the owner of a channel. Refusal if the owner refuses; TimedOut if nothing moves for
-    `timeout` seconds. Calls from several threads wait for each other."""
+    """A link to the owner of a channel. Raise Refusal if the owner refuses, and TimedOut if there
+    is no progress for `timeout` seconds. Calls from several threads wait for each other."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ChannelLink:
         self._timeout = timeout
         self._connection: Connection | None = None
         self._request = 0
-        self._signed = 0.0  # when we last showed that we are there
+        self._signed = 0.0  # when a message last showed that this end is there
         self._lock = threading.Lock()
 
     def describe(self) -> Description:
@@ -66,8 +66,8 @@ class ChannelLink:
         return Description(found.name, found.life, found.attributes, found.extra)
 
     def changes(self, since: int = 0, life: int = 0) -> Changes:
-        """The changes of nodes since a version, as the owner knows them now. All of them are on its
-        disk. The end of a node that is not known here is to be ignored."""
+        """The changes of nodes since a version, as the owner currently knows them. All these
+        changes are on the owner's disk. The end of an unknown node must be ignored."""
         with self._lock:
             asking = Asking(m.Follow(self._next_request(), since, life))
             self._do(asking)
@@ -77,15 +77,16 @@ class ChannelLink:
         return Changes(found.life, found.version, found.whole, changes)
 
     def hand_over(self, parts: Iterable[Part]) -> int:
-        """Hand parts over, and return their number when all are on the owner's disk. Parts that it
-        has already are acknowledged again. Outdated if a part was tagged too long ago."""
+        """Hand parts over, and return their number when all are on the owner's disk. Parts that the
+        owner already has are acknowledged again. Raise Outdated if a part was tagged too long
+        ago."""
         with self._lock:
             handing = Handing(iter(parts))
             self._do(handing)
         return handing.hander.done
 
     def close(self) -> None:
-        """Close the connection. The next call makes another."""
+        """Close the connection. Close the connection; the next call opens another."""
         with self._lock:
             self._drop()
 
@@ -102,7 +103,7 @@ class ChannelLink:
         return self._request
 
     def _do(self, work: Work) -> None:
-        """Work over one connection after the other, as long as something moves."""
+        """Do the work over one connection after another, as long as there is progress."""
         moved, pause = time.monotonic(), PAUSES[0]
         while True:
             before = moved
@@ -114,7 +115,7 @@ class ChannelLink:
                 return
             except (LostConnection, Later) as problem:
                 reason = str(problem)
-            except BaseException:  # answers of this work must not be taken for those of the next
+            except BaseException:  # answers to this work must not be taken for answers to the next
                 self._drop()
                 raise
             self._drop()
@@ -124,14 +125,14 @@ class ChannelLink:
             time.sleep(pause)
 
     def _step(self, connection: Connection, work: Work, moved: float) -> float:
-        """Send what there is to send, and take what comes; return when something last moved."""
+        """Send what can be sent, and process what arrives; return the time of the last progress."""
         limit = moved + self._timeout
         if work.send(connection, limit):
             return time.monotonic()
         now = time.monotonic()
         if now >= limit:
             self._give_up("it does not answer")
-        if now - max(moved, self._signed) > SIGN:  # whoever is silent for long is dropped
+        if now - max(moved, self._signed) > SIGN:  # an end that is silent for long is disconnected
             self._signed = now
             connection.send(m.Trace(0), limit)
             work.remind(connection, limit)

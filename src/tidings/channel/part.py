@@ -1,4 +1,4 @@
-"""A part of a batch that somebody tagged: many notifications as columns.
+"""A part of a tagged batch: many notifications, as columns.
 
 node_starts     0  2  3  3            n + 1 numbers: the nodes of notification i are
 nodes           5  9  5                   nodes[node_starts[i] : node_starts[i + 1]]
@@ -26,8 +26,8 @@ class Part(msgspec.Struct, frozen=True, eq=False):
     """Notifications in the order in which they are numbered.
 
     The owner takes each (source, batch, part) once, and in order. A source may begin with any
-    batch. Parts count from 0 in each batch, and `last` closes it; then the next batch follows, so
-    a batch without notifications is one empty part."""
+    batch. In each batch, parts count from 0, and the part with `last` ends the batch; then the next
+    batch follows, so a batch without notifications is one empty part."""
 
     source: str
     batch: int
@@ -45,7 +45,7 @@ class Part(msgspec.Struct, frozen=True, eq=False):
         return len(self.node_starts) - 1
 
     def message(self) -> m.HandOver:
-        """The part as it travels."""
+        """The part as a message."""
         return m.HandOver(
             self.source, self.batch, self.part, self.last, self.life, self.version,
             _packed(self.node_starts), _packed(self.nodes), _packed(self.payload_starts),

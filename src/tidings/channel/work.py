@@ -1,4 +1,4 @@
-"""What a link is asked to do, over one connection or several: a question, or parts to hand over."""
+"""The work that a link does, over one connection or several: a question, or parts to hand over."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidings.routing.protocol import messages as m
 
 
 class Outdated(Refusal):
-    """A part was tagged at a version of which the owner no longer knows enough. Its notifications
-    must be tagged again, at `version` or a later one."""
+    """A part was tagged at a version of which the owner no longer knows enough. The notifications
+    of that part must be tagged again, at `version` or a later one."""
 
     def __init__(self, reason: str, version: int) -> None:
         super().__init__(reason)
@@ -22,11 +22,11 @@ class Outdated(Refusal):
 
 
 class Later(Exception):
-    """The owner can't do it at present, and says why."""
+    """The owner can't do this at present, and says why."""
 
 
 class Work(Protocol):
-    """Something that is begun again on each connection, until it is done."""
+    """Work that is started again on each connection, until it is done."""
 
     @property
     def is_done(self) -> bool: ...
@@ -34,17 +34,18 @@ class Work(Protocol):
         """Send everything that is not answered."""
 
     def send(self, connection: Connection, until: float) -> bool:
-        """Send more; False if there is nothing to send before an answer comes."""
+        """Send more; return False if there is nothing to send before an answer arrives."""
 
     def remind(self, connection: Connection, until: float) -> None:
-        """Send again what may have been ignored, because we asked for too much at once."""
+        """Send again what may have been ignored because too much was requested at once."""
 
     def receive(self, message: m.Message) -> bool:
-        """Take a message; True if it is an answer. Refusal, or Later, if it refuses."""
+        """Process a message; return True if it is an answer. Raise Refusal, or Later, if the
+        message is a refusal."""
 
 
 class Asking:
-    """A question, and its answer of perhaps many pages."""
+    """A question, and its answer, which may have many pages."""
 
     def __init__(self, question: m.Describe | m.Follow) -> None:
         self.follower = Follower(question)
@@ -76,11 +77,11 @@ class Asking:
 
 
 class Handing:
-    """Parts, of which a few are under way."""
+    """Parts, a few of which are in flight."""
 
     def __init__(self, parts: Iterator[Part]) -> None:
         self._parts = parts
-        self._is_last = False  # were all parts sent at least once?
+        self._is_last = False  # whether all parts were sent at least once
         self.hander = Hander()
 
     @property

@@ -11,8 +11,8 @@
     common/          code that commands share: options, files, errors, screen, shutdown
 
 Commands contain no logic of their own: they read input, call a room and show its result. Heavy
-packages are imported in the functions that need them. Only the package's entry point imports this
-room, for `main`. Start at app.py; docs/command-line.md is for users.
+packages are imported in the functions that need them. Only the entry point of the package imports
+this room, to call `main`. Start at app.py; docs/command-line.md is for users.
 """
 
 from tidings.cli.app import main

@@ -95,8 +95,8 @@ def main() -> None:
     """Run the command line."""
     end_in_time()
     for stream in (sys.stdout, sys.stderr):
-        # Escape characters that the terminal can't show, instead of failing. A stream that was
-        # closed before the start is None.
+        # Characters that the terminal can't show are escaped, so that printing does not fail. A
+        # stream that was closed before the start is None.
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

@@ -9,8 +9,8 @@
     toml_file.py       files of settings: all their problems, with line numbers
     user_cache.py      the user's cache folder, for data that can be rebuilt or fetched again
 
-This room does not know what settings mean. It is for other rooms, not for users. Start at
-durable.py.
+This room reads settings but does not interpret them. This room is for other rooms, not for users.
+Start at durable.py.
 """
 
 from tidings.files.atomic_folder import current_folder, folder_identity, replacing_folder

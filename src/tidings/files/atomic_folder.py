@@ -6,9 +6,10 @@ Files are written to a new folder that replaces the old one, which is then remov
     NAME             the old folder ─┐ first  └─> NAME
     .NAME.old.y/snapshot  <──────────┘            removed last
 
-Between the two renames the path does not exist. That lasts a moment or, if the process was killed
-just then, until the next replacement. Readers then use the old folder, which is complete. They open
-its files one after the other, so they compare `folder_identity` before and after.
+Between the two renames the path does not exist. The path is missing only for a moment or, if the
+process was killed just then, until the next replacement. Readers then use the old folder, which is
+complete. Readers open the files one after another, so they compare `folder_identity` before and
+after.
 
 A folder is complete once it contains its *mark*, the file that is written last.
 """
@@ -66,7 +67,7 @@ def _asides(path: Path) -> list[Path]:
     with suppress(OSError):  # the parent folder does not exist
         for one in path.parent.iterdir():
             if one.name.startswith(_aside_prefix(path)):
-                with suppress(OSError):  # it was removed just now
+                with suppress(OSError):  # the folder was removed just now
                     found.append((one.stat().st_mtime_ns, one))
     return [one for _, one in sorted(found, reverse=True)]
 
@@ -77,7 +78,8 @@ def _aside_prefix(path: Path) -> str:
 
 def _take_place(folder: Path, path: Path) -> None:
     if path.exists():
-        folder.chmod(path.stat().st_mode & 0o777)  # it may be readable by others on purpose
+        # the old folder may be readable by others on purpose
+        folder.chmod(path.stat().st_mode & 0o777)
         aside = Path(tempfile.mkdtemp(prefix=_aside_prefix(path), dir=path.parent)) / _ASIDE
         try:
             path.rename(aside)

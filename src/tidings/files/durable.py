@@ -37,8 +37,8 @@ def sync_handle(handle: int, *, data_only: bool = False) -> None:
 
 
 def make_durable_folder(path: Path) -> None:
-    """Make a folder and its missing parents. A folder is durable only once its parent holds its
-    name, so each parent is synced."""
+    """Make a folder and its missing parents. A folder is durable only once its name is on disk in
+    its parent, so each parent is synced."""
     missing = [one for one in (path, *path.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(FOLDER, exist_ok=True)
@@ -46,7 +46,8 @@ def make_durable_folder(path: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file and sync it. Its name is durable only once its folder is synced too."""
+    """Write a file and sync it. The name of the file is durable only once its folder is synced
+    too."""
     handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_at(handle, data, 0)
@@ -62,8 +63,8 @@ def replace_file(path: Path, data: bytes, *, hidden: bool = False) -> None:
     """Replace a file atomically: after a crash, the path holds the old file or the new one.
 
     The new file is first written next to the path, always under the same name, so that the next
-    attempt overwrites what a crash left. `hidden` puts a dot in front of that name, for folders
-    that others list. Only one process at a time may replace a file.
+    attempt overwrites what a crash left. `hidden` puts a dot in front of the temporary name, for
+    folders that other programs list. Only one process at a time may replace a file.
     """
     beside = path.with_name(f"{'.' if hidden else ''}{path.name}.new")
     write_file(beside, data)
@@ -75,7 +76,8 @@ def replace_file(path: Path, data: bytes, *, hidden: bool = False) -> None:
 def placing(path: Path) -> Iterator[Path]:
     """A temporary path to write to; at the end of the block its file replaces `path`.
 
-    Nothing is synced. Several processes may do so at the same time; the last one wins.
+    Nothing is synced. Several processes may write to the same `path` at the same time; the last one
+    wins.
     """
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:

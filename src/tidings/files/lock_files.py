@@ -4,9 +4,9 @@ The locks are those of flock: the system releases them when a process dies, and 
 processes of one machine. Each holder opens the file itself, so threads of one process exclude each
 other as processes do.
 
-The package filelock is not used, for three reasons. It has no shared locks. It polls, whereas flock
-wakes the next writer at once. And it releases a lock when its object is collected, which happens at
-interpreter shutdown while a thread may still be committing.
+The package filelock is not used, for three reasons. filelock has no shared locks. filelock polls,
+whereas flock wakes the next writer at once. And filelock releases a lock when its object is
+collected, which happens at interpreter shutdown while a thread may still be committing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tidings.files.private import open_private
 
 def take_lock(path: str | Path) -> int:
     """Take a lock exclusively; BlockingIOError if somebody else has it, another OSError if the file
-    can't be opened. It is held until `release_lock` of the returned handle, or until the process
-    ends."""
+    can't be opened. The lock is held until `release_lock` is called with the returned handle, or
+    until the process ends."""
     return _take(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -38,15 +38,15 @@ def release_lock(handle: int) -> None:
 
 @contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Hold a lock exclusively, after waiting for all others."""
+    """Wait until nobody else holds a lock, then hold it exclusively."""
     with _held(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX):
         yield
 
 
 @contextmanager
 def share_lock(path: Path) -> Iterator[None]:
-    """Hold a lock together with others that share it, after waiting for an exclusive holder. The
-    file must exist."""
+    """Wait until nobody holds a lock exclusively, then share it with other holders. The file must
+    exist."""
     with _held(path, os.O_RDONLY, fcntl.LOCK_SH):
         yield
 

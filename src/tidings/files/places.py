@@ -35,8 +35,8 @@ def local_path(path: str | Path, what: str) -> Path:
     scheme = scheme_of(path)
     if scheme:
         raise TidingsError(
-            f"found '{address_of(path)}' for {what}, expected a local path: it needs locks "
-            f"and renames, which {scheme}:// does not have"
+            f"found '{address_of(path)}' for {what}, expected a local path: {what} "
+            f"needs locks and renames, which {scheme}:// does not support"
         )
     text = str(path)
     if not re.match(r"file:/", text, re.IGNORECASE):
@@ -49,7 +49,7 @@ def local_path(path: str | Path, what: str) -> Path:
 
 
 def address_of(path: str | Path) -> str:
-    """An address with both its slashes, one of which a Path drops."""
+    """Return an address with both slashes after its scheme; a Path drops one of them."""
     scheme, _, rest = str(path).partition(":")
     return f"{scheme}://{rest.lstrip('/')}" if scheme_of(path) else str(path)
 

@@ -40,7 +40,7 @@ def private_file(path: str | Path, mode: str) -> IO[bytes]:
 
 
 def make_private(path: str | Path) -> Path:
-    """Create a file before other code writes to it; that code then keeps its mode."""
+    """Create a private file before other code writes to it; that code leaves the mode unchanged."""
     path = Path(path)
     os.close(open_private(path, os.O_WRONLY | os.O_CREAT))
     return path

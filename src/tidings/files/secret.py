@@ -22,8 +22,8 @@ class SecretError(TidingsError):
 
 
 def check_secret(path: str | Path) -> str:
-    """SecretError if others can read a file that we own; a warning if they can read one that we
-    can't change; otherwise an empty string."""
+    """Raise SecretError if others can read a file that we own. Return a warning if they can read a
+    file that we can't change, otherwise an empty string."""
     path = Path(path)
     try:
         found = path.stat()

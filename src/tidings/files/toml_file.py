@@ -1,4 +1,5 @@
-"""A TOML file of settings, checked as a whole: all problems at once, each with its line.
+"""A TOML file of settings, checked as a whole: all problems are reported at once, each with its
+line.
 
     [source]                          line 4: source.formt: there is no such setting; did you mean
     kind = "files"                            format?
@@ -36,7 +37,7 @@ _KINDS = {bool: "a boolean", int: "an integer", float: "a number", str: "a strin
 
 
 class TomlFile(msgspec.Struct, frozen=True):
-    """The content of a file and where its keys are."""
+    """The content of a file, and the lines of its keys."""
 
     path: Path
     data: dict[str, Any]
@@ -51,7 +52,7 @@ class TomlFile(msgspec.Struct, frozen=True):
         return None
 
     def describe(self, problems: Iterable[Problem]) -> str:
-        """All problems as one message, in the order of the file."""
+        """All problems as one message, in the order in which they occur in the file."""
         placed = sorted(
             {(self.line(one.place) or 0, one.sentence): None for one in problems},
             key=lambda found: found[0],
@@ -64,7 +65,7 @@ class TomlFile(msgspec.Struct, frozen=True):
 
 
 def read_toml(path: Path, error: type[TidingsError]) -> TomlFile:
-    """Read a file; `error`, with one sentence, if it can't be read or is not TOML."""
+    """Read a file; raise `error`, with one sentence, if it can't be read or is not TOML."""
     try:
         text = path.read_text("utf-8")
         return TomlFile(path, tomllib.loads(text), find_lines(text))
@@ -80,7 +81,7 @@ def read_toml(path: Path, error: type[TidingsError]) -> TomlFile:
 
 def find_lines(text: str) -> dict[Place, int]:
     """The line of each key and table of a valid text, counted from 1."""
-    # strings over several lines can't hide keys once they are blanked out
+    # multi-line strings are blanked out, so that nothing in them looks like a key
     blank = _STRINGS.sub(lambda found: re.sub(r"[^\n\"']", "_", found.group()), text)
     found: dict[Place, int] = {}
     counts: dict[Place, int] = {}
@@ -112,7 +113,8 @@ def _split_key(key: str) -> Place:
 
 
 def _resolve(path: Place, counts: Mapping[Place, int]) -> Place:
-    """The path of a table below the last element of each array of tables on its way."""
+    """The path of a table; each array of tables on the way is followed by the index of its last
+    element."""
     out: Place = ()
     for at, step in enumerate(path):
         out = (*out, step)
@@ -126,11 +128,11 @@ def find_problems(
 ) -> Iterator[Problem]:
     """Everything in the data that does not fit a msgspec type; nothing if it can be converted.
 
-    `hidden` names fields of the type that a file may not set. Values are not shown, because some
-    are secrets; only their kinds are.
+    `hidden` names fields of the type that a file may not set. Problems name the kinds of values and
+    not the values, because some are secrets.
     """
     options = _options(kind)
-    if len(options) == 1:  # of `dict[str, str] | None`, the table
+    if len(options) == 1:  # the type is `dict[str, str] | None`, for example
         kind = options[0]
     structs = [one for one in options if _is_struct(one)]
     if structs and isinstance(data, dict):
@@ -156,7 +158,7 @@ def find_problems(
 
 
 def show_place(place: Place) -> str:
-    """A place in words: source.path, sinks[0].rows. A token is shown as *."""
+    """Write a place as text: source.path, sinks[0].rows. A token is shown as *."""
     if place[:1] == ("tokens",):
         place = ("tokens", *(["*"] if len(place) > 2 else []), *place[2:])
     text = ""

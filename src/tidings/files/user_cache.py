@@ -1,7 +1,7 @@
 """The user's cache folder, for data that can be rebuilt or fetched again.
 
 The package platformdirs is not used. Spark executors that receive tidings with a job have only the
-packages that the kernels need, and these few lines do not justify one more.
+packages that the kernels need, and these few lines do not justify another package.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ def user_cache_folder(*names: str) -> Path:
 
 
 def open_cache_folder(folder: Path, names: str, kept: float) -> None:
-    """Make a folder, or note that it is in use. When it is new, remove its sibling folders whose
-    names match the pattern `names` and that nobody has used for `kept` seconds.
+    """Create a cache folder; if it exists, mark it as recently used. When a folder is created,
+    sibling folders that match the pattern `names` and that nobody has used for `kept` seconds are
+    removed.
 
     Errors are ignored, because a cache is optional.
     """
@@ -46,8 +47,8 @@ def open_cache_folder(folder: Path, names: str, kept: float) -> None:
 
 
 def copy_missing(source: Path, names: str, folder: Path) -> None:
-    """Copy the files that match the pattern `names` to a cache folder, except those that it already
-    has. Errors are ignored."""
+    """Copy the files that match the pattern `names` to a cache folder, unless it already has them.
+    Errors are ignored."""
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         for file in source.glob(names):

@@ -11,9 +11,10 @@
     canonical/   the form of a filter, and which filter covers which
 
 `Filter.matches` evaluates the expression exactly as the semantics are defined. Forms, indexes,
-batches and Spark are all tested against it. misfits.py finds tests that don't fit columns of given
-types; oddities.py says in words why a filter can never match, or that it always does. This room
-does no I/O and needs only msgspec and RE2.
+batches and Spark are all tested against `Filter.matches`. misfits.py finds tests that don't fit
+columns of given types; oddities.py says in words why a filter can never match, or that it always
+matches; limiting.py refuses filters that another one does not cover. This room does no I/O and
+needs only msgspec and RE2.
 
 Users get `parse`, `Filter`, `Attributes`, `Ontology` and the reports of an explanation from
 `tidings`. The other names exported here and by the subfolders are for other rooms only. Start at
@@ -24,6 +25,7 @@ from tidings.filters.explanation import BoxReport, Explanation, format_value
 from tidings.filters.filter import Filter, need_filter, need_mapping, parse
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.dialect import TestReport
+from tidings.filters.limiting import refuse_outside
 from tidings.filters.misfits import Misfit, domain_of, misfit_of_term, misfit_of_test, misfits_of
 from tidings.filters.oddities import (
     ALWAYS_TRUE,
@@ -55,4 +57,5 @@ __all__ = [
     "need_mapping",
     "oddities_of",
     "parse",
+    "refuse_outside",
 ]

@@ -32,7 +32,8 @@ class BoxReport(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Whether the filter matches, and a report on each alternative, the closest one first."""
+    """Whether the filter matches, and a report on each alternative; the alternative that is closest
+    to a match comes first."""
 
     matched: bool
     boxes: list[BoxReport]
@@ -82,7 +83,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain(form: Form, event: Event, note: str) -> Explanation:
-    """Run every test of every box on this notification; `note` is that of the filter."""
+    """Run every test of every box on this notification; `note` is the note of the filter."""
     if form.boxes is not None:
         reports = [BoxReport([_report_test(form, event, Test(t, v)) for t, v in _tests(box)])
                    for box in form.boxes]  # fmt: skip
@@ -142,7 +143,7 @@ def format_value(value: Any) -> str:
 
 
 def _write_value(value: Any) -> str:
-    """Write a value as in SQL, but a whole double without the D that filters need."""
+    """Write a value as in SQL, except that a whole double has no D, which filters need."""
     if isinstance(value, list):
         return "array(" + ", ".join(_write_value(one) for one in value) + ")"
     if isinstance(value, float) and math.isfinite(value):

@@ -1,4 +1,5 @@
-"""The public class Filter: a condition on notifications. The modules behind it are private."""
+"""The public class Filter: a condition on notifications. The modules behind this class are
+private."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ def parse(
     `dialect` is the language of the text: sql, cesql, cloudevents or eventbridge. A dialect that is
     written in JSON also accepts the parsed object.
 
-    `attributes` are the ones that the channel declares; names and types are checked against them.
-    `functions` are the application's own, by name. They must always return the same result for the
-    same arguments.
+    `attributes` are those that the channel declares; names and types are checked against them.
+    `functions` are the application's own functions, by name. The application's functions must
+    always return the same result for the same arguments.
 
     `most_parts` limits the number of attributes, comparisons and calls; a filter with more raises
     LimitError. By default there is no limit.
@@ -61,7 +62,7 @@ def need_mapping(event: object) -> None:
         )
 
 
-SURELY_PARSED = MAX_DEPTH // 3  # a level of an expression is at most three levels of its text
+SURELY_PARSED = MAX_DEPTH // 3  # a level of an expression takes at most three levels of its text
 
 
 def _need_depth(text: str) -> None:
@@ -86,7 +87,8 @@ class Filter:
     def __init__(self, expression: Expression, attributes: Attributes | None = None) -> None:
         self._expression: Expression | None = expression
         self._attributes = attributes
-        self._written: tuple[OwnWords, str] | None = None  # if its dialect has such words
+        # if the dialect explains filters in its own words
+        self._written: tuple[OwnWords, str] | None = None
 
     @property
     def expression(self) -> Expression:
@@ -98,8 +100,9 @@ class Filter:
         )
 
     def slim(self) -> None:
-        """Free the expression and the bytes, and keep the form and the identity. Nothing is lost:
-        the form can rebuild both, and for a long filter they take more memory than what is kept."""
+        """Free the expression and the bytes; keep the form and the identity. Nothing is lost: both
+        can be rebuilt from the form, and for a long filter they take more memory than the form and
+        the identity."""
         _ = self.key, self.note  # the note quotes the expression
         self.__dict__.pop("encoded", None)
         self._expression = None
@@ -140,7 +143,8 @@ class Filter:
 
     def explain(self, event: Event) -> Explanation:
         """Report which tests passed and which failed, with expected and actual values. An event
-        pattern is explained field by field, in its own words; every other filter as SQL."""
+        pattern is explained field by field, in its own words; every other filter is explained as
+        SQL."""
         need_mapping(event)
         written = self._written or self._restored()
         if written is None:
@@ -150,8 +154,8 @@ class Filter:
         return Explanation(matched, [BoxReport(words.explain(text, event, matched))], self.note)
 
     def _restored(self) -> tuple[OwnWords, str] | None:
-        """The words of the dialect that the filter was written in before it became SQL, and its
-        text there; None if there is none."""
+        """The words of the dialect in which the filter was written before it became SQL, and its
+        text in that dialect; None if the dialect has no words of its own."""
         node, declared = self._expression, self._attributes
         if node is None:
             return None
@@ -180,24 +184,25 @@ class Filter:
 
     @property
     def residuals(self) -> list[str]:
-        """The conditions that no index can decide; each is evaluated on its own."""
+        """The conditions that no index can decide; each of them is evaluated on its own."""
         return [text for text, term in self.form.terms.items() if is_opaque(term)]
 
     @cached_property
     def note(self) -> str:
-        """One sentence about a filter that can't be meant as it is written: it can never match, and
-        why; or it always matches, although it reads attributes. Empty for all others."""
+        """One sentence about a filter that was probably not meant as written: it can never match,
+        and why; or it always matches although it reads attributes. The note is empty for all other
+        filters."""
         return oddities.sentence_of(self.expression, self.form, self._attributes)
 
     # -- combinations --------------------------------------------------------------------------
 
     def __and__(self, other: object) -> Filter:
-        """`a & b` matches what both match."""
+        """`a & b` matches what both filters match."""
         found: Filter = self._join(other, And)
         return found
 
     def __or__(self, other: object) -> Filter:
-        """`a | b` matches what at least one matches."""
+        """`a | b` matches what at least one of the filters matches."""
         found: Filter = self._join(other, Or)
         return found
 

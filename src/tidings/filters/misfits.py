@@ -1,15 +1,17 @@
 """Tests that don't fit the type of a column: `city > 5` on strings, `length(qty)` on numbers.
 
-A comparison with a value of another family is unknown, and so is a function of a value of the wrong
-type. On a column of one type such a test never passes, and the filter silently never matches. If
-types are declared, the parser refuses the filter. These functions find it later, when a table with
-typed columns arrives.
+Comparing with a value of another family gives unknown, and so does a function whose argument has
+the wrong type. On a column of a single type such a test never passes, so the filter never matches,
+without any error. If types are declared, the parser refuses such a filter. If types are not
+declared, these functions find the filter later, when a table with typed columns arrives.
 
     a test misfits    when no value of the column's type passes it, but some other value would
     a term misfits    when one of its functions or comparisons does not take the column's type
 
-Each filter is checked on its own, over all its boxes: `x = 5 OR x = 'a'` fits numbers as well as
-strings.
+Each filter is checked on its own, over all its boxes: `x = 5 OR x = 'a'` fits a column of numbers
+as well as one of strings. Other dialects have tests that take values of any type:
+{"ip": [{"suffix": ".9"}]} is `endswith(ip, '.9')` for a string and a program for a list. Such a
+filter fits a column if one of its tests does.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from tidings.filters.language.expression import (
     In,
     children,
 )
+from tidings.filters.language.foreign import program_of
 from tidings.filters.language.sql_writer import text_of
 from tidings.filters.language.static_types import Types, static_type_of
 from tidings.filters.values import sets
@@ -48,11 +51,11 @@ _PLURALS = {
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """What a filter expects of a column whose type it does not fit."""
+    """What a filter expects of a column that has another type."""
 
     path: Path
     expected: str  # "numbers", "a string"
-    function: str = ""  # the function that takes it; "" for a comparison
+    function: str = ""  # the function that takes the column; "" for a comparison
 
     def told(self, many: bool = True) -> str:
         """The expectation in words: "filters compare it with numbers", "length takes a string"."""
@@ -66,14 +69,22 @@ def misfits_of(form: Form, types: Types) -> list[Misfit]:
     allowed: dict[str, ValueSet] = {}
     for term, values in _tests(form):
         allowed[term] = allowed[term] | values if term in allowed else values
-    found = set()
+    found: set[Misfit] = set()
+    elsewhere: set[Path] = set()  # columns that a program of another dialect reads
+    fitting: set[Path] = set()  # columns with a test that fits, or that passes without a value
     for term, values in allowed.items():
-        one = misfit_of_term(form.terms[term], types) or misfit_of_test(
-            form.terms[term], values, types
-        )
+        node = form.terms[term]
+        if program_of(node) is not None:
+            elsewhere |= attributes_of(node)
+            continue
+        wrong = misfit_of_term(node, types)
+        one = wrong or misfit_of_test(node, values, types)
         if one is not None:
             found.add(one)
-    return sorted(found, key=lambda one: (one.path, one.function, one.expected))
+        if one is None or (wrong is None and values & sets.NULL):
+            fitting |= attributes_of(node)
+    kept = [one for one in found if one.path not in elsewhere & fitting]
+    return sorted(kept, key=lambda one: (one.path, one.function, one.expected))
 
 
 def misfit_of_test(term: Expression, values: ValueSet, types: Types) -> Misfit | None:
@@ -91,7 +102,7 @@ def domain_of(term: Expression, types: Types) -> ValueSet | None:
 
 
 def misfit_of_term(node: Expression, types: Types) -> Misfit | None:
-    """The first function or comparison in a term that does not take the type of a column."""
+    """The first function or comparison in a term that can't take the type of a column."""
     if isinstance(node, Call):
         function = FUNCTIONS[node.name]
         if function.any_type:
@@ -111,7 +122,7 @@ def misfit_of_term(node: Expression, types: Types) -> Misfit | None:
 
 
 def _compared(item: Expression, other: Expression, types: Types) -> Misfit | None:
-    """The misfit of comparing two values of different families; `item` reads the column."""
+    """The misfit of comparing values of two different families; `item` reads the column."""
     have, wanted = (family(static_type_of(one, types)) for one in (item, other))
     if have in (None, "null") or wanted in (None, "null", have) or not attributes_of(item):
         return None

@@ -1,17 +1,18 @@
-"""Filters that can't be meant as they are written: one can never match, another always does.
+"""Filters that were probably not meant as written, because they can never match or always match.
 
     a filter             form            the sentence about it
     never-true           no box          names the conditions that exclude each other
     always-true          the free box    names the attributes that make no difference
     residual-only                        no index can help with one of its alternatives
 
-All commands and rooms that report such filters take the words from here. Whether a filter is odd
-is read off its form. Why it can never match is found in its expression, from the top down: in the
-first alternative, the first condition that fails by itself, or else a few conditions of which none
-can be left out.
+All commands and rooms that report such filters take their words from this module. The form of a
+filter shows whether it is odd. The reason why it can never match is searched in its expression,
+from the top down. In the first alternative, the reason is the first condition that fails by itself,
+or else a few conditions that conflict, none of which can be left out.
 
-Cost: forms of parts, at most MOST_LEVELS times the whole; for short filters some more. So the root
-can afford it for filters of strangers.
+The cost is that of computing the forms of parts: at most MOST_LEVELS times the form of the whole
+filter, and somewhat more for short filters. So the root can afford this even for filters from
+strangers.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ ODDITIES = {
 }
 
 MOST_LEVELS = 8  # levels of an expression that are searched for the reason
-MOST_SEARCHED = 100  # conditions on one term among which the fewest are searched
+MOST_SEARCHED = 100  # the most conditions on one term among which the smallest conflict is searched
 MOST_TRIED, MOST_WEIGHT = 8, 64  # the same for conditions on several terms, and their weight
-MOST_NAMED = 4  # conditions in a reason
+MOST_NAMED = 4  # the most conditions that a reason names
 LONGEST = 60  # characters of a condition in a reason
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 Item = TypeVar("Item")
@@ -69,7 +70,7 @@ def oddities_of(form: Form) -> list[str]:
 
 def sentence_of(node: Expression, form: Form, attributes: Attributes | None) -> str:
     """One sentence about a filter that can never match, or that always matches although it reads
-    attributes; empty for all others. (Whoever writes TRUE wants everything.)"""
+    attributes; empty for all others. (TRUE is not odd: whoever writes it wants everything.)"""
     if form.never:
         conflict = find_conflict(node, attributes)
         return f"the filter can never match: {_describe(conflict, attributes)}"
@@ -85,7 +86,8 @@ def sentence_of(node: Expression, form: Form, attributes: Attributes | None) -> 
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Conditions that never hold together. None can be left out, unless there are many of them."""
+    """Conditions that never hold together. None of the conditions can be left out, unless there are
+    many."""
 
     conditions: tuple[Expression, ...]
     term: Expression | None = None
@@ -97,7 +99,7 @@ class Conflict(msgspec.Struct, frozen=True):
 def find_conflict(
     node: Expression, attributes: Attributes | None = None, levels: int = MOST_LEVELS
 ) -> Conflict:
-    """Why no event matches an expression whose form is empty."""
+    """Find out why no event matches an expression whose form is empty."""
     node = _without_not(node)
     if isinstance(node, Or) and node.items and levels:
         first = find_conflict(node.items[0], attributes, levels - 1)
@@ -133,7 +135,7 @@ def _conditions(node: Expression) -> Iterable[Expression]:
 
 
 def _among(items: list[Expression], attributes: Attributes | None, levels: int) -> Conflict:
-    """A conflict among conditions that can't all hold."""
+    """A conflict among conditions that can't all hold together."""
     forms = [form_of(item, attributes) for item in items]
     tests: dict[str, list[tuple[Expression, ValueSet]]] = {}
     terms: dict[str, Expression] = {}
@@ -161,11 +163,12 @@ def _have_common_value(found: Sequence[tuple[Expression, ValueSet]], kind: str |
 
 
 def _fewest(items: list[Item], conflict: Callable[[list[Item]], bool]) -> list[Item]:
-    """A few items that conflict, of which none can be left out; all of them if it takes more than
-    MOST_NAMED.
+    """A few items that conflict, none of which can be left out; all items if more than MOST_NAMED
+    are needed.
 
-    An item with which a growing conflict begins is needed. It is found by bisection; the next one
-    is then found among the items before it.
+    Going through the items in order, the one with which a conflict first occurs is needed. The
+    first needed item is found by bisection; the next one is then searched among the items before
+    it.
     """
     needed: list[int] = []
     last = len(items)
@@ -218,7 +221,7 @@ def _describe_conditions(
 def _typed(
     items: tuple[Expression, ...], paths: Collection[Path], attributes: Attributes | None
 ) -> str:
-    """The type of the attribute, if only that excludes the conditions."""
+    """The type of the attribute, if the conditions conflict only because of that type."""
     kind = attributes.type(*paths) if attributes is not None and len(paths) == 1 else None
     return "" if kind is None or form_of(And(items), None).never else f", {article(kind)},"
 

@@ -1,4 +1,5 @@
-r"""Content graphs, which say what covers what, and preprocessors, which tag notifications.
+r"""Content graphs, which record which interests cover which, and preprocessors, which tag
+notifications.
 
          origin = 'EWR'      delay > 30           an edge from A to B: A covers B and nothing lies
                     \        /      \              between. A path from A to B: A covers B.

@@ -3,14 +3,15 @@
     authority     version 7   8   9           only the authority accepts subscriptions
     copies             7       8              each copy only tags, at its own version
 
-A copy does not know of nodes added after it was made, and may name nodes removed since. Its tag
-says which version it was made with. The authority matches only the newer nodes, and replaces
-removed nodes with their current substitutes. The result is the tag that an up-to-date preprocessor
-would give. If a tag has an unknown version, another life or an unknown node, the authority tags the
-notification itself. So nothing is lost, however old a copy is.
+A copy does not know of nodes added after it was made, and may name nodes removed since. The tag of
+a copy names the version of the graph that the copy has. The authority matches only the newer nodes,
+and replaces removed nodes with their current substitutes. The result is the tag that an up-to-date
+preprocessor would give. If a tag has an unknown version, another life or an unknown node, the
+authority tags the notification itself. So nothing is lost, however old a copy is.
 
-This relies on two facts. Numbers are never reused, so newer nodes have higher numbers. A known
-covering stays known, so every node that matched then is still in the tag or above it.
+The authority relies on two facts. Node numbers are never reused, so newer nodes have higher
+numbers. A known covering stays known, so every node that matched at the old version is still in the
+tag or above it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class GraphPreprocessor(Protocol[V, N]):
 
 
 class StatelessPreprocessor(Generic[N]):
-    """A copy of a preprocessor at one version. It tags, but accepts no interests."""
+    """A copy of a preprocessor at one version. A copy tags notifications, but accepts no
+    interests."""
 
     def __init__(self, preprocessor: GraphPreprocessor[Any, N], life: int = 1) -> None:
         self._preprocessor = preprocessor
@@ -83,7 +85,7 @@ class Authority(Generic[V, N]):
         return self._preprocessor.graph.version
 
     def copied(self) -> StatelessPreprocessor[N]:
-        """A copy of the preprocessor as it is now; later changes do not reach it."""
+        """A copy of the preprocessor as it is now; later changes do not affect it."""
         twin: Any = copy.copy(self._preprocessor)
         twin.graph = self._preprocessor.graph.copy()
         return StatelessPreprocessor(twin, self.life)
@@ -110,6 +112,6 @@ class Authority(Generic[V, N]):
         return sorted(found)
 
     def forget(self, version: int) -> None:
-        """Drop the history before this version. Notifications tagged by an older copy are then
-        tagged again from scratch."""
+        """Drop the history before this version. Notifications that an older copy has tagged are
+        then tagged again from scratch."""
         self._history.forget(version)

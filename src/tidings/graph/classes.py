@@ -7,7 +7,7 @@
 Only real inheritance counts, that is, the `__mro__`. An abstract base class does not cover a class
 that was registered with it, or that its `__subclasshook__` accepts. A program may register classes
 at any time, and an edge must not depend on that. For the same reason `__class__` and `isinstance`
-are not used; the type of an object is `type(object)`.
+are not used; the type of an object is always `type(object)`.
 
 Cost: `tag` does one lookup for each class in the object's `__mro__`, however many nodes there are.
 A new class is compared with all nodes.
@@ -30,8 +30,8 @@ def inherits(cls: type[Any], base: type[Any]) -> bool:
 
 
 class ClassGraph(InterestGraph[type[Any], Any]):
-    """Classes below a root class, and which inherits from which. The key of a class is its `id()`:
-    nodes keep their classes alive, and some metaclasses make classes unhashable."""
+    """The classes below a root class, and the inheritance between them. The key of a class is its
+    `id()`: nodes keep their classes alive, and some metaclasses make classes unhashable."""
 
     def __init__(self, root: type[Any] = object) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class ClassGraph(InterestGraph[type[Any], Any]):
         return self._by_key.get(id(interest))
 
     def matching(self, notification: Any) -> list[ClassNode]:
-        """The nodes of all classes that the object's class is or inherits from."""
+        """The nodes of the object's class and of all classes that it inherits from."""
         return sorted(self._over(self._class_of(notification)))
 
     def matching_of(self, nodes: Iterable[ClassNode], notification: Any) -> list[ClassNode]:
@@ -84,7 +84,7 @@ class ClassGraph(InterestGraph[type[Any], Any]):
         return cls
 
     def _keys_of(self, node: ClassNode) -> tuple[int]:
-        return (id(node.interest),)  # differs from process to process
+        return (id(node.interest),)  # an id differs from process to process
 
 
 class TypePreprocessor:
@@ -95,9 +95,10 @@ class TypePreprocessor:
         self.graph = ClassGraph(root)
 
     def subscribe(self, interest: type[Any]) -> ClassNode:
-        """The node of a class; GraphError when it does not inherit from the root."""
+        """The node of a class; GraphError if it does not inherit from the root."""
         return self.graph.insert(interest)
 
     def tag(self, notification: Any) -> list[ClassNode]:
-        """The nodes of the lowest classes that the object's class is or inherits from."""
+        """The lowest nodes among those of the object's class and the classes that it inherits
+        from."""
         return self.graph.lowest(self.graph.matching(notification))

@@ -7,13 +7,13 @@
 Invariant, after every call: the edges are the transitive reduction of the known coverings. A known
 covering stays known: when B is removed, whatever covered B still covers whatever B covered. Equal
 filters share a node, and so do filters that are written differently but cover each other. All
-filters of a node are compared, not only the first: `covers` misses some coverings, and which ones
-depends on how a filter is written.
+filters of a node are compared, not only the first, because `covers` does not find every covering,
+and what it finds depends on how a filter is written.
 
 Cost of `insert`: each candidate from the index is checked once, and the graph above and below the
-new node is visited. After PLACING steps in one direction the search stops; coverings not found by
-then stay unknown, like those that `covers` misses. `build` makes a graph of very many filters at
-once, with the batch join. It does not build the index; the first `insert` or `matching` does.
+new node is visited. After PLACING steps in one direction the search stops; coverings that were not
+found by then stay unknown. `build` creates a graph of very many filters at once, with the batch
+join. `build` does not create the index; the first `insert` or `matching` does.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class ContentGraph(Lattice[Node, Event]):
         threads: int | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> ContentGraph:
-        """The graph of many filters. It is far faster than inserting them one by one, and the
-        result is the same, except for the numbers of nodes, and for coverings that `insert` gives
-        up on after PLACING steps.
+        """The graph of many filters. Building is far faster than inserting filters one by one, and
+        the result is the same, except for the numbers of nodes and for coverings that `insert`
+        gives up on after PLACING steps.
 
         `progress` is called with the number of filters placed since the last call, `note` with the
-        name of the next step. `threads` is used for the join, the smaller part of the work; it
-        defaults to the number of processors, up to a small limit.
+        name of the next step. `threads` applies to the join, which is the smaller part of the work;
+        it defaults to the number of processors, up to a small limit.
         """
         from tidings.matching.covering import cover
 
@@ -89,7 +89,7 @@ class ContentGraph(Lattice[Node, Event]):
         return f"<ContentGraph of {len(self):,} node{'' if len(self) == 1 else 's'}>"
 
     def _repr_html_(self) -> str:
-        """The picture of the graph, for notebooks; of a large graph only its size."""
+        """The picture of the graph, for notebooks; for a large graph, only its size."""
         if len(self) > MOST_DRAWN:
             return f"<p>a content graph of {len(self):,} nodes, too many to draw</p>"
         return draw(self)
@@ -97,9 +97,10 @@ class ContentGraph(Lattice[Node, Event]):
     def insert(self, filter_: Filter) -> Node:
         """The node of this filter, which is added if it is new.
 
-        A new filter can show that separate nodes cover each other. They are merged into the one
-        with the lowest number. The others leave the graph: `node in graph` is then False, and
-        methods raise GraphError for them. `node(filter)` returns the merged node.
+        A new filter can show that separate nodes cover each other. Nodes that cover each other are
+        merged into the one with the lowest number. The other nodes leave the graph: `node in graph`
+        is then False, and methods raise GraphError for them. `node(filter)` returns the merged
+        node.
         """
         need_filter(filter_)
         known = self._by_key.get(filter_.key)
@@ -108,7 +109,7 @@ class ContentGraph(Lattice[Node, Event]):
         above = self._above(filter_, Effort(PLACING))
         below = self._below(filter_, Effort(PLACING))
         same = above & below
-        if same:  # written differently, and yet each covers the other
+        if same:  # the filters are written differently, but each covers the other
             node = self._unite(same)
             self._same(filter_, node)
         else:
@@ -202,7 +203,8 @@ class ContentGraph(Lattice[Node, Event]):
 
 
 def _light_first(found: Iterable[Filter]) -> Iterable[Filter]:
-    """Candidates, cheapest to compare first, so that as many as possible fit within the limit."""
+    """The candidates in an order that puts the cheapest comparisons first, so that as many as
+    possible fit within the limit."""
     asked = list(found)
     return sorted(asked, key=lambda one: one.form.weight) if len(asked) > FEW else asked
 

@@ -12,14 +12,15 @@ N = TypeVar("N")
 
 
 class InterestNode(Vertex, Generic[I]):
-    """The node of an application's interest: a topic, a class, or an object that it defines."""
+    """The node of an application's interest: a topic, a class, or an object that the application
+    defines."""
 
     __slots__ = ("_keys", "interest")
 
     def __init__(self, number: int, interest: I, key: Hashable) -> None:
         super().__init__(number)
         self.interest = interest
-        self._keys: tuple[Hashable, ...] = (key,)  # of all interests that share this node
+        self._keys: tuple[Hashable, ...] = (key,)  # the keys of all interests that share this node
 
     def __repr__(self) -> str:
         return f"Node({self.id}, {name_of(self.interest)})"

@@ -24,7 +24,7 @@ from tidings.model import GraphError
 
 
 class Vertex:
-    """A node of any kind of content graph. Its number is never reused."""
+    """A node of any kind of content graph. The number of a node is never reused."""
 
     __slots__ = ("_children", "_parents", "id")
 
@@ -37,8 +37,8 @@ class Vertex:
         return self.id < other.id
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the edges. The graph copies them itself: following them here would pickle every
-        other node, one nested inside another."""
+        """Leave out the edges. The graph copies the edges itself, because following them here would
+        pickle every other node, one nested inside another."""
         names = (name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()))
         return {name: getattr(self, name) for name in names if name not in _EDGES}
 
@@ -93,7 +93,8 @@ class Follower(Protocol):
         """The graph has a new version; `next_number` is the number of the next new node."""
 
 
-_REBUILT = ("_by_key", "_follower", "_hulls", "_nodes")  # rebuilt when a graph is copied
+# attributes that are rebuilt when a graph is copied
+_REBUILT = ("_by_key", "_follower", "_hulls", "_nodes")
 
 
 class Lattice(ABC, Generic[V, N]):
@@ -136,7 +137,7 @@ class Lattice(ABC, Generic[V, N]):
         return [node for node in self if not node._parents]
 
     def lowest(self, matched: Iterable[V]) -> list[V]:
-        """Those of the matched nodes that cover no other matched node."""
+        """The matched nodes that cover no other matched node."""
         nodes = {self._check(node) for node in matched}
         return sorted(node for node in nodes if node._children.isdisjoint(nodes))
 

@@ -1,4 +1,5 @@
-"""Positions of the nodes of a graph in a picture: in layers, each node below all that cover it.
+"""Positions of the nodes of a graph in a picture: nodes lie in layers, each node below all nodes
+that cover it.
 
     layer      the longest path from a root, so that every edge leads down
     order      nodes of a layer are sorted by the mean position of their neighbours, alternately
@@ -6,9 +7,9 @@
     x          as close to the mean of the neighbours as order and sizes allow
     rows       a layer that is too wide is folded: its nodes alternate between several rows
 
-An edge that passes through layers has a bend in each, which is laid out like a narrow node. If
-there would be very many bends, long edges are drawn straight. Nodes without edges get a block of
-their own at the bottom.
+An edge that passes through several layers has a bend in each of them, which is laid out like a
+narrow node. If there would be very many bends, long edges are drawn straight. Nodes without edges
+get a block of their own at the bottom.
 
 Cost: linear in nodes, edges and bends, times a few dozen sweeps.
 """
@@ -212,7 +213,8 @@ class _Net:
             self._at[node] = at
 
     def _crossings(self) -> int:
-        self._share = [0.0] * len(self.layers)  # position in the layer, from 0 (left) to 1 (right)
+        # each node's position in its layer, from 0 (left) to 1 (right)
+        self._share = [0.0] * len(self.layers)
         self._at = [0] * len(self.layers)
         for row in self.rows:
             self._measure(row)
@@ -238,7 +240,8 @@ class _Net:
     def place(self, width: float, folded: list[int], style: Style) -> list[float]:
         """The x of all nodes and bends."""
         x = [0.0] * len(self.layers)
-        steps: list[list[float]] = []  # per layer: least distances from its first node
+        # for each layer, the least distances of its nodes from its first node
+        steps: list[list[float]] = []
         for row, folds in zip(self.rows, folded, strict=True):
             at, found = 0.0, []
             step = (style.width + style.space) / folds
@@ -263,15 +266,17 @@ class _Net:
         return x
 
     def _wanted(self, node: int, x: list[float], up: bool) -> float:
-        """The mean x of the neighbours on one side, or on the other side if there are none."""
+        """The mean x of the neighbours on one side, or of those on the other side if there are
+        none."""
         near = self._below[node] if up else self._above[node]
         near = near or self._above[node] or self._below[node]
         return sum(x[other] for other in near) / len(near)
 
 
 def _spread(wanted: list[float], steps: list[float], width: float) -> list[float]:
-    """Positions as close to the wanted ones as order and distances allow, by least squares. Nodes
-    that come too close form a group, which is placed at the mean of what its members want."""
+    """The positions closest to the wanted ones, by least squares, that keep the order and the
+    distances. Nodes that come too close to each other form a group, which is placed at the mean of
+    the positions that its members want."""
     groups: list[tuple[float, int]] = []  # (sum of the wanted starts, number of members)
     for want, step in zip(wanted, steps, strict=True):
         total, members = want - step, 1
@@ -286,8 +291,8 @@ def _spread(wanted: list[float], steps: list[float], width: float) -> list[float
 
 
 def _width_for(rows: list[tuple[int, int]], singles: int, style: Style) -> float:
-    """A width that makes the picture about SHAPE times as wide as high. `rows` has the number of
-    nodes and of bends of each layer."""
+    """A width that makes the picture about SHAPE times as wide as high. `rows` contains the numbers
+    of nodes and of bends of each layer."""
     across = style.width + style.space
     least = [-(-nodes // style.folds) * across + bends * style.bend for nodes, bends in rows]
     width = max([across, *least])

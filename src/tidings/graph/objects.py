@@ -8,12 +8,13 @@
 Answers are checked. A new object is compared with every node, in both directions, before the graph
 changes. The answers must agree with the existing paths:
 
-- if a node covers the object, so do all nodes above it
-- if the object covers a node, it also covers all nodes below it
+- if a node covers the object, all nodes above that node cover it too
+- if the object covers a node, it also covers all nodes below that node
 - every node that covers the object covers every node that the object covers
 
-If they disagree, or a method raises, GraphError names the objects and the graph stays unchanged.
-So there is a path exactly where `covers` is true. Objects that cover each other share a node.
+If the answers disagree, or a method raises an error, GraphError names the objects and the graph
+stays unchanged. So there is a path exactly where `covers` is true. Objects that cover each other
+share a node.
 
 Cost: a new object needs two calls of `covers` per node. Tagging calls `matches` only on nodes with
 a parent that matches, and on nodes without parents.
@@ -31,7 +32,8 @@ from tidings.model import GraphError
 
 
 class SubscriptionObject(Protocol):
-    """The methods that an application's interest must have. Their answers must never change."""
+    """The methods that an application's interest must have. The answers of these methods must never
+    change."""
 
     def covers(self, other: Any) -> bool:
         """Whether every notification that matches `other` also matches this object."""
@@ -66,7 +68,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         self._need_order(interest, above, below)
         same = above & below
         if same:
-            (node,) = same  # two such nodes would cover each other, and so share one node
+            (node,) = same  # two nodes would cover each other, and so would share one node
             node._keys += (key,)
             self._by_key[key] = node
         else:
@@ -78,7 +80,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
     def _need_order(
         self, new: SubscriptionObject, above: set[ObjectNode], below: set[ObjectNode]
     ) -> None:
-        """Raise GraphError unless these answers and the earlier ones form a partial order."""
+        """Raise GraphError unless the new answers and the earlier ones form a partial order."""
         for node in sorted(above):
             for parent in sorted(node._parents - above):
                 raise _not_transitive(parent.interest, node.interest, new)
@@ -147,7 +149,7 @@ class ObjectPreprocessor:
         self.graph = ObjectGraph()
 
     def subscribe(self, interest: SubscriptionObject) -> ObjectNode:
-        """The node of an object; GraphError when its coverings do not form an order."""
+        """The node of an object; GraphError if its coverings do not form an order."""
         return self.graph.insert(interest)
 
     def tag(self, notification: Any) -> list[ObjectNode]:

@@ -33,13 +33,13 @@ class Look(NamedTuple):
     font: float
 
 
-# (most nodes, look): the first that fits is used; larger graphs are drawn as dots.
+# (most nodes, look): the first look that fits is used; larger graphs are drawn as dots.
 BOXES = (
     (40, Look(Style(186, 66, 20, 56, 16, 2), 3, 24, 11.5)),
     (160, Look(Style(106, 66, 10, 56, 6, 2), 4, 16, 9.5)),
 )
 DOTS = Look(Style(11, 11, 3, 36, 4, 40), 0, 0, 0)
-# From the top of the graph to its bottom; dark enough on white, light enough on black.
+# The colours from the top of the graph to its bottom: dark enough on white, light enough on black.
 HUES = ((37, 99, 235), (13, 148, 136), (202, 138, 4), (219, 39, 119))
 
 CSS = """

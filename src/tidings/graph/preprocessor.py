@@ -1,9 +1,9 @@
-"""Preprocessors look at content once, so that no router has to.
+"""Preprocessors examine the content of a notification once, so that no router has to.
 
 Every kind has two methods: `subscribe` turns an interest into a node, `tag` turns a notification
-into the lowest nodes that match it. The *dynamic* preprocessor here adds each new filter to its
-graph. topics.py has the static one, classes.py the type-based one, and objects.py the one for
-objects that an application defines.
+into the lowest nodes that match it. The *dynamic* preprocessor in this module adds each new filter
+to its graph. topics.py has the static preprocessor, classes.py the type-based one, and objects.py
+the one for objects that an application defines.
 """
 
 from __future__ import annotations

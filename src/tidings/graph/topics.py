@@ -1,8 +1,8 @@
-"""The *static* preprocessor: topics under topics, fixed before anyone subscribes.
+"""The *static* preprocessor: a hierarchy of topics that is fixed before anyone subscribes.
 
 An ontology says which topic lies under which, and its topics are the nodes. A node's number is its
-topic's position in preorder, from 1. Every process that reads the same ontology gives the same
-numbers, so static preprocessors never get out of step. Equal fingerprints mean equal ontologies.
+topic's position in preorder, from 1. Every process that reads the same ontology assigns the same
+numbers, so static preprocessors always agree. Equal fingerprints mean equal ontologies.
 
 Cost: building visits the topics above each topic once; `tag` visits the topics above those of the
 notification.
@@ -36,8 +36,8 @@ class TopicGraph(InterestGraph[str, Topics]):
         self._changed()
 
     def _over(self, topics: Iterable[str]) -> set[str]:
-        """The topics above these in the ontology. The graph can't tell: its edges are not complete
-        yet."""
+        """The topics that lie above these in the ontology. The graph itself can't be used to find
+        them, because its edges are not complete yet."""
         seen: set[str] = set()
         stack = list(topics)
         while stack:
@@ -81,11 +81,11 @@ class StaticPreprocessor:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal ontologies; their nodes then have equal numbers."""
+        """A digest that is equal for equal ontologies, whose nodes then have equal numbers."""
         return self.graph.ontology.fingerprint
 
     def subscribe(self, interest: str) -> InterestNode[str]:
-        """The node of a topic; GraphError when there is no such topic."""
+        """The node of a topic; GraphError if there is no such topic."""
         node = self.graph.node(interest)
         if node is None:
             raise GraphError(unknown_topic_message(interest, self.graph.ontology))

@@ -19,9 +19,10 @@
     effort.py       counts the tests that the engine evaluates for an event
     warming.py      loads kernels before the first event needs them
 
-This room knows filters and events, but not nodes. No other room imports Numba. Users import
+This room deals with filters and events, not with nodes. No other room imports Numba. Users import
 `Matcher` from `tidings`; the exports of the folders are for graph, snapshots, network, spark and
-studies. Start at matcher.py, then segments/segment.py; docs/matching.md says how it works.
+studies. Start at matcher.py, then segments/segment.py; docs/matching.md explains how matching
+works.
 """
 
 from tidings.matching.matcher import Matcher

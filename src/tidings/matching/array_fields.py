@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 
 class ArrayField(NamedTuple):
-    """The elements of an array: numbers of one type, or rows of `width` such numbers."""
+    """The type of an array's elements: numbers of one type, or rows of `width` such numbers."""
 
     dtype: type[np.generic]
     width: int = 0

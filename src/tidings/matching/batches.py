@@ -1,7 +1,7 @@
 """Match a batch against all parts, in pieces and threads, and group the matches by event.
 
-With hundreds of matches per event, writing them costs as much as finding them. So every array is
-written once, in place, by the thread that handles the piece.
+With hundreds of matches per event, writing the matches costs as much as finding them. So every
+array is written once, in place, by the thread that handles the piece.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Lists = tuple[Array, Array]  # (starts, slots): event i has slots[starts[i] : starts[i + 1]]
 BATCH = 65536
-LEAST_PIECE = 8192  # the fewest events of a batch that one thread gets
+LEAST_PIECE = 8192  # a thread gets at least this many events of a batch
 
 
 def match_lists(state: State, dead: Array, batch: pa.RecordBatch, threads: int) -> list[Lists]:
-    """For each piece of the batch, the slots of the filters that match each event."""
+    """For each piece of the batch, the slots of the filters that match each of its events."""
     many = state.many(len(dead))
 
     def run(piece: pa.RecordBatch) -> Lists:
@@ -52,7 +52,7 @@ def match_counts(state: State, dead: Array, batch: pa.RecordBatch, threads: int)
 
 
 def starts_of(pieces: Sequence[Lists]) -> Array:
-    """Where the matches of each event begin, over all pieces."""
+    """The index of the first match of each event, over all pieces."""
     out = [np.zeros(1, np.int64)]
     for starts, _ in pieces:
         out.append(starts[1:] + out[-1][-1])
@@ -73,7 +73,7 @@ def values_of(pieces: Sequence[Lists], values: Array, threads: int) -> Array:
 
 
 def rows_of(pieces: Sequence[Lists], threads: int) -> Array:
-    """The number of the event of every match."""
+    """For every match, the number of its event."""
     out = array_pool.empty(sum(len(slots) for _, slots in pieces), np.int64)
     events = _with_offsets(starts[1:] for starts, _ in pieces)
     matches = _with_offsets(slots for _, slots in pieces)
@@ -89,7 +89,7 @@ def _pieces(batch: pa.RecordBatch, threads: int) -> list[pa.RecordBatch]:
     if type(threads) is not int or threads < 1:
         raise TidingsError(f"threads is {threads!r}, expected a whole number of at least 1")
     size = BATCH
-    if threads > 1:  # one piece per thread, unless pieces get too small for the join to pay
+    if threads > 1:  # one piece per thread, unless the pieces would become too small for the join
         size = max(min(BATCH, -(-batch.num_rows // threads)), LEAST_PIECE)
     return [batch.slice(at, size) for at in range(0, batch.num_rows, size)]
 
@@ -116,7 +116,7 @@ def _with_offsets(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
 def _chunks(
     state: State, dead: Array, piece: pa.RecordBatch, counts: Array | None = None
 ) -> list[tuple[Array, Array]]:
-    """(events, slots) of the matches in all parts; see Part.pairs."""
+    """(events, slots) of the matches in all parts; Part.pairs describes them."""
     return [
         chunk
         for sealed in state.parts

@@ -1,4 +1,4 @@
-"""Counts the tests that the look-up of one event evaluates, and how many of them are different.
+"""Counts the tests that are evaluated to look up one event, and how many of them are different.
 
     values ──> codes: one for each term, however many filters test it (`coded`)
                  |
@@ -7,8 +7,8 @@
                  |  to one that another box has made before (`different` ones are left)
     boxes with a rest: tests that must be evaluated (`asked`), a term only once (`evaluated`)
 
-This repeats what probe_kernels.py does, step by step and slowly, and finds the same boxes. It is
-for measurements, not for matching.
+This module repeats, step by step and slowly, what probe_kernels.py does, and finds the same boxes.
+This module is for measurements, not for matching.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidings.matching.segments.segment import EXTRA, INTERVALS
 from tidings.model import Event
 
 Array = npt.NDArray[Any]
-Made = set[tuple[object, ...]]  # the comparisons that were made: column, low, high; or an extra
+Made = set[tuple[object, ...]]  # the comparisons that were made: (column, low, high), or an extra
 
 
 class Effort(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ NOTHING = Effort(0, 0, 0, 0, 0, 0, ())
 
 
 def count_effort(part: Part, event: Event, dead: Array) -> Effort:
-    """Look one event up in a part, and count."""
+    """Look one event up in a part, and count the tests."""
     codes: list[Array] = []
     found = part.probe(event, dead, codes.append)
     lookup = _Lookup(part, codes[0][: len(part.segment.terms) + 1], part.element_codes(event), dead)
@@ -80,7 +80,7 @@ def count_effort(part: Part, event: Event, dead: Array) -> Effort:
 
 
 class _Lookup:
-    """One event in the index of a part."""
+    """One event that is looked up in the index of a part."""
 
     def __init__(self, part: Part, codes: Array, lists: ListColumns, dead: Array) -> None:
         self.probe, self.arrays, self.lists, self.dead = (
@@ -96,7 +96,7 @@ class _Lookup:
         self.passed: list[int] = []  # boxes that pass all comparisons
 
     def visit_cells(self) -> None:
-        """The records in the event's cell of each pair: three comparisons each."""
+        """Visit the records in the event's cell of each pair, with three comparisons each."""
         probe, coarse = self.probe, self.coarse
         place = probe.bins[probe.bin_starts[:-1] + coarse].astype(np.int64)
         for one, two, start, width in probe.pairs.tolist():
@@ -111,7 +111,7 @@ class _Lookup:
             self._visit(boxes, [self._compare(*test) for test in tests], 2)
 
     def visit_singles(self) -> None:
-        """The slice of each group of entries that can contain the event's code."""
+        """Visit, in each group of entries, the slice that can contain the event's code."""
         probe = self.probe
         low, high = probe.single_low.astype(np.int64), probe.single_high.astype(np.int64)
         for column, first, last, width, index in probe.groups.tolist():
@@ -144,8 +144,8 @@ class _Lookup:
     def _note(
         self, column: Array, low: Array, high: Array, inside: Array, coarse: bool = False
     ) -> Array:
-        """Count comparisons. Equal ones are those of one column with equal ends; where codes are
-        coarse, their ends are in other units than those of entries."""
+        """Count comparisons. Record a comparison; comparisons of one column with equal ends are
+        equal. Coarse codes have other units than the codes of entries."""
         real = column > 0
         self.compared += int(real.sum())
         other = (self.arrays.shift[column] > 0) & coarse
@@ -154,7 +154,8 @@ class _Lookup:
         return inside
 
     def _visit(self, boxes: Array, passes: list[Array], skipped: int) -> None:
-        """Boxes whose first tests were compared; `skipped` of these are in the list of tests."""
+        """Visit boxes whose first tests were compared; `skipped` of these tests are in the list of
+        tests."""
         self.candidates += len(boxes)
         for box in boxes[np.logical_and.reduce(passes)].tolist():
             if self._passes_tests(box, skipped) and not self.dead[self.arrays.box_slot[box]]:
@@ -172,7 +173,7 @@ class _Lookup:
         return True
 
     def _passes_extras(self, box: int) -> bool:
-        """The extras of a box; the kernel evaluates them up to the first that fails."""
+        """Evaluate the extras of a box; the kernel also stops at the first one that fails."""
         arrays = self.arrays
         first, last = int(arrays.box_extras[box]), int(arrays.box_extras[box + 1])
         for extra in range(first, last):
@@ -190,7 +191,7 @@ class _Lookup:
 
 
 class _CountingValues(dict[str, Key]):
-    """The cached values of terms. Every test asks for one, so it counts the tests."""
+    """The cached values of terms. Every test asks for a value, so this class counts the tests."""
 
     asked = 0
 

@@ -9,10 +9,10 @@ filters; removed filters are marked dead until a merge drops them.
     parts:  [ large ] [ small ] [ small ]   --merge, in the background-->   [ large ]
               every part has its own rank space; a match searches all of them
 
-Readers use the current state and never wait for a merge, which builds a new state and swaps it in.
-Sealing does the same, but a batch waits for it, because it must see all filters. Three locks are
-always taken in this order: _merging (one merge at a time), _sealing (one new part at a time, during
-which slots keep their numbers), _lock (the state, held only briefly).
+Readers use the current state and never wait for a merge; a merge builds a new state and then swaps
+it in. Sealing also builds a new state, but a batch waits for it, because it must see all filters.
+Three locks are always taken in this order: _merging (one merge at a time), _sealing (one new part
+at a time, during which slots keep their numbers), _lock (the state, held only briefly).
 """
 
 from __future__ import annotations
@@ -41,12 +41,14 @@ from tidings.model import FilterError, RefusedFilters, TidingsError
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
-SEAL_AT = 1024  # this many fresh filters are sealed into a part in the background
+# once there are this many fresh filters, they are sealed into a part in the background
+SEAL_AT = 1024
 MOST_PARTS = 4
 
 
 class HeldFilters:
-    """Filters under ids, in parts that can be matched. `Matcher` matches events against them."""
+    """Filters with their ids, in parts that can be matched. `Matcher` matches events against
+    them."""
 
     def __init__(
         self,
@@ -64,7 +66,8 @@ class HeldFilters:
         self._state = State((), (WriteBuffer(),), Register())
         self._dead_count = 0
         self._changes = 0  # odd while a change is in progress
-        self._crowded = False  # an event matched many fresh filters, which are slow to match
+        # whether an event matched many fresh filters, which are slow to match
+        self._crowded = False
         self._worker: threading.Thread | None = None
         self.refused: dict[Hashable, FilterError] = {}
         """Filters that `add_many` left out with `errors="collect"`, by id."""
@@ -89,8 +92,9 @@ class HeldFilters:
     ) -> int:
         """Add (id, filter) pairs, or a mapping, in bulk, and return how many were added.
 
-        If some are refused, none is added, and RefusedFilters lists them. With `errors="collect"`
-        the others are added, and `refused` has the reason for each id that was left out.
+        If some filters are refused, none is added, and RefusedFilters lists the refused ones. With
+        `errors="collect"` the other filters are added, and `refused` has the reason for each id
+        that was left out.
         """
         if errors not in ("raise", "collect"):
             raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
@@ -132,8 +136,8 @@ class HeldFilters:
         refused: dict[Hashable, FilterError],
         errors: str,
     ) -> Iterator[Form]:
-        """Yield the form of each filter, so that not all are in memory at once. The pairs read so
-        far are put into `taken`, or into `refused`."""
+        """Yield the form of each filter one by one, so that not all of them are in memory at once.
+        The pairs read so far are put into `taken`, or into `refused`."""
         for pair in pairs:
             try:
                 id_, filter_ = pair
@@ -202,7 +206,7 @@ class HeldFilters:
                 raise TidingsError(f"the id {id_!r} already has a filter; use replace() instead")
 
     def _forget(self, ids: Iterable[Hashable], start: int) -> None:
-        """Take back slots that were assigned but are in no part."""
+        """Take back slots that were assigned but that no part has yet."""
         register = self._state.register
         for slot, id_ in enumerate(ids, start):
             if register.slots.get(id_) == slot:
@@ -230,8 +234,8 @@ class HeldFilters:
     def _seal(self) -> tuple[State, Array]:
         """Seal the fresh filters into a part, so that batches can be joined with them.
 
-        Returns the state as it was at the start, plus that part, and the slots that were dead then.
-        So a batch sees every filter exactly once, even one that is being replaced.
+        Returns the state at the start plus that part, and the slots that were dead at the start. So
+        a batch sees every filter exactly once, even a filter that is being replaced.
         """
         with self._lock:  # usually there is nothing to seal, and no need to wait for `_sealing`
             state = self._state
@@ -254,8 +258,8 @@ class HeldFilters:
         return replace(state, parts=(*state.parts, sealed)), dead
 
     def _join_small(self) -> None:
-        """Keep the number of parts low without merging all of them each time: merge the last two
-        while they are of similar size, the way a binary counter carries."""
+        """Keep the number of parts low without merging all of them each time: the last two parts
+        are merged while they are of similar size, as a binary counter carries."""
         if not self._merging.acquire(blocking=False):
             return  # a full merge is already running
         try:
@@ -289,8 +293,8 @@ class HeldFilters:
 
     def _tend(self, due: bool) -> None:
         """Seal the fresh filters and merge parts of similar size. Merge all parts if there are many
-        of them, if many filters are dead, or if it is `due`: access tests may no longer suit the
-        events."""
+        of them, if many filters are dead, or if a merge is `due` because the access tests may no
+        longer suit the events."""
         with shorten_turns():
             self._crowded = False
             self._seal()
@@ -342,7 +346,7 @@ class HeldFilters:
     def _renumber(
         self, merged_parts: int, new: tuple[SealedPart, ...], register: Register, dead: Array
     ) -> None:
-        """Swap in parts and a register whose slots were renumbered."""
+        """Swap in parts and a register with new slot numbers."""
         state = self._state
         number = register.catch_up(state.register, dead)
         for fresh in state.fresh:

@@ -51,9 +51,9 @@ YIELD_EVERY = 128  # background work gets a turn after this many single events
 class Matcher(HeldFilters):
     """Finds every filter that matches an event.
 
-    `attributes` are those that the channel declares; filters are then checked against them.
-    `functions` maps names to the application's own functions. With `background` (the default),
-    merges run on a separate thread; otherwise only when `merge()` is called.
+    `attributes` are those that the channel declares; filters are checked against them. `functions`
+    maps names to the application's own functions. With `background` (the default), merges run on a
+    separate thread; otherwise filters are merged only when `merge()` is called.
     """
 
     def __init__(
@@ -69,15 +69,14 @@ class Matcher(HeldFilters):
     # -- save and open -------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write everything to a directory, and replace a snapshot that is already there."""
+        """Write all filters to a directory; a snapshot that is already there is replaced."""
         with self._merging:
             self._seal()
             with self._sealing, self._lock:
                 state = self._state
                 since = [item for fresh in state.fresh for item in fresh.items()]
                 columns = state.register.columns
-                # unchanged since it was compiled or opened, and no events to choose new access
-                # tests by
+                # Unchanged since it was compiled or opened, and without statistics of events.
                 ready = len(state.parts) == 1 and not since and not state.parts[0].statistics.seen
                 if columns is None or not ready:
                     slots = dict(state.register.slots)
@@ -199,7 +198,7 @@ class Matcher(HeldFilters):
         fresh: list[int] = []
         state = self._state
         if len(state.fresh) > 1 or state.fresh[-1]:
-            with self._lock:  # so that no filter is missed while it moves into a part
+            with self._lock:  # the lock ensures that no filter is missed while it moves into a part
                 state = self._state
                 fresh = [slot for one in state.fresh for slot in one.match(event)]
             if len(fresh) > CROWD and not self._crowded:
@@ -230,7 +229,8 @@ class Matcher(HeldFilters):
     def match_pairs(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
         """The event index and the filter id of every match, as two arrays, in the order of events.
 
-        If all ids are 64-bit integers, so is the array of ids; otherwise it has objects.
+        The array of ids has the type int64 if all ids are 64-bit integers; otherwise it contains
+        objects.
         """
         pieces, register = self._match_lists(events, threads)
         ids = batches.values_of(pieces, register.id_array(), threads)
@@ -288,18 +288,19 @@ class Matcher(HeldFilters):
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """Find what the first `count` filters cover and are covered by. They must all be in one
-        part, as compiled or opened, with their slots as ids."""
+        """Prepare the first `count` filters to be compared with new filters. The first `count`
+        filters must all be in one part, as compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def tested(self) -> Tested:
-        """The attributes that filters read, by path, with the kinds of values they are compared
-        with."""
+        """The attributes that filters read, by path, with the kinds of values that they are
+        compared with."""
         state, _ = self._seal()
         return tested(sealed.part.segment for sealed in state.parts)
 
     def misfits(self, types: Types) -> dict[Misfit, list[Hashable]]:
-        """The ids of the filters that don't fit columns of these types, by what they expect."""
+        """The ids of the filters that don't fit columns of these types, grouped by what the filters
+        expect."""
         state, dead = self._seal()
         segments = [sealed.part.segment for sealed in state.parts]
         found = find_misfits(segments, types)
@@ -331,13 +332,13 @@ class Matcher(HeldFilters):
 
     def null_paths(self) -> frozenset[tuple[str, ...]]:
         """The paths of the attributes for which some filter distinguishes null from absent. Code
-        that turns JSON into a batch must mark nulls there (see model.NULL_MARK) and nowhere
-        else."""
+        that turns JSON into a batch must mark nulls at these paths (see model.NULL_MARK) and at no
+        others."""
         state, _ = self._seal()
         return state.null_paths
 
     def effort(self, event: Event) -> Effort:
-        """Match one event, and count the tests that this evaluates. Slow: for measurements."""
+        """Match one event, and count the tests that are evaluated. Slow: for measurements."""
         need_mapping(event)
         event = event if self.attributes is None else self.attributes.read(event)
         state, dead = self._seal()

@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 class SealedPart(msgspec.Struct, frozen=True):
-    """A part with statistics about the events it has matched."""
+    """A part, with statistics of the events that were matched against it."""
 
     part: Part
     statistics: Statistics
@@ -34,12 +34,13 @@ class SealedPart(msgspec.Struct, frozen=True):
 
     @property
     def has_drifted(self) -> bool:
-        """Whether other access tests would let far fewer candidates through."""
+        """Whether other access tests would give far fewer candidates."""
         seen = self.statistics.seen
         return seen > 0 and excess_work(self.part, self.statistics.counts) > DRIFT
 
     def renumber(self, number: Array) -> SealedPart:
-        """The same part with new slots, for a part sealed while the register was compacted."""
+        """The same part with new slots; for a part that was sealed while the register was
+        compacted."""
         old = self.part.segment
         slots = number[old.arrays.box_slot].astype(np.uint32)
         count = int(slots.max()) + 1 if len(slots) else 0
@@ -62,11 +63,11 @@ class State(msgspec.Struct, frozen=True):
 
     @property
     def null_paths(self) -> frozenset[Path]:
-        """The attributes whose null and absence some filter in a part tells apart."""
+        """The attributes for which some filter in a part distinguishes null from absent."""
         return frozenset().union(*(sealed.part.null_paths for sealed in self.parts))
 
     def many(self, slots: int) -> Array:
-        """uint8 per slot: 1 for filters of several boxes, which may be found more than once."""
+        """uint8 per slot: 1 for filters with several boxes, which may be found more than once."""
         out = np.zeros(slots, np.uint8)
         for sealed in self.parts:
             out[: sealed.part.segment.slots] |= sealed.part.segment.many
@@ -74,10 +75,10 @@ class State(msgspec.Struct, frozen=True):
 
 
 def seal_tests(source: DisassembledSegment, parts: tuple[SealedPart, ...]) -> SealedPart:
-    """Build a part from these tests; the statistics of the old parts decide its access tests."""
+    """Build a part from these tests; the statistics of the old parts determine its access tests."""
     sizes = {term.text: len(term.ranks) for term in source.terms if not term.elements}
     counts: dict[str, Array] = {}
-    # `moves` may have one more, for a segment that was never a part and saw no events
+    # `moves` may have one item more, for a segment that was never a part and saw no events
     for sealed, moves in zip(parts, source.moves, strict=False):
         for at, term in enumerate(sealed.part.segment.terms, 1):
             if not term.elements and at in moves:

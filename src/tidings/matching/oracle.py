@@ -1,7 +1,7 @@
 """The naive matcher: it evaluates every filter on every event by the reference semantics.
 
-It shares only the parser with the engine, which is tested against it. It is slow and simple; use it
-when in doubt about a match.
+The naive matcher shares only the parser with the engine, which is tested against it. The naive
+matcher is slow and simple; use it when in doubt about a match.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from functools import cache
 from tidings.filters import parse
 from tidings.matching.matcher import Matcher
 
-MANY = 500  # enough filters that an index of pairs of tests is built
+MANY = 500  # enough filters to build an index of pairs of tests
 FILTERS = ("n > 2.5 AND s = 'a'", "s > 'b' OR n < 0", "array_contains(l, 'x')", "n IN (3)")
 EVENT = {"n": 3, "m": 5, "s": "a", "l": ["x"]}
 

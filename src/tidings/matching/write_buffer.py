@@ -13,9 +13,9 @@ from tidings.model import Event
 
 
 class WriteBuffer:
-    """Slots with the forms of their filters. Not safe without a lock.
+    """Slots with the forms of their filters. A write buffer is not safe to use without a lock.
 
-    The index refers to forms by internal numbers, so that renumbering slots does not touch it.
+    The index refers to forms by internal numbers, so renumbering slots does not change the index.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Data types: the whole type of an attribute, with the types inside lists, structs and maps.
+"""Data types: the full type of an attribute, including the types inside lists, structs and maps.
 
     boolean  integer  double  decimal(10, 2)  string  date  timestamp
     list<string>                                  its elements are strings
@@ -8,7 +8,7 @@
     list  struct                                  elements or fields of any type
 
 `str` writes a type in this form, and `parse_type` in type_text.py reads it. `DataType.kind` is only
-the name, for code that just needs to know, for example, whether a type is a list.
+the name, for code that needs no more, for example whether a type is a list.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Field(NamedTuple):
 
 
 class DataType(msgspec.Struct, frozen=True):
-    """A type. Two types are equal if their texts are."""
+    """A type. Two types are equal if their texts are equal."""
 
     kind: Type
     element: DataType | None = None
@@ -57,8 +57,8 @@ class DataType(msgspec.Struct, frozen=True):
         return next((one.type for one in self.fields if one.name == name), None)
 
     def step(self, name: str) -> DataType | None:
-        """The type of a field, as a path in a filter reads it. A path through a list gives a list:
-        on list<struct<price: double>>, price is a list<double>."""
+        """The type that a path in a filter has when it leads to this field. A path through a list
+        gives a list: on list<struct<price: double>>, price is a list<double>."""
         inner: DataType | None = self
         lists = 0
         while inner is not None and inner.kind == "list":
@@ -69,7 +69,8 @@ class DataType(msgspec.Struct, frozen=True):
         return found
 
     def paths(self) -> Iterator[tuple[Path, DataType]]:
-        """The paths of all declared fields below this type, with their types as in `step`."""
+        """The paths of all declared fields below this type, with the types that `step` gives
+        them."""
         inner: DataType | None = self
         while inner is not None and inner.kind == "list":
             inner = inner.element
@@ -99,8 +100,8 @@ def quote_field(name: str) -> str:
 
 
 def write_path(path: Path) -> str:
-    """A path as a name in a declaration. Only a step that can't be written bare is quoted: the
-    column `geo.zone` has a dot in its name, geo.zone is the field zone of geo."""
+    """Write a path as a declaration writes a name. Only a step that can't be written bare is
+    quoted: the column `geo.zone` has a dot in its name, geo.zone is the field zone of geo."""
     return ".".join(
         "`" + step.replace("`", "``") + "`" if _UNSAFE.search(step) else step for step in path
     )

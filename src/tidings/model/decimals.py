@@ -8,12 +8,12 @@ order of doubles among themselves and among integers is the usual one. So
     the decimal 0.1 equals the number 0.1 of a filter, of JSON and of a column of doubles
     the decimal 0.1000000000000000001 is above all three, and below the next double
 
-*Why not compare with doubles as doubles, as Spark does:* two decimals could then equal one double
-and not each other, and no set of numbers would be a sequence of intervals. A decimal of up to 15
-digits compares with every double as in Spark.
+*Rejected:* comparing as doubles, as Spark does. Two decimals could then equal the same double but
+not each other, and a set of numbers would no longer be a sequence of intervals. A decimal of up to
+15 digits compares with every double as it does in Spark.
 
-`normalise_decimal` turns a decimal into the integer or double at its place. A `LongDecimal` is one
-that has neither.
+`normalise_decimal` turns a decimal into the integer or double that lies at the same place. A
+`LongDecimal` is a decimal at whose place there is no integer and no double.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import math
 from decimal import Decimal
 from typing import Any
 
-_WHOLE = 2.0**53  # from here up all doubles are whole
+_WHOLE = 2.0**53  # all doubles from here up are whole numbers
 _INTEGERS = 2.0**63
 _INT_MAX = 2**63 - 1
-_LARGEST, _SMALLEST = 308, -400  # exponents beyond these count as infinite and as zero
-_LONGEST = 400  # characters of a text
+_LARGEST, _SMALLEST = 308, -400  # numbers with exponents beyond these count as infinite or as zero
+_LONGEST = 400  # a longer text is not parsed
 
 
 class LongDecimal(Decimal):
     """A finite decimal, without trailing zeros, that equals no 64-bit integer and no double.
 
-    In comparisons, a double counts as its place on the line.
+    In comparisons, a double counts as the decimal at which it lies.
     """
 
     __slots__ = ()
@@ -78,7 +78,8 @@ def exact_value(number: Any) -> Decimal:
 
 
 def normalise_decimal(value: Decimal) -> int | float | LongDecimal:
-    """The integer or double at the place of a decimal; if there is none, a LongDecimal."""
+    """The integer or double that lies at the same place as a decimal; if there is none, a
+    LongDecimal."""
     if not value.is_finite():
         return math.nan if value.is_nan() else float(value)
     if value.adjusted() > _LARGEST:
@@ -96,7 +97,8 @@ def normalise_decimal(value: Decimal) -> int | float | LongDecimal:
 
 
 def _without_zeros(value: Decimal) -> LongDecimal:
-    """The same number without trailing zeros. `Decimal.normalize` would round it to 28 digits."""
+    """The same number without trailing zeros. `Decimal.normalize` would round the number to 28
+    digits."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     end = len(digits)

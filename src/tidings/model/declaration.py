@@ -33,7 +33,7 @@ def article(kind: str) -> str:
 class _Entry(NamedTuple):
     path: Path
     type: DataType
-    place: tuple[str, ...]  # its keys in the file
+    place: tuple[str, ...]  # the keys that lead to it in the file
 
 
 def read_declaration(given: Mapping[str, Any] | str) -> dict[str, DataType]:
@@ -92,7 +92,7 @@ def _read_type(path: Path, kind: Any) -> DataType:
 
 
 def _build(entries: list[_Entry], above: Path, problems: list[Problem]) -> dict[str, DataType]:
-    """The types of the first steps of the paths, below `above`."""
+    """The types of everything that is declared directly below `above`."""
     groups: dict[str, list[_Entry]] = {}
     for one in entries:
         groups.setdefault(one.path[len(above)], []).append(one)
@@ -135,7 +135,7 @@ def _merge(kind: DataType, below: list[_Entry], path: Path, problems: list[Probl
 
 
 def need_extra(extra: str) -> Extra:
-    """The word, if it is one of the four; otherwise AttributesError."""
+    """Return `extra` if it is one of the four valid words; otherwise raise AttributesError."""
     for one in EXTRAS:
         if extra == one:
             return one

@@ -52,8 +52,8 @@ class LimitError(FilterError):
 
 
 class RefusedFilters(FilterError):
-    """Some of many filters were refused. `problems` has the error of each, by id; the message lists
-    the first ones."""
+    """Some of many filters were refused. `problems` maps the id of each refused filter to its
+    error; the message lists the first ones."""
 
     def __init__(self, problems: Mapping[Any, FilterError], total: int) -> None:
         self.problems = dict(problems)
@@ -78,7 +78,8 @@ class Problem(NamedTuple):
 
 
 class AttributesError(TidingsError):
-    """An attribute declaration is invalid. `problems` has all of them, the message one per line."""
+    """An attribute declaration is invalid. `problems` lists all problems, and the message has one
+    line for each."""
 
     def __init__(self, message: str = "", problems: Iterable[Problem] = ()) -> None:
         self.problems = tuple(problems) or (Problem((), message),)

@@ -1,8 +1,8 @@
 """Subscription ids: strings or 64-bit integers.
 
 Every room checks ids here, so no room refuses an id that another has accepted. The ids of one
-channel are all strings or all integers, because a column holds one type. The room that stores a
-channel's ids enforces that.
+channel are all strings or all integers, because a column holds one type. The room that stores the
+ids of a channel checks that they all have one type.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Infers types: the type that fits all values of a sample, or that of an Arrow or Spark schema.
+"""Infers types, from the values of a sample or from an Arrow or Spark schema.
 
     {"id": 1, "at": "2024-02-29T10:30Z", "tags": ["a"], "price": 5}
     {"id": 2, "at": null, "price": 9.5}                    id: integer    at: timestamp
                                                            tags: list<string>    price: double
 
-A `Guess` collects values one by one; `type` says what they have in common. A field of texts counts
-as dates or timestamps only if all its texts do. An object whose keys differ from row to row, with
-values of one type, is a map. If no type fits (a number in one row, a text in the next), the field
-has a reason instead of a type.
+A `Guess` collects values one by one; its `type` is the type that fits all of them. A text field
+counts as a date or timestamp only if each of its texts can be read as one. An object counts as a
+map if its keys differ from row to row and its values have one type. If no type fits (a number in
+one row, a text in the next), the field has a reason instead of a type.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Guess:
 
     @classmethod
     def of_all(cls, guesses: Iterable[Guess]) -> Guess:
-        """One guess for the values of several fields."""
+        """Combine the guesses about several fields into one."""
         joined = cls()
         for guess in guesses:
             joined.rows += guess.rows
@@ -138,7 +138,7 @@ def _kind_of(value: Any) -> str:
 
 
 def look_at_rows(rows: Iterable[Mapping[str, Any]]) -> Guess:
-    """A guess from rows; its `fields` are the attributes."""
+    """Guess types from rows; the `fields` of the guess are the attributes."""
     guess = Guess()
     for row in rows:
         guess.look(row)
@@ -181,7 +181,7 @@ def type_of_spark(kind: Any) -> DataType:
 def types_of_fields(
     fields: Iterable[tuple[str, Any]], read: Any
 ) -> tuple[dict[str, DataType], dict[str, str]]:
-    """The types of named fields, and for those that filters can't use, the reasons."""
+    """The types of the named fields that filters can use, and for each other field the reason."""
     types: dict[str, DataType] = {}
     reasons: dict[str, str] = {}
     for name, kind in fields:
@@ -193,7 +193,7 @@ def types_of_fields(
 
 
 def write_declaration(types: Mapping[str, DataType], reasons: Mapping[str, str]) -> str:
-    """A declaration as TOML that can be pasted; fields without a type are comments."""
+    """Write a declaration as TOML, ready to paste; fields without a type become comments."""
     lines = [f"{_toml_key(name)} = {_toml_text(str(kind))}" for name, kind in types.items()]
     lines += [f"# {quote_field(name)}: {_one_line(why)}" for name, why in reasons.items()]
     return "\n".join(lines) + "\n"

@@ -5,9 +5,9 @@
     name     user.city          the field city of user
              `geo.zone`         one name with a dot in it
 
-It also reads the names that Spark and Arrow use for these types (`bigint`, `array<int>`, `utf8`,
-`timestamp[us, tz=UTC]`, `list<item: string>`). Names of types are case-insensitive. Error messages
-give the position.
+The parser also accepts the names that Spark and Arrow use for these types (`bigint`, `array<int>`,
+`utf8`, `timestamp[us, tz=UTC]`, `list<item: string>`). Names of types are case-insensitive. Error
+messages give the position.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def parse_name(text: str) -> Path:
 def parse_inline(text: str) -> list[tuple[str, str]]:
     """Read `name = type, name = type` as pairs; AttributesError for anything else.
 
-    Commas inside brackets and backquotes do not count.
+    Commas inside brackets and backquotes do not separate pairs.
     """
     pairs = []
     for part in _split_commas(text):

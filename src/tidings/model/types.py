@@ -35,7 +35,7 @@ _SPECIAL = {
 
 
 def type_of(value: Any) -> Type | None:
-    """The type of a normalised value; None for null and for values that none of the types fit."""
+    """The type of a normalised value; None for null and for a value that fits none of the types."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):

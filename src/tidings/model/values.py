@@ -2,7 +2,8 @@
 
 A value is null (None), a Boolean, a 64-bit integer, a double, a decimal that is neither (see
 decimals.py), a string, a date, a timestamp (UTC, microseconds) or a list of these. Values compare
-within four families. Between families, a comparison is *unknown* (None here, null in SQL):
+within four families. A comparison of values from different families is *unknown* (None here, null
+in SQL):
 
     false < true
     -Infinity < ... -1 < 0 = -0.0 < 0.5 < 1 = 1.0 ... < Infinity < NaN      exact, NaN = NaN;
@@ -10,9 +11,9 @@ within four families. Between families, a comparison is *unknown* (None here, nu
     strings by code point
     dates and timestamps together by time; a date is its midnight in UTC
 
-An attribute that a notification does not have is *absent*, and one that it has may be null. SQL
-treats them the same; event patterns distinguish them. In a mapping, a missing name is absent and
-None is null. `ABSENT` stands for the missing name where a value is expected.
+An attribute that is missing from a notification is *absent*; one that is present may be null. SQL
+treats absent and null the same; event patterns distinguish them. In a mapping, a missing name is
+absent and None is null. `ABSENT` stands for the missing name where a value is expected.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Scalar = bool | int | float | LongDecimal | str | dt.date | None
 Value = Scalar | list[Any]
 Event = Mapping[str, Any]
 
-ABSENT: Final = msgspec.UNSET  # msgspec leaves it in the fields that a JSON text does not have
+ABSENT: Final = msgspec.UNSET  # msgspec sets this in the fields that a JSON text lacks
 NULL_MARK: Final = "\0null "
 """A table has one kind of null, which counts as absent. Where a table must also hold nulls of JSON,
 a Boolean field whose name is this and the name of another field says where that one is null."""
@@ -44,7 +45,8 @@ _DAY_MICROS = 86_400_000_000
 
 
 def normalise(value: Any) -> Any:
-    """Convert a value to one of the types above; return it unchanged if it is none of them.
+    """Convert a value to one of the types above; a value that fits none of them is returned
+    unchanged.
 
     An integer that does not fit in 64 bits becomes the nearest double. A decimal becomes the
     integer or double that it equals; if there is none, it stays a decimal. A NumPy scalar becomes

@@ -10,9 +10,9 @@
     frame_cache.py            the latest frames, for neighbours that missed some
     tls.py, tls_probe.py, router_url.py, lives.py, watching.py    helpers of links
 
-Users get `connect`, `connect_blocking` and the classes around them from `tidings`. The rest is for
-broker, cli and studies. Start at agent.py to see what users get, or at forwarding.py to see what
-makes routers fast.
+Users get `connect`, `connect_blocking` and the classes around them from `tidings`. All other names
+are for broker, cli and studies. Start at agent.py to see what users get, or at forwarding.py to see
+what makes routers fast.
 """
 
 from tidings.network.agent import Agent, connect

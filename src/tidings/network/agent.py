@@ -5,8 +5,8 @@
         async with agent.subscribe("price > 90") as told:
             async for notification in told: ...
 
-Inside is a small router with the application's subscriptions as its neighbours. So a notification
-that matches several of them crosses the link once.
+An agent contains a small router, and the application's subscriptions are its neighbours. So a
+notification that matches several subscriptions crosses the link only once.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Agent:
         for waiting in self._acks.values():
             if not waiting.done():
                 waiting.set_exception(Refusal(unacknowledged))
-                waiting.exception()  # prevents a warning if nobody waits for it
+                waiting.exception()  # prevents a warning if nobody waits for the future
         await asyncio.sleep(0)
         if link is not None:
             await link.wait_gone()
@@ -243,7 +243,7 @@ class Agent:
             async with asyncio.timeout(timeout):
                 return await done
         except TimeoutError:
-            raise self.overdue("the notification is not acknowledged", timeout) from None
+            raise self.overdue("the notification was not acknowledged", timeout) from None
 
     def publish_soon(
         self,
@@ -413,12 +413,12 @@ class Agent:
                 self._tell_link("")
             except TidingsError as problem:
                 self._refusal = str(problem)
-                if isinstance(problem, Refusal):  # it is there again, and refuses this agent
+                if isinstance(problem, Refusal):  # the router is back, but refuses this agent
                     self._tell_link(self._refusal)
                 self._lost.set()  # try again
 
     def _tell_link(self, gone: str) -> None:
-        """Report that there is no link, and why, or that there is one again."""
+        """Report that the link is gone, and why, or that it is back."""
         if gone != self._gone:
             self._gone = gone
             if self._on_link is not None:
@@ -550,14 +550,14 @@ async def connect(
     addresses or as "tidings://one:7400,two:7400/channel", the agent uses the first that it can
     reach, and another one when that is gone.
 
-    `name` distinguishes the agent from others; `token` is needed if the router asks for one.
+    `name` distinguishes the agent from others; `token` is needed if the router requires one.
     `authorities` is a file with the certificates to trust for the router, instead of those that
-    this machine trusts; `tls` replaces the TLS context that is made here. TimedOut if there is no
-    link after `timeout` seconds. Once connected, the agent reconnects by itself: `on_link` is
-    called with the reason when the router is gone, and with "" when it is back. When the journal of
-    the rendezvous point has gone back in time, `on_break` is called with a `Break`, which has the
-    stamps of the acknowledged notifications that are gone. Without `on_break`, the next `publish`
-    raises `Broken`.
+    this machine trusts; `tls` replaces the TLS context that is created here. Raise TimedOut if
+    there is no link after `timeout` seconds. Once connected, the agent reconnects by itself:
+    `on_link` is called with the reason when the link is lost, and with "" when it is back. When the
+    journal of the rendezvous point has gone back in time, `on_break` is called with a `Break`,
+    which has the stamps of the acknowledged notifications that are gone. Without `on_break`, the
+    next `publish` raises `Broken`.
     """
     places = parse_addresses(address)
     tls = context_for(places[0], tls, authorities)

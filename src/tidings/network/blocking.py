@@ -34,17 +34,17 @@ from tidings.network.tls import Path
 from tidings.routing.clients import Delivery, Item
 from tidings.routing.protocol import Break, Times
 
-MOST_UNDER_WAY = 10_000  # unacknowledged publications; beyond this, publishing waits
+MOST_UNDER_WAY = 10_000  # the most unacknowledged publications; beyond this, publishing waits
 AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter ends
 
 _T = TypeVar("_T")
 _CLOSED = "the agent is closed"
-_UNANSWERED = "the notification is not acknowledged"
+_UNANSWERED = "the notification was not acknowledged"
 
 
 class BlockingSubscription:
-    """The notifications for one interest. Iterating waits for the next one, and ends when the
-    subscription or its agent is closed."""
+    """The notifications for one interest. Iterating waits for the next notification, and ends when
+    the subscription or its agent is closed."""
 
     def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
         self._agent = agent
@@ -73,7 +73,7 @@ class BlockingSubscription:
             one = self._told.get(timeout=timeout)
         except queue.Empty:
             return None
-        if one is None:  # the end; put it back for other threads that wait
+        if one is None:  # None marks the end; put it back for other threads that wait
             self._told.put(None)
             self._check()
         return one
@@ -95,7 +95,7 @@ class BlockingSubscription:
         self._agent.run(self._subscription.drop(timeout))
 
     def close(self) -> None:
-        """End the subscription. Notifications that have come can still be read."""
+        """End the subscription. Notifications that have arrived can still be read."""
         self._is_closed = True
         with contextlib.suppress(Refusal):
             self._agent.call_soon(self._subscription.close)
@@ -194,9 +194,10 @@ class BlockingAgent:
         share: bool,
     ) -> Future[int]:
         check_payload(payload)
-        content = msgspec.json.encode(attributes)  # now, as the caller may change them afterwards
+        # encoded now, because the caller may change them afterwards
+        content = msgspec.json.encode(attributes)
         done: Future[int] = Future()
-        done.set_running_or_notify_cancel()  # it can't be cancelled
+        done.set_running_or_notify_cancel()  # the future can't be cancelled
         with self._lock:
             if self._under_way >= MOST_UNDER_WAY and not self._is_closed:
                 self.check_thread()
@@ -216,9 +217,9 @@ class BlockingAgent:
         return self._under_way < MOST_UNDER_WAY or self._is_closed
 
     def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
-        """Publish pairs of attributes and payload, many at a time, and wait until all are on the
-        disk; return how many there were. If one is refused, stop publishing, wait for the answers
-        to all that were sent, and raise Refusal."""
+        """Publish pairs of attributes and payload, many at a time, and wait until all of them are
+        on the disk; return their number. If a notification is refused, stop publishing, wait for
+        the answers to all that were sent, and raise Refusal."""
         self.check_thread()
         waiting: deque[Future[int]] = deque()
         done = 0
@@ -338,7 +339,7 @@ class BlockingAgent:
 
     def check_thread(self) -> None:
         """Raise EnvironmentProblem in code that runs in the event loop, such as a callback of a
-        future: it can't wait for the loop."""
+        future, because such code can't wait for the loop."""
         if threading.current_thread() is self._thread:
             raise EnvironmentProblem(
                 "the thread of the agent can't wait for itself; call this from another thread"

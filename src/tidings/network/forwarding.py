@@ -4,7 +4,7 @@
                                                     plan: how each neighbour gets a frame
 
 Adjacent frames that go to a neighbour unchanged are sent as one slice. Only the front of a frame is
-decoded, and for known labels not even that: their bytes are looked up.
+decoded; for known labels, even that is not needed, because their bytes are looked up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FRONT_SIZE = _FRONT.size
 
 
 class FrameWay(msgspec.Struct, frozen=True):
-    """How a neighbour gets notifications with certain labels."""
+    """How a neighbour gets notifications that have certain labels."""
 
     neighbour: Name
     kept: tuple[int, ...] | None  # positions of marks; None for the unchanged frame
@@ -38,12 +38,12 @@ Batch = tuple[list[bytes | memoryview], int]  # pieces to send, and their number
 
 
 class Forwarder:
-    """The plans of one router. `forward` collects what each neighbour gets, in order."""
+    """The plans of one router. `forward` collects the frames for each neighbour, in order."""
 
     def __init__(self, router: Downstream) -> None:
         self.router = router
         self._plans: dict[bytes, Plan] = {}
-        self._equal: dict[Plan, Plan] = {}  # one object for equal plans
+        self._equal: dict[Plan, Plan] = {}  # equal plans share one object
         self._version = -1
         self._seen = 0  # frames
         self._table = scanning.new_table()
@@ -114,7 +114,7 @@ class Forwarder:
         starts: list[int],
         ends: list[int],
     ) -> None:
-        """Give neighbours their pieces of frames that have the same plan."""
+        """Give each neighbour its pieces of frames that have the same plan."""
         for way in plan:
             pieces = out.get(way.neighbour)
             if pieces is None:
@@ -162,8 +162,8 @@ class _Pieces:
         self.pieces.append(piece)
 
     def add_relabelled(self, start: int, end: int, way: FrameWay) -> None:
-        """Add a frame with new labels. Only the part before the payload is rewritten, and if the
-        labels keep their size, only the labels."""
+        """Add a frame with new labels. Only the part before the payload is rewritten; if the labels
+        keep their size, only the labels are."""
         length, kind, marks, size = _FRONT.unpack_from(self._view, start)
         first = start + frames.HEAD + 16 * marks
         new, kept = way.labels, way.kept
@@ -194,8 +194,8 @@ class _Pieces:
 
 
 def measure_costs(rounds: int = 5) -> Forwarding:
-    """Measure what it costs on this machine to rewrite a front, and to pass a byte through a
-    socket. The fastest round counts, because others may have been interrupted. It takes a few
+    """Measure how long this machine takes to rewrite a front, and to pass a byte through a socket.
+    The fastest round counts, because others may have been interrupted. Measuring takes a few
     milliseconds."""
     marks = tuple(m.Mark(node, 1, (node,)) for node in range(1, 5))
     frame = frames.encode(m.Notification(1, 1, marks, bytes(200), "publisher", 1))

@@ -1,9 +1,9 @@
-"""The latest frames that passed a router. They are parsed only when somebody missed one.
+"""The latest frames that passed a router. Frames are parsed only if somebody missed a notification.
 
     chunks  [oldest] ... [ ] [ ] [newest]        searched from the newest on, each indexed once,
                               <───────────       and no further than needed
 
-Missed notifications are mostly recent, so little is searched. Recovered notifications are kept as
+Missed notifications are mostly recent, so the search is short. Recovered notifications are kept as
 in the base class.
 """
 
@@ -17,8 +17,8 @@ from tidings.routing.forwarding import Cache, cost_of, look_up
 from tidings.routing.protocol import Notification, Range, frames
 
 SMALL = 4096  # bytes; smaller chunks are merged with the next one
-OF_PLACE = 150  # bytes of memory for the place of a mark
-LOOK = 256 << 10  # bytes that are searched for one question
+OF_PLACE = 150  # bytes of memory for each mark in the index
+LOOK = 256 << 10  # the most bytes that are searched for one request
 
 
 class Chunk:
@@ -28,13 +28,14 @@ class Chunk:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.numbers: list[tuple[int, int]] | None = None  # of its marks, once it is indexed
+        # the numbers of its marks, once it is indexed
+        self.numbers: list[tuple[int, int]] | None = None
 
 
 class FrameCache(Cache):
     """A cache of frames that is bounded in bytes. Keeping frames costs a reference to a buffer, or
-    a copy if there are other frames in between. An indexed chunk also costs a dictionary entry for
-    each mark."""
+    a copy if other frames lie between them. An indexed chunk also costs a dictionary entry for each
+    mark."""
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         super().__init__(most_bytes=most_bytes // 8)
@@ -69,7 +70,8 @@ class FrameCache(Cache):
         places, rest = look_up(self._places, rest)
         unseen = self._latest_unseen() if rest else []
         count = 1
-        while rest and unseen:  # twice as many each time, because each round looks up all of `rest`
+        # twice as many chunks each time, because each round looks up all of `rest`
+        while rest and unseen:
             for chunk in reversed(unseen[-count:]):
                 self._look(chunk)
             del unseen[-count:]
@@ -90,7 +92,7 @@ class FrameCache(Cache):
 
     def _latest_unseen(self) -> list[Chunk]:
         """The latest chunks that are not indexed: only a few, so that the search is quick. The node
-        above looks up the rest this time."""
+        above is asked for everything else."""
         found: list[Chunk] = []
         size = 0
         for chunk in reversed(self._chunks):

@@ -1,9 +1,9 @@
 """One link: bytes come in and become frames, frames go out and become bytes.
 
 All messages of one turn of the event loop are written together. The queue is bounded: a neighbour
-that reads too slowly is disconnected, or misses notifications. It notices missing ones by their
-numbers, and asks for them. Other messages are few, and are never dropped. If even these pile up,
-the neighbour is disconnected.
+that reads too slowly is disconnected, or misses notifications. A neighbour that missed
+notifications notices this by their numbers, and asks for them. Other messages are few, and are
+never dropped. If even these messages pile up, the neighbour is disconnected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidings.network.tls import names_in, sentence_of
 from tidings.routing.protocol import frames, messages as m
 
 MOST_WAITING = 32 << 20  # bytes
-PATIENCE = 12.0  # seconds without a sign of life from the other end
+PATIENCE = 12.0  # seconds without any message from the other end
 HIGH_WATER = 256 << 10  # waiting bytes beyond which `pressed` is called
 LINGER = 5.0  # seconds for the other end to read the last bytes of a closed link
 
@@ -29,7 +29,7 @@ LINGER = 5.0  # seconds for the other end to read the last bytes of a closed lin
 class Policy(Enum):
     """What happens to a neighbour that is too slow."""
 
-    DROP = "drop"  # notifications are dropped until it has caught up
+    DROP = "drop"  # notifications are dropped until the neighbour has caught up
     DISCONNECT = "disconnect"
 
 
@@ -48,8 +48,8 @@ class Link(asyncio.Protocol):
         pressed: Callable[[bool], None] | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        """`pressed` is called with True when too much waits to be sent, and with False when that is
-        over."""
+        """`pressed` is called with True when too much data is waiting to be sent, and with False
+        when that is over."""
         self._received = received
         self._ended = ended
         self.largest = largest
@@ -61,17 +61,19 @@ class Link(asyncio.Protocol):
         self.dropped = 0  # notifications
         self._skipped = False  # were some dropped since the last that was sent?
         self.bytes_in = self.bytes_out = 0
-        self.batches = 0  # how often complete frames came
-        self.strange = False  # process the first frame alone
+        self.batches = 0  # how often complete frames arrived
+        self.strange = False  # whether to process the first frame alone
         self.owner = ""  # the owner of this link, and perhaps of others
-        self.routes = False  # the other end is a router, and speaks for many
+        self.routes = False  # whether the other end is a router, which speaks for many owners
         self._reasons: set[str] = set()  # for not reading
-        self.bad = False  # the other end sent an invalid frame, or a message that makes no sense
-        self.told_in = self.told_out = 0  # notifications; the receiver counts those that come in
+        # whether the other end sent an invalid frame, or a message that makes no sense
+        self.bad = False
+        # the numbers of notifications; the receiver counts incoming ones
+        self.told_in = self.told_out = 0
         self.heard = time.monotonic()
         self._transport: asyncio.Transport | None = None
         self._rest = bytearray()  # the beginning of an incomplete frame
-        self._needed = 0  # the size of that frame
+        self._needed = 0  # the size of the incomplete frame
         self._out: list[bytes | memoryview] = []
         self._out_size = 0
         self._flushing = False
@@ -90,7 +92,7 @@ class Link(asyncio.Protocol):
                 self.close("it does not read its messages")
 
     def send_notifications(self, data: bytes | memoryview, count: int) -> None:
-        """Send frames of notifications, unless too much waits already."""
+        """Send frames of notifications, unless too much data is already waiting."""
         if self.waiting > self.most_waiting:
             if self.policy is Policy.DISCONNECT:
                 self.close("it reads too slowly")
@@ -105,7 +107,7 @@ class Link(asyncio.Protocol):
 
     @property
     def waiting(self) -> int:
-        """Bytes that are not sent yet."""
+        """The number of bytes that are not sent yet."""
         transport = self._transport
         return self._out_size + (0 if transport is None else transport.get_write_buffer_size())
 
@@ -135,12 +137,12 @@ class Link(asyncio.Protocol):
         return names_in(found)
 
     def close(self, reason: str) -> None:
-        """Close the link after sending everything that waits, and tell the other end why. If it
-        does not read that, it is cut off after a while."""
+        """Close the link after sending everything that is waiting, and tell the other end why. If
+        the other end does not read this, the connection is cut off after a while."""
         if self._over:
             return
         transport = self._transport
-        if transport is None:  # it was never connected
+        if transport is None:  # the link was never connected
             self._end(reason)
             return
         self._put(frames.encode(m.Goodbye(reason)))
@@ -154,7 +156,7 @@ class Link(asyncio.Protocol):
                 asyncio.get_running_loop().call_later(LINGER, transport.abort)
 
     def abort(self, reason: str) -> None:
-        """Cut the link off without telling the other end, because nobody listens there."""
+        """Cut the link off without telling the other end, because nobody is there any more."""
         if not self._over and self._transport is not None:
             self._end(reason)
             self._transport.abort()
@@ -166,7 +168,7 @@ class Link(asyncio.Protocol):
 
     @property
     def unfinished(self) -> int:
-        """Bytes of an incomplete frame."""
+        """The number of bytes of an incomplete frame."""
         return len(self._rest)
 
     def read(self, why: str, *, on: bool) -> None:
@@ -191,11 +193,11 @@ class Link(asyncio.Protocol):
 
     @property
     def paused(self) -> bool:
-        """Is reading from the other end paused?"""
+        """Whether reading from the other end is paused."""
         return bool(self._reasons)
 
     async def wait_gone(self, seconds: float = 1.0) -> None:
-        """Wait until the connection is closed: with TLS this takes a while."""
+        """Wait until the connection is closed; with TLS, closing takes a while."""
         if self._transport is None:
             return
         try:
@@ -230,14 +232,14 @@ class Link(asyncio.Protocol):
         if is_first and data[:2] == b"\x16\x03" and data[2:3] in (b"\1", b"\2", b"\3"):
             self.close("found TLS, expected none: use an address with tidings://")
             return
-        if self._rest:  # join the pieces of a frame once, when all have come
+        if self._rest:  # the pieces of a frame are joined once, when all of them have arrived
             self._rest += data
             if len(self._rest) < self._needed:
                 return
             data = bytes(self._rest)
             self._rest = bytearray()
         if self.strange and len(data) >= frames.SHORTEST:
-            # the receiver decides by the first frame which ones are allowed after it
+            # the receiver decides by the first frame which frames are allowed after it
             first = max(frames.size_at(data, 0), frames.SHORTEST)
             self._take(data[:first])
             data = data[first:]
@@ -277,8 +279,8 @@ class Link(asyncio.Protocol):
 
 
 def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
-    """Have the system close a connection whose other end gives no sign of life, because it may have
-    vanished without closing the connection."""
+    """Let the system close a connection whose other end is silent, because the other end may have
+    vanished without closing it."""
     found = transport.get_extra_info("socket")
     if found is None:
         return
@@ -289,7 +291,7 @@ def end_with_silence(transport: asyncio.Transport, seconds: float) -> None:
     with contextlib.suppress(OSError):
         found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in wanted.items():
-        option = getattr(socket, name, None)  # not every system has all of them
+        option = getattr(socket, name, None)  # not every system has all these options
         if option is not None:
             with contextlib.suppress(OSError):
                 found.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -6,5 +6,6 @@ import secrets
 
 
 def draw_life() -> int:
-    """A random number of 63 bits, never 0. A clock would not do, because it may go back."""
+    """A random 63-bit number that is never 0. A clock can't be used for this, because it may go
+    back."""
     return secrets.randbits(63) or 1

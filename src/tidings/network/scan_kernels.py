@@ -1,5 +1,5 @@
-"""Kernels that scan the fronts of frames: they do the same as `frames.split` and the loop of
-`Forwarder.forward`, in less time.
+"""Kernels that scan the fronts of frames: they give the same results as `frames.split` and the loop
+of `Forwarder.forward`, in less time.
 
 Known labels are in a hash table with open addressing. Each place has the offset of the labels in
 `arena`, their size in bytes (-1 for a free place), and the number of their plan.
@@ -8,8 +8,8 @@ Shapes (Q places of the table, a power of two; n frames): data uint8, the bytes 
 labels; table int64 [3, Q]: its rows are places, sizes and plans; arena uint8. Other arguments are
 integers.
 
-Constants of other modules are passed as arguments: a cached kernel would keep their old values,
-because Numba looks for changes in this file alone.
+Constants from other modules are passed as arguments, because a cached kernel would keep their old
+values: Numba looks for changes in this file alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV
 
 @short_kernel
 def split_frames(data: Any, version: int, largest: int, starts: Any) -> Any:
-    """How many complete frames there are, and where they end; -1 frames if one is invalid.
+    """The number of complete frames, and where they end; the number is -1 if a frame is invalid.
 
     starts int64, one for each 6 bytes of data and one more: receives where each frame begins.
     """
@@ -74,9 +74,10 @@ def find_runs(
     data: Any, start: int, end: int, done: int, last: int, table: Any, arena: Any, firsts: Any,
     found: Any,
 ) -> Any:  # fmt: skip
-    """Runs of frames with the same plan, from `start` on: the first frame of each, and its plan.
-    `done` frames came before, the last of them with the plan `last`. Returns the number of runs,
-    the number of frames that are done, where the next one begins, and why the scan ended there.
+    """Find runs of frames with the same plan, from `start` on: the first frame of each run, and its
+    plan. `done` frames came before; the last of them has the plan `last`. Returns the number of
+    runs, the number of frames that are done, where the next frame begins, and why the scan ended
+    there.
 
     firsts, found int64 [n] or more: receive the first frames and the plans.
     """

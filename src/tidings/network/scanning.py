@@ -1,8 +1,8 @@
 """Scans frames with compiled kernels in busy routers.
 
 A router starts in plain Python. After BUSY frames a thread loads the kernels, which takes about a
-second and a hundred megabytes. The results are the same with and without them. Agents, and routers
-with little traffic, never pay for it.
+second and a hundred megabytes. The results are the same with and without kernels. Agents, and
+routers with little traffic, never load the kernels.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 from tidings.routing.protocol import frames, messages as m
 
-BUSY = 200_000  # frames, after which loading the kernels pays off
+BUSY = 200_000  # after this many frames, loading the kernels is worthwhile
 LEAST = 1 << 14  # bytes; smaller buffers are not worth a kernel call
-MOST_KNOWN = 100_000  # labels whose plans are remembered
-_MOST_ARENA = 1 << 24  # bytes of these labels
+MOST_KNOWN = 100_000  # the most labels whose plans are remembered
+_MOST_ARENA = 1 << 24  # the most bytes that the remembered labels may take
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class _KernelLoader:
             self.numpy = numpy
             _Table(scan_kernels).rehearse()
             self.kernels = scan_kernels
-        except Exception as problem:  # whatever it is, the router works without kernels
+        except Exception as problem:  # whatever the problem is, the router works without kernels
             _log.warning("can't load the kernels that scan frames, using Python: %s", problem)
 
 
@@ -54,7 +54,7 @@ def ask_for_kernels() -> None:
 
 
 def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
-    """The same as `frames.split`."""
+    """Gives the same result as `frames.split`."""
     kernels, numpy = loader.kernels, loader.numpy
     if kernels is None or len(buffer) < LEAST:
         return frames.split(buffer, largest)
@@ -62,7 +62,7 @@ def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
     data = numpy.frombuffer(buffer, numpy.uint8)
     count, end = kernels.split_frames(data, frames.VERSION, largest, starts)
     if count < 0:
-        return frames.split(buffer, largest)  # it raises, and says why
+        return frames.split(buffer, largest)  # this call raises an error that says why
     return starts[:count].tolist(), end
 
 
@@ -81,13 +81,14 @@ class _Table:
 
     def clear(self) -> None:
         self._plans: list[Any] = []
-        self._number: dict[int, int] = {}  # by the identity of a plan
+        self._number: dict[int, int] = {}  # numbers, by the identity of a plan
         self._known = self._used = 0
         self._arena = self._numpy.zeros(1 << 12, self._numpy.uint8)
         self._table = self._empty(1 << 10)
 
     def rehearse(self) -> None:
-        """Compile all kernels, or load them from the cache, for the types they are called with."""
+        """Compile all kernels, or load them from the cache, for the types with which they are
+        called."""
         frame = frames.encode(m.Notification(1, 1, (m.Mark(1, 1, (1,)),), b""))
         self.runs(frame, 0, len(frame), lambda *_: ())
         self._grow()
@@ -98,8 +99,9 @@ class _Table:
     def runs(
         self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]
     ) -> list[tuple[int, Any]]:
-        """Runs of frames with the same plan: the first frame of each, and the plan. `plan_of`
-        returns the plan of unknown labels. FrameError if a front does not fit into its frame."""
+        """Find runs of frames with the same plan: the first frame of each run, and the plan.
+        `plan_of` returns the plan of unknown labels. Raise FrameError if a front does not fit into
+        its frame."""
         data = self._numpy.frombuffer(buffer, self._numpy.uint8)
         most = (end - start) // frames.HEAD + 1
         firsts, found = self._numpy.empty((2, most), self._numpy.int64)
@@ -123,7 +125,7 @@ class _Table:
             last = -1  # plans may have been renumbered
 
     def _learn(self, labels: bytes, plan: Any) -> None:
-        """Add the plan of labels. If there are too many, forget all others."""
+        """Add the plan of labels. If there are too many labels, forget all others."""
         if self._known >= MOST_KNOWN or self._used + len(labels) > _MOST_ARENA:
             self.clear()
         if 2 * self._known >= self._table.shape[1]:

@@ -29,11 +29,11 @@ _SENTENCES = {
 
 
 def client_context(authorities: Path | None = None) -> ssl.SSLContext:
-    """The context of a client. The server must have a certificate for its host name, signed by
-    these authorities, or by default by those that this machine trusts."""
+    """The context of a client. The server must have a certificate for its host name, signed by one
+    of these authorities; by default, by one that this machine trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # our common names are names of routers, not of hosts
+    # in our certificates, common names are names of routers, not of hosts
     context.hostname_checks_common_name = False
     if authorities is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
@@ -50,8 +50,8 @@ def context_for(
         return given or client_context(authorities)
     if authorities is not None:
         raise EnvironmentProblem(
-            f"authorities were given for the address tidings://{place.host}:{place.port}, which "
-            "does not use TLS, expected an address with tidings+tls://"
+            f"found authorities for the address tidings://{place.host}:{place.port}, which "
+            "does not use TLS; expected an address with tidings+tls://"
         )
     return given
 
@@ -87,9 +87,9 @@ def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
 
 
 def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
-    """The names of routers in a certificate, as `getpeercert` returns it: those in our URIs, or the
-    common name if it has no such URI. DNS names are names of hosts: they say where a server may
-    listen, not who it is."""
+    """The names of routers in a certificate, as `getpeercert` returns it: the names in our URIs, or
+    the common name if there is no such URI. DNS names are names of hosts: they say where a server
+    may listen, not who it is."""
     uris = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"}
     names = {unquote(value.removeprefix(OURS)) for value in uris if value.startswith(OURS)}
     if names:

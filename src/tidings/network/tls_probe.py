@@ -1,8 +1,8 @@
 """New connections to a TLS server, until the handshake is done.
 
-An asyncio server silently drops clients that fail the TLS handshake. A probe looks at the first
-bytes first. A client without TLS gets a readable refusal, and `on_refused` is called for every
-failed handshake.
+An asyncio server silently drops clients that fail the TLS handshake. A probe examines the first
+bytes before TLS reads them. A client without TLS gets a readable refusal, and `on_refused` is
+called for every failed handshake.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from tidings.network.link import Link
 from tidings.network.tls import sentence_of
 from tidings.routing.protocol import frames, messages as m
 
-LINGER = 1.0  # seconds for a refused client to read why
+LINGER = 1.0  # seconds for a refused client to read the reason
 IN_THE_CLEAR = "found a connection without TLS, expected TLS: use an address with tidings+tls://"
 
 
 class TlsProbe(asyncio.Protocol):
-    """One new connection. `accept` creates its link when the handshake is done; `on_refused` gets
-    the reason if it fails; `on_left` is called when the probe is over."""
+    """One new connection. `accept` creates the link of the connection when the handshake is done;
+    `on_refused` gets the reason if the handshake fails; `on_left` is called when the probe is
+    over."""
 
     def __init__(
         self,
@@ -42,10 +43,10 @@ class TlsProbe(asyncio.Protocol):
         self._spawn = spawn
         self._on_left = on_left
         self._transport: asyncio.Transport | None = None
-        self._early = b""  # data that came before the link was created
+        self._early = b""  # data that arrived before the link was created
         self._is_refused = False
         self._lost = asyncio.Event()
-        self._there = asyncio.Event()  # the first bytes came, or the connection ended
+        self._there = asyncio.Event()  # set when the first bytes arrived, or the connection ended
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -127,7 +128,7 @@ class TlsProbe(asyncio.Protocol):
 
 
 async def _first_bytes(transport: asyncio.Transport, there: asyncio.Event) -> bytes:
-    """Peek at the first bytes; empty if the other end left."""
+    """Peek at the first bytes; empty if the other end has closed the connection."""
     loop = asyncio.get_running_loop()
     number = transport.get_extra_info("socket").fileno()
     with socket.socket(fileno=os.dup(number)) as copy:
@@ -143,6 +144,6 @@ async def _first_bytes(transport: asyncio.Transport, there: asyncio.Event) -> by
 
 
 def _is_tls(first: bytes) -> bool:
-    """Is this the start of TLS? A greeting without TLS that begins with these bytes would be longer
-    than 64 KiB."""
+    """Whether these bytes begin a TLS connection. A greeting without TLS that begins with these
+    bytes would have to be longer than 64 KiB."""
     return first[0] == 0x16 and (len(first) < 3 or (first[1] == 3 and first[2] in (1, 2, 3)))

@@ -19,8 +19,8 @@ PATIENCE = 10.0  # seconds without a report, after which watching fails
 
 
 class Watching:
-    """An asynchronous iterator of reports; only the latest is kept. It raises EnvironmentProblem
-    when the link ends, and Refusal if the node refused the watcher."""
+    """An asynchronous iterator of reports; only the latest is kept. The iterator raises
+    EnvironmentProblem when the link ends, and Refusal if the node refused the watcher."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -54,7 +54,7 @@ class Watching:
             elif isinstance(message, m.Report):
                 self._latest = message
                 self._news.set()
-                link.send(m.Watch())  # a silent neighbour would be dropped
+                link.send(m.Watch())  # a silent neighbour would be disconnected
             elif isinstance(message, m.Goodbye):
                 if not link.name:
                     self._over = Refusal(message.reason)

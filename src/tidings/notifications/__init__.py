@@ -4,7 +4,8 @@
                                 ├──> Decoded ─┤
     columns of text ─text_batch─┘             └──> bad rows, with a one-sentence reason for each
 
-Each row is either good or bad, no row raises, and no row depends on its neighbours.
+Each row is either good or bad: decoding a row never raises an error, and never depends on other
+rows.
 
     schema.py      the declaration: an Arrow schema of the types that filters know
     records.py     a schema compiled into classes that msgspec fills
@@ -14,8 +15,8 @@ Each row is either good or bad, no row raises, and no row depends on its neighbo
     texts.py       a column of texts read as a type
     json_texts.py  the way back: rows as payloads
 
-Texts are read by the rules of declared attributes, so this room lies above `filters`. It is for
-other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
+Texts are read by the rules of declared attributes, so this room lies above `filters`. This room is
+for other rooms (spark), not for users. Start at decoded.py, then json_batch.py.
 """
 
 from tidings.notifications.decoded import Decoded

@@ -5,7 +5,8 @@
                                bad_rows 2 4
                                reasons  "column 'delay': found \"late\", expected ..." ...
 
-Each position of the input is in exactly one of `rows` and `bad_rows`, both ascending.
+Each position of the input is in exactly one of the arrays `rows` and `bad_rows`, both in ascending
+order.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     rows: Positions  # where each good row was in the input
     bad_rows: Positions
     reasons: list[str]  # one sentence for each bad row
-    extra: Any = None  # strings: the undeclared fields of each good row, as JSON; None if there are
-    # none at all, or if they are dropped
+    # the undeclared fields of each good row, as JSON texts; None if there are none, or if dropped
+    extra: Any = None
     extra_rows: int = 0  # good rows with undeclared fields
     extra_fields: int = 0
 
@@ -40,6 +41,6 @@ def assemble(arrays: list[Any], schema: pa.Schema, length: int, bad: dict[int, s
     rows = np.delete(np.arange(length, dtype=np.int64), bad_rows)
     if arrays:
         good = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    else:  # with no columns, the length must be given another way
+    else:  # without columns, Arrow can't infer the number of rows
         good = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     return Decoded(good, rows, bad_rows, [bad[at] for at in positions])

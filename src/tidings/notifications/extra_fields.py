@@ -4,8 +4,8 @@
     line       {"id": 1, "source": "web", "user": {"city": "a", "age": 5}, "lines": [{"x": 1}, {}]}
     extra      {"source": "web", "user": {"age": 5}, "lines": [{"x": 1}, null]}       three fields
 
-Values are copied as they are written. Only lines that have such fields are read here, at about two
-microseconds per field of the line.
+Values are copied as they are written. Only lines that have such fields are read here, which takes
+about 0.3 microseconds per field of the line (16 fields, of which 15 are not declared).
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def _has_fields(slot: Slot) -> bool:
 
 
 def with_extra(decoded: Decoded, extras: dict[int, ExtraFields], *, kept: bool) -> Decoded:
-    """The result with the undeclared fields of its good rows, which `extras` contains by
-    position."""
+    """Add the undeclared fields of good rows, which `extras` contains by position, to the
+    result."""
     if not extras:
         return decoded
     texts: list[str | None] = [None] * len(decoded.rows)

@@ -7,14 +7,14 @@
                      `──> records                 `──> Decoded.reasons
 
 Each line is parsed by itself, so that an unclosed bracket can't swallow the next line. A line that
-msgspec accepts costs nothing more; only a line that it refuses is read again by the careful reader.
-The decoder also refuses a line with undeclared fields. Unless `extra` is "refuse", the line is then
-read again without them, and extra_fields.py collects them. Lines are read in pieces of `PIECE`,
-whose records stay in the processor's cache until the columns are built.
+msgspec accepts needs no further work; only a line that it refuses is read again by the careful
+reader. The decoder also refuses a line with undeclared fields. Unless `extra` is "refuse", such a
+line is then read again without these fields, and extra_fields.py collects them. Lines are read in
+pieces of `PIECE`, whose records stay in the processor's cache until the columns are built.
 
-Speed, by tests/notifications/test_speed.py: 65,536 lines of 20 fields, three of them times, on one
-core of a shared machine, in thousands of lines per second of processor time. With no bad line, or
-one, 320 to 450; with numbers in quotes, 140; with every line truncated, 190.
+Speed, measured by tests/notifications/test_speed.py with 65,536 lines of 20 fields, three of them
+times, on one core of a shared machine, in thousands of lines per second of processor time: 320 to
+450 with at most one bad line, 140 with numbers in quotes, 190 with every line truncated.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def decode_json(
 ) -> Decoded:
     """Decode JSON objects, given as strings or bytes, into a batch of the declared types.
 
-    Values are read as by `Attributes.read`; an absent field is null. If `extra` is "refuse", an
-    undeclared field makes its row bad. Otherwise it is counted and left out of the batch, but kept
-    in `Decoded.extra` unless `extra` is "drop". No row raises: each is good or has a reason.
+    Values are read as `Attributes.read` reads them; an absent field is null. If `extra` is
+    "refuse", an undeclared field makes its row bad. With any other value of `extra`, the field is
+    counted and left out of the batch, but kept in `Decoded.extra` unless `extra` is "drop". No row
+    raises an error: each row is good or has a reason why it is bad.
 
     The batch has marks for the attributes in `nulls` (see model.NULL_MARK), which distinguish an
     explicit null from an absent field; `without_marks` removes them.
@@ -102,9 +103,9 @@ class _Reader:
     def read(
         self, piece: Any, start: int, bad: dict[int, str], extras: dict[int, ExtraFields]
     ) -> list[Any]:
-        """The columns of the good lines. Reasons for the others go into `bad`, under their
-        positions in the whole input, and undeclared fields into `extras`; the piece begins at
-        `start`."""
+        """The columns of the good lines. Reasons for bad lines go into `bad`, under their positions
+        in the whole input, and undeclared fields into `extras`; `start` is the position of the
+        first line of the piece."""
         lines = piece.to_pylist()
         records, refused, others = self._read_records(lines)
         arrays, wrong = self.record.columns(records)

@@ -1,7 +1,8 @@
 """The careful reader of one line of JSON: it returns a record, or says what is wrong.
 
-It is slow, and used only for lines that msgspec refused. It follows the schema into the line, and
-keeps the parts not yet reached as raw text, so that the reason can quote them:
+The careful reader is slow, and is used only for lines that msgspec refused. The careful reader
+descends into the line along the schema and keeps the parts that it has not reached as raw text, so
+that a reason can quote them:
 
     {"delay": "12", "user": {"city": 7}}
      delay ── "12" ── 12
@@ -31,7 +32,7 @@ _AS_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _AS_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _AS_VALUE = msgspec.json.Decoder()
 _AS_DECIMAL = msgspec.json.Decoder(Decimal | None)  # keeps all digits
-_REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)  # all that msgspec raises
+_REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)  # all errors that msgspec raises
 
 
 class BadLine(Exception):
@@ -67,7 +68,8 @@ def _describe_broken(line: bytes, problem: Exception) -> str:
     text = str(problem).removeprefix("JSON is malformed: ")
     if text == "Input data was truncated":
         half = _HALF_PAIR.search(line)
-        if half and line.rstrip().endswith(b"}"):  # msgspec looks for it past the end
+        # msgspec expects the other half of the pair after the end of the line
+        if half and line.rstrip().endswith(b"}"):
             found = f"found {half.group().decode()} at byte {half.start()}"
             return f"{found}, half of a surrogate pair; expected both halves"
         text = f"the line ends after {len(line):,} bytes"

@@ -1,4 +1,4 @@
-"""Marks beside the fields of a schema, where filters distinguish null from absent.
+"""Marks beside the fields of a schema, for filters that distinguish null from absent.
 
     schema   delay: int64     user: struct<city: string>
     marked   delay: int64     user: struct<city: string, "\\0null city": bool>      of user.city
@@ -22,7 +22,7 @@ from tidings.model import NULL_MARK
 
 @lru_cache(maxsize=64)
 def mark_nulls(schema: pa.Schema, paths: frozenset[Path]) -> pa.Schema:
-    """The schema with a mark for each of these paths that it has and that may be null."""
+    """Add to a schema a mark for each of these paths that exists in it and may be null."""
     return pa.schema(_mark_fields(schema, paths), metadata=schema.metadata)
 
 
@@ -37,8 +37,8 @@ def _mark_fields(fields: Iterable[Any], paths: frozenset[Path]) -> list[Any]:
 
 
 def _mark_type(kind: Any, paths: frozenset[Path]) -> Any:
-    """The type with marks at these paths below it. A map needs none for its own values: it has a
-    key whose value is null, and lacks one that is absent."""
+    """Add marks to a type, at these paths below it. The values of a map need no marks: the map has
+    the key of a null value, and lacks the key of an absent one."""
     if pa.types.is_struct(kind):
         return pa.struct(_mark_fields(kind, paths))
     if pa.types.is_list(kind):
@@ -52,7 +52,7 @@ def _mark_type(kind: Any, paths: frozenset[Path]) -> Any:
 
 
 def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows without marks; the same batch if it has none."""
+    """Remove the marks from a batch; a batch without marks is returned as it is."""
     names = [name for name in batch.schema.names if not name.startswith(NULL_MARK)]
     fields = [_unmark_field(batch.schema.field(name)) for name in names]
     if fields == list(batch.schema):
@@ -77,9 +77,9 @@ def _unmark_field(field: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def cell_cleaner(kind: Any) -> Callable[[Any], Any] | None:
-    """What turns a value of this type, with structs and maps as dicts, into that of an event: null
-    cells of structs are left out unless they are marked, and so are marks. Nulls in lists and maps
-    remain. None if there is nothing to do."""
+    """Return a function that turns a value of this type, with structs and maps as dicts, into the
+    value of an event: it removes marks, and null cells of structs that are not marked. Nulls in
+    lists and maps remain. Return None if there is nothing to remove."""
     is_ = pa.types
     if is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
         element = cell_cleaner(kind.value_type)

@@ -4,10 +4,10 @@
     Record   class(f0, f1, f2), of
              f0: int | whole | str | None   f1: class(f0) | None   f2: list[class(f0) | None] | None
 
-msgspec checks names and kinds of values while it parses; any value may be written as a text, and an
-integer as a double. A field with a mark (see null_marks.py) is ABSENT where an object lacks it.
+msgspec checks names and kinds of values while it parses; for any value it also accepts a text, and
+for an integer a double. A field with a mark (see null_marks.py) is ABSENT where an object lacks it.
 Arrow then builds a column from the values, if all are native (it accepts a whole double as an
-integer). If Arrow refuses, the odd values are read one by one. *Rejected:*
+integer). If Arrow refuses, the values of other kinds are read one by one. *Rejected:*
 
 - msgspec's own reading of times: it accepts other texts than we do
 - Arrow's JSON reader: no faster, and it accepts two objects on a line and an object on two lines
@@ -49,7 +49,7 @@ class Slot:
         self.tells_null = False
         self.record = Record(field.type, closed=closed) if self.name == "struct" else None
         self.element: Slot | None = None
-        self.key: Slot | None = None  # of a map, whose values are elements
+        self.key: Slot | None = None  # the keys of a map; its values are the elements
         if self.name == "list":
             self.element = Slot(field.type.value_field, closed=closed)
         elif self.name == "map":
@@ -189,12 +189,12 @@ class Record:
         )
 
     def make(self, values: list[Any]) -> Any:
-        """An instance with these values, in the order of the fields."""
+        """Create an instance with these values, in the order of the fields."""
         return self.struct(**dict(zip(self._names, values, strict=True)))
 
     def columns(self, instances: list[Any]) -> tuple[list[Any], Positions]:
-        """A column for each field, then the marks of nulls, and the positions of instances in which
-        a value does not fit."""
+        """A column for each field, then the null marks, and the positions of instances with a value
+        that does not fit."""
         arrays, bad, marks = [], [_NONE], dict[str, Any]()
         for (name, slot), getter in zip(self.slots.items(), self._getters, strict=True):
             values = list(map(getter, instances))

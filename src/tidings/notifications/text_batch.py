@@ -5,8 +5,8 @@
               "late"  2013-01-31   null               bad: column 'delay': found 'late', ...
               "3"     null         3,"x               bad: the row could not be split
 
-Spark splits a file into texts. This module reads them by the rules for JSON, so that a value means
-the same in either format. Where Spark read null, the value is null.
+Spark splits a file into texts. This module reads the texts by the rules for JSON, so that a value
+means the same in both formats. A cell that Spark read as null is null.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def _read_column(batch: pa.RecordBatch, field: Any) -> tuple[Any, dict[int, str]
 
 
 def _decode_text(raw: Any) -> tuple[Any, Positions]:
-    """Bytes as strings. Bytes that are not UTF-8 become null, and their positions are returned."""
+    """Bytes as strings. Decode bytes as UTF-8; invalid values become null, and their positions are
+    returned."""
     try:
         return raw.cast(pa.large_string()), np.zeros(0, np.int64)
     except pa.ArrowInvalid:

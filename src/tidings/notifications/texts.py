@@ -3,10 +3,11 @@
     texts ──shape──> plain shape      ──Arrow's cast──> values
                `───> any other shape  ──fit, once per distinct text──> values, or bad
 
-A plain shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). It excludes
-texts that only Arrow accepts (hexadecimal, far zones) and texts that only we accept (blanks, short
-dates). A text of the right shape may still be invalid (`2013-02-30`). Then the cast of the column
-fails. The column is halved again and again, and small parts that still fail are read text by text.
+A plain shape is a pattern of texts that Arrow reads as we do (`2013-01-31`, `-12.5`). A plain shape
+excludes texts that only Arrow accepts (hexadecimal, time zones far from UTC) and texts that only we
+accept (blanks, short dates). A text of the right shape may still be invalid (`2013-02-30`). In that
+case the cast of the whole column fails. The column is halved again and again, and small parts that
+still fail are read text by text.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SHAPES = {
     "timestamp": rf"\A{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?Z?\z",
 }
 _UTC = pa.timestamp("us", "UTC")
-_SMALL = 256  # texts; a half is never smaller
+_SMALL = 256  # a column is not halved into parts of fewer texts than this
 _NONE: Positions = np.zeros(0, np.int64)
 
 

@@ -12,9 +12,9 @@ Nothing here does I/O or reads a clock. A state machine takes messages and the c
 returns the messages to send. So tests run whole networks in one process, with simulated time
 (tests/routing).
 
-Network, broker, store and studies import from these folders. Users do not: they have the agent
-(network). Start at forwarding/label_graph.py, then forwarding/router.py; docs/network.md is the
-theory of operation.
+Network, broker, store and studies import from these folders. Users use the agent (network) instead.
+Start at forwarding/label_graph.py, then forwarding/router.py; docs/network.md is the theory of
+operation.
 """
 
 from tidings.routing.forwarding.label_graph import LabelGraph

@@ -4,10 +4,10 @@
                                               |
                                          index over them
 
-Filters that are equal, or written differently but cover each other, share a node. Its text is that
-of the first filter. Nodes are sorted by number, and a node's place is its position in that order.
-Only a filter's text and the hull gathered from its form are kept; if the form is needed again, the
-text is parsed again.
+Filters that are equal, or written differently but cover each other, share a node. The text of a
+shared node is the text of its first filter. Nodes are sorted by number, and a node's place is its
+position in that order. Only a filter's text and the hull gathered from its form are kept; if the
+form is needed again, the text is parsed again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Nodes(msgspec.Struct, frozen=True):
     """The nodes of a graph by place, and their members, which are subscriptions, node by node."""
 
     numbers: Array  # int64 [N], ascending
-    keys: Any  # Arrow: the key of the filter that gave the node its text
+    keys: Any  # Arrow: the key of the filter whose text the node has
     parent_starts: Array  # int64 [N + 1]
     parents: Array  # uint32: places
     member_starts: Array  # int64 [N + 1]
@@ -88,7 +88,7 @@ class Forms(Sequence[Form]):
 class Graph(msgspec.Struct, frozen=True):
     """The nodes of n filters and the index over them."""
 
-    firsts: Array  # int64 [N]: by place, the filter that gave the node its text
+    firsts: Array  # int64 [N]: by place, the filter whose text the node has
     place_of: Array  # int64 [n]: the place of each filter's node
     parent_starts: Array  # int64 [N + 1]
     parents: Array  # uint32: places
@@ -103,7 +103,7 @@ class DistinctFilters:
     ) -> None:
         self.attributes = attributes
         self.functions = functions
-        self.number: dict[bytes, int] = {}  # of a filter, by its key
+        self.number: dict[bytes, int] = {}  # the number of each filter, by its key
         self.filters: list[Filter | str] = []
         self.hulls = HullGathering()
         self.ids: list[Id] = []
@@ -153,7 +153,7 @@ def build_graph(
 
 
 def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
-    """(starts, ids) by place, given the place of each id."""
+    """(starts, ids) by place, given the place of each id's node."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(owners, minlength=count), out=starts[1:])
     if len(owners) and (owners[1:] < owners[:-1]).any():
@@ -236,7 +236,7 @@ def gather(
     errors: str = "raise",
 ) -> DistinctFilters:
     """Add (id, filter) pairs, or a mapping, to distinct filters. Raise RefusedFilters, which lists
-    all bad filters; with `errors="collect"`, they are in `refused` instead."""
+    all bad filters; with `errors="collect"`, the bad filters are in `refused` instead."""
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
     for id_, filter_ in id_pairs(pairs):

@@ -28,7 +28,7 @@ KEPT = 30 * 86_400.0  # seconds that an unused copy is kept
 
 
 def remote_identity(address: str | Path) -> str:
-    """The same digest as `identity_of`, of the snapshot at an address."""
+    """The digest that `identity_of` would give for the snapshot at an address."""
     system, root = open_place(address)
     found = hashlib.sha256()
     for name in MANIFESTS:
@@ -54,7 +54,7 @@ def fetch_snapshot(address: str | Path) -> Path:
         return place
     try:
         beside = Path(tempfile.mkdtemp(prefix=".", dir=home))
-    except OSError:  # there is no cache folder, as on some executors
+    except OSError:  # there is no cache folder, which happens on executors
         beside = Path(tempfile.mkdtemp(prefix="tidings-snapshot-"))
         place = beside / "snapshot"
     try:
@@ -65,7 +65,7 @@ def fetch_snapshot(address: str | Path) -> Path:
     except FileNotFoundError as problem:
         raise _failure(address, "read", problem) from problem
     except OSError as problem:
-        if not place.is_dir():  # otherwise another process copied the same snapshot first
+        if not place.is_dir():  # if it exists, another process has copied the same snapshot first
             raise _failure(address, "read", problem) from problem
     finally:
         if place.parent != beside:
@@ -74,8 +74,8 @@ def fetch_snapshot(address: str | Path) -> Path:
 
 
 def put_snapshot(folder: Path, address: str | Path) -> None:
-    """Copy a snapshot to an address. Its manifests are removed first and written last, so an
-    incomplete copy is not taken for a snapshot."""
+    """Copy a snapshot to an address. The manifests are removed first and written last, so an
+    incomplete copy can't be mistaken for a snapshot."""
     system, root = open_place(address)
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     names = [str(path.relative_to(folder)) for path in paths]

@@ -1,8 +1,8 @@
 """The shape of a snapshot's content graph: its depth, its roots, its largest nodes.
 
 A snapshot stores the parents of each node. The depth of a node is the number of nodes on the
-longest path down to it, itself included. A node is visited after the last of its parents, so each
-edge is visited once, however deep the graph is (2 ms for a chain of 20,000 nodes).
+longest path down to it, including the node itself. A node is visited after the last of its parents,
+so each edge is visited once, however deep the graph is (2 ms for a chain of 20,000 nodes).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Shape:
         return depths
 
     def children(self, place: int) -> Array:
-        """The places of a node's children, those with the most subscriptions first."""
+        """The places of a node's children; those with the most subscriptions come first."""
         found = self._children[self._starts[place] : self._starts[place + 1]]
         return self.ranked(found)
 

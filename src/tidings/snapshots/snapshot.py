@@ -5,10 +5,10 @@
     subscriptions.arrow    ids, node by node
     index/                 the matcher over the nodes, with their texts
 
-A notification is tagged with the *lowest* nodes that match it; subscribers to such a node, or to
-one above it, get the notification. Files are mapped, so processes on one machine share their pages.
-Opening only compares digests, once per process: 0.5 s on two busy cores for the 270 MB of 1,000,000
-`mixed` filters.
+A notification is tagged with the *lowest* nodes that match it; subscribers to such a node, or to a
+node above it, receive the notification. Files are mapped into memory, so processes on one machine
+share the pages. Opening a snapshot only compares digests, once per process: 0.5 s on two busy cores
+for the 270 MB of 1,000,000 `mixed` filters.
 
 Memory: per node 8 bytes for its number, 16 for starts and 32 for its key; 4 bytes per edge; and the
 index (100 bytes per `mixed` filter).
@@ -90,8 +90,8 @@ class Snapshot:
 
         `number` is the version. `numbers` maps keys of filters to node numbers that were assigned
         earlier. If filters are refused, RefusedFilters lists them with their ids; with
-        `errors="collect"` they are left out, and are in `refused`. Filters that can never match are
-        kept; `never()` lists them.
+        `errors="collect"` they are left out, and `refused` contains them. Filters that can never
+        match are kept; `never()` lists them.
         """
         distinct = gather(subscriptions, DistinctFilters(attributes, functions), errors)
         snapshot = cls(number, *build_nodes(distinct, numbers, progress, threads))
@@ -99,7 +99,7 @@ class Snapshot:
         return snapshot
 
     def save(self, path: str | Path, beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-        """Write everything to a directory, and replace a snapshot that is already there. `beside`
+        """Write the snapshot to a directory; a snapshot that is already there is replaced. `beside`
         maps the names of additional files to their columns. The directory may be at an address that
         pyarrow.fs knows, such as s3://bucket/snapshot."""
         if scheme_of(path):
@@ -182,8 +182,8 @@ class Snapshot:
         return found
 
     def _compile_again(self, texts: list[str]) -> Snapshot:
-        """The same subscriptions, compiled by this version; nodes keep their numbers. If two nodes
-        have the same filter now, the first one gets the subscriptions of both."""
+        """The same subscriptions, compiled by this version; the nodes keep their numbers. If two
+        nodes have the same filter now, the first one gets the subscriptions of both."""
         distinct = DistinctFilters(self.matcher.attributes, self.matcher.functions)
         numbers: dict[bytes, int] = {}
         for node, text in zip(self.numbers.tolist(), texts, strict=True):
@@ -261,7 +261,7 @@ class Snapshot:
         return self.view.never()
 
     def stats(self) -> dict[str, int]:
-        """Counts of subscriptions (`never`: of those that can never match), nodes and edges, and
+        """Counts of subscriptions (`never` counts those that can never match), nodes and edges, and
         the size of the index."""
         nodes = self._nodes
         return {

@@ -1,8 +1,8 @@
 """Check a snapshot against its filters: coverings are computed again for a sample of nodes.
 
-For each node of the sample: its key is the key of its filter; each of its parents covers it and is
-not covered by it; a few other nodes cover it only if they lie above it. Those are siblings first,
-then nodes chosen at random.
+For each node of the sample, the check is that its key is the key of its filter, that each of its
+parents covers it and is not covered by it, and that a few other nodes cover it only if they lie
+above it. The other nodes are siblings first, then nodes chosen at random.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ OTHERS = 8  # each node of the sample is compared with this many nodes besides i
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """How much was checked, and the first problems, one sentence each."""
+    """How much was checked, and one sentence for each of the first problems."""
 
     nodes: int
     edges: int
-    pairs: int  # of nodes without an edge between them
+    pairs: int  # pairs of nodes without an edge between them
     problems: list[str]
 
 

@@ -1,9 +1,9 @@
-"""Subscriptions that change: a snapshot and the changes since, at any version.
+"""Subscriptions that change: a snapshot and the changes since then, at any version.
 
-Changes arrive in the order of their versions. A new filter gets a place after the compiled ones and
-is added to the index, where it stays. Which nodes are alive, and which members they have, is
-computed for each requested version. So older versions remain available: their views have other
-members over the same index.
+Changes arrive in the order of their versions. A new filter gets a place after the compiled ones; it
+is added to the index and stays there. For each requested version, it is computed which nodes are
+alive and which members they have. So older versions remain available: their views share the index
+but have other members.
 
 Cost: a view takes one pass over all subscription ids (about 20 ms per million). A new filter takes
 one `Matcher.add`, and is linked into the graph once (4 ms on 100,000 nodes, see
@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 class ChangeLike(Protocol):
-    """A subscription that was added or changed (`filter` is its text), or removed (None)."""
+    """A change of a subscription: `filter` is its new text, or None if it was removed."""
 
     @property
     def version(self) -> int: ...
@@ -43,22 +43,23 @@ class ChangeLike(Protocol):
 
 
 class VersionedSnapshot:
-    """A snapshot and the changes since; `view(version)` gives the subscriptions at a version."""
+    """A snapshot and the changes since then; `view(version)` returns the subscriptions at a
+    version."""
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
         self.version = base.number
         """The latest known version."""
         self._changes: list[ChangeLike] = []
-        self._numbers: list[int] = []  # of new nodes, by place
-        self._place: dict[int, int] = {}  # by number, for nodes named in changes
+        self._numbers: list[int] = []  # the numbers of new nodes, by place
+        self._place: dict[int, int] = {}  # places by node number, for nodes that occur in changes
         self._lock = threading.Lock()
         self._views: dict[int, View] = {}
         self._edges = IncrementalEdges(base)
         self._positions: dict[Id, int] | None = None
 
     def apply(self, changes: Iterable[ChangeLike]) -> None:
-        """Apply changes in order; those up to the latest known version are skipped."""
+        """Apply changes in order; changes up to the latest known version are skipped."""
         with self._lock:
             for change in changes:
                 if change.version <= self.version:
@@ -122,7 +123,7 @@ class VersionedSnapshot:
         order = np.argsort(owners, kind="stable")
         added = [change.id for change in now]
         ids = base.ids.filter(pa.array(stay))
-        # only remaining ids count: removed ones may have been of the other type
+        # only the remaining ids count, because removed ids may have had the other type
         kind = id_type([*added, *ids[:1].to_pylist()])
         ids = pa.concat_arrays([ids if len(ids) else pa.array([], kind), pa.array(added, kind)])
         return View(

@@ -4,11 +4,11 @@
     nodes      compiled  | newer, linked by incremental_edges.py
 
 A notification is tagged with the *lowest* living nodes that match it. A matched node that covers
-another is dropped; of two that cover each other, the one with the higher number is dropped. A node
-is alive if it has subscriptions. Dead nodes stay in the graph, and the search passes through them.
-So the tag is the one that a fresh compilation would give, with one exception. If filters that are
-written differently share a compiled node, it keeps the number of the first until the next
-compilation, even if only the others still have subscriptions.
+another matched node is dropped; of two nodes that cover each other, the one with the higher number
+is dropped. A node is alive if it has subscriptions. Dead nodes stay in the graph, and the search
+passes through them. So the tag is the one that a fresh compilation would give, with one exception.
+If differently written filters share a compiled node, the node keeps the number of the first filter
+until the next compilation, even if only the other filters still have subscriptions.
 
 Cost: one step per edge between the nodes that match an event, compiled or new.
 """
@@ -68,7 +68,7 @@ class View:
     def matched(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
         """(starts, places): event i matches the nodes at places[starts[i] : starts[i + 1]].
 
-        The index may contain nodes of later versions; they are left out.
+        The index may contain nodes of later versions, which are left out.
         """
         found = self.matcher.match_batch(events, threads=threads)
         starts = found.offsets.to_numpy().astype(np.int64)
@@ -107,19 +107,19 @@ class View:
         return as_lists(starts, pa.array(numbers))
 
     def lowest_members(self, starts: Array, places: Array) -> Any:
-        """The ids of the subscriptions of the lowest nodes, ascending. If ids are numbers that
-        somebody else gave to filters, these are the lowest of those: filters that cover each other
-        share a node here, and all of them are named."""
+        """The ids of the subscriptions of the lowest nodes, ascending. If the ids are numbers that
+        another graph gave to filters, these are the lowest of those numbers: filters that cover
+        each other share a node here, and all of them are listed."""
         found = self.subscription_lists(*self._lowest(starts, places))
         starts = found.offsets.to_numpy().astype(np.int64)
-        # without any subscription, the type of their ids is not known
+        # if there is no subscription, the type of the ids is not known
         ids = np.array(found.values.to_numpy(zero_copy_only=False), np.int64)
         tag_kernels.sort_lists(starts, ids)
         return as_lists(starts, pa.array(ids))
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
-        """The ids for all events at once. With very many matches that may exceed memory; use
-        `pieces` to divide the batch. Texts of more than 2 GB get 64-bit offsets."""
+        """The ids for all events at once. With very many matches, the ids may not fit into memory;
+        use `pieces` to divide the batch. Texts of more than 2 GB get 64-bit offsets."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = array_pool.empty(int(out_starts[-1]), np.int64)
@@ -134,10 +134,10 @@ class View:
     def pieces(
         self, starts: Array, places: Array, each: int = 0
     ) -> Iterator[tuple[int, int, tuple[Array, Array]]]:
-        """Divide the matches of a batch into pieces: (first event, end event, its matches).
+        """Divide the matches of a batch into pieces: (first event, end event, matches).
 
-        The ids of a piece take at most MOST_BYTES, unless it is a single event. `each` is the
-        number of extra bytes per id. An empty batch is one piece.
+        The ids of a piece take at most MOST_BYTES, unless the piece is a single event. `each` is
+        the number of extra bytes per id. An empty batch is one piece.
         """
         size = np.zeros(len(starts), np.int64)
         weights = self._id_bytes + (_POSITIONS + each) * self.member_starts
@@ -152,7 +152,8 @@ class View:
 
     @cached_property
     def _id_bytes(self) -> Array:
-        """int64 [N + D + 1]: for each place, the bytes of the ids of all members before it."""
+        """int64 [N + D + 1]: for each place, the number of bytes in the ids of all members before
+        it."""
         if self.has_integer_ids or not len(self.ids):
             return np.zeros(len(self.member_starts), np.int64)
         kind = np.int64 if pa.types.is_large_string(self.ids.type) else np.int32

@@ -13,10 +13,11 @@
     session/     Java, sessions, Kafka, packing for clusters
     sources.py   registers our source with a session
 
-Users get the names exported here (docs/spark.md, docs/pipelines.md); the names that the folders
-export are for cli and studies. A module is loaded when one of its names is first used. This keeps
-`import tidings.spark` cheap and lets `python -m tidings.spark.session.java` run without a warning
-that its module is already loaded. Start at tagging/tagging.py, then pipeline/pipeline.py.
+Users get the names exported by this module (docs/spark.md, docs/pipelines.md); the names that the
+subfolders export are for cli and studies. A module is loaded when one of its names is first used.
+Late loading keeps `import tidings.spark` cheap, and lets `python -m tidings.spark.session.java` run
+without a warning that its module is already loaded. Start at tagging/tagging.py, then
+pipeline/pipeline.py.
 """
 
 from __future__ import annotations

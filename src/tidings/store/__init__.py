@@ -11,9 +11,9 @@
     journal/        the journal of a rendezvous point
     ontologies.py   ontologies in files
 
-Everything acknowledged is on the disk. If it is lost later, readers get an error instead of wrong
-data. Users get `load_ontology` from `tidings`; the rest is for broker, spark and cli. Start at
-change_log.py, or at groups/log.py for the byte format.
+Everything that was acknowledged is on the disk. If such data is lost later, readers get an error
+instead of wrong data. Users get `load_ontology` from `tidings`; the rest is for broker, spark and
+cli. Start at change_log.py, or at groups/log.py for the byte format.
 """
 
 from tidings.store.change_log import Change, ChangeLog, KeyedChange, State

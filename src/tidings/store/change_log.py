@@ -1,22 +1,22 @@
 """ChangeLog: the changes to the subscriptions of a channel, in order and durable.
 
-Every change has a version. A reader that pins a version sees the same subscriptions in any process,
-as long as the log keeps that version:
+Every change has a version. A reader that pins a version sees the same subscriptions in every
+process, as long as the log still has that version:
 
     put, drop ----> [ 1 ][ 2 ][ 3 ] ... [ 7 ]     version = 7
                                                   subscriptions(3), then changes(after=3)
 
-On disk it is a log of groups, with checksums, a chain and an end mark (groups/):
+On disk, the changes are a log of groups, with checksums, a chain and an end mark (groups/):
 
     changes/            groups of changes (records.py), the end mark, a checkpoint (checkpoint.py)
     lock                held by writers (locks.py)
     aside/              the old files after a rewrite or a repair (settling.py)
 
-reader.py follows a log, and writer.py appends to it. Before either, settling.py makes the log
-readable.
+reader.py follows a log, and writer.py appends to it. Before a log is read or written, settling.py
+makes it readable.
 
-Threads that write at the same time share a sync: the first one appends the changes of all waiting
-threads as one group.
+Threads that write at the same time share one sync: the first thread appends the changes of all
+waiting threads as one group.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change of one subscription: new, replaced or ended."""
+    """One change of one subscription: it is new, replaced or ended."""
 
     version: int
     """1, 2, 3 and so on, without gaps except for versions that a repair skips."""
@@ -84,10 +84,11 @@ class State(msgspec.Struct, frozen=True):
 class ChangeLog:
     """A log in a directory, for any number of threads and processes of one machine.
 
-    `attributes` and `functions` are those of the channel. Filters are checked and compared with
+    `attributes` and `functions` are the channel's. Filters are checked and compared by means of
     them, so all writers should use the same ones. Filters already in the log are not affected when
-    the declared attributes or functions change. Ids are texts or integers, and all ids that have a
-    subscription are of the same kind. When a file reaches `segment_bytes`, a new one is begun.
+    the declared attributes or functions change. Ids are texts or integers, and the ids of all
+    current subscriptions are of the same kind. When a file reaches `segment_bytes`, the next group
+    begins a new file.
     """
 
     def __init__(
@@ -127,8 +128,8 @@ class ChangeLog:
     ) -> int:
         """Put (id, filter) pairs, or a mapping, each with its own version; return the last version.
 
-        They are acknowledged together: all of them are stored, or none. If filters are refused,
-        RefusedFilters lists all of them.
+        The pairs are acknowledged together: all of them are stored, or none. If filters are
+        refused, RefusedFilters lists all of them.
         """
         changes = []
         refused: dict[Id, FilterError] = {}
@@ -149,7 +150,7 @@ class ChangeLog:
     def _request(self, id_: Id, filter_: str | Filter, dialect: str) -> RequestedChange:
         need_id(id_)
         if isinstance(filter_, Filter):
-            # It is parsed again, because it may have been made with other attributes.
+            # The filter is parsed again, because it may have been created with other attributes.
             filter_, dialect = filter_.sql(), SQL
         parsed = parse(filter_, dialect, attributes=self.attributes, functions=self.functions)
         return id_, str(filter_), parsed.key, dialect
@@ -158,7 +159,7 @@ class ChangeLog:
         mine = PendingGroup(changes)
         self._waiting.append(mine)
         with self._writing:
-            if not mine.done:  # otherwise another thread has already written it
+            if not mine.done:  # otherwise another thread has already written the change
                 self._commit_waiting()
         if mine.error is not None:
             raise mine.error
@@ -181,7 +182,8 @@ class ChangeLog:
                 one.done = True
 
     def forget_before(self, version: int) -> None:
-        """Drop the files that hold only versions up to this one, but keep its state.
+        """Drop the files that contain only versions up to this one, but keep the state at this
+        version.
 
         From then on `subscriptions` works for this version and later ones, and `changes` only for
         versions whose files remain.
@@ -220,7 +222,7 @@ class ChangeLog:
         """The type of the subscriptions' ids. Without subscriptions it is the type of the last id,
         or None if that is not known."""
         version = self.version
-        try:  # the last change has that type, if the log still has the change
+        try:  # the last change has that type, if the log still contains it
             return type(self.changes(version - 1, version)[0].id) if version else None
         except LogError:
             return next(map(type, self.subscriptions(version)), None)
@@ -252,14 +254,15 @@ class ChangeLog:
         return self._steady(read)
 
     def subscriptions(self, version: int | None = None) -> Subscriptions:
-        """Text and node of every subscription, by id, at a version or the latest.
+        """The text and node of every subscription, by id, at a version or at the latest one.
 
-        This reads the whole log. To follow a log, call it once and then call `changes`.
+        `subscriptions` reads the whole log. To follow a log, call `subscriptions` once and then
+        `changes`.
         """
         return self.state(version).subscriptions
 
     def state(self, version: int | None = None) -> State:
-        """Subscriptions, and the identities of nodes, at a version or the latest."""
+        """The subscriptions, and the identities of nodes, at a version or at the latest one."""
 
         def read() -> State:
             end = self._reader.end()
@@ -279,7 +282,7 @@ class ChangeLog:
 
     def _steady(self, read: Callable[[], T]) -> T:
         """Call `read`; if segments were dropped meanwhile, call it again under a shared lock, so
-        that nobody can drop any."""
+        that nobody can drop segments."""
         try:
             try:
                 self._settle()

@@ -25,7 +25,7 @@ _MAGIC = b"tidingsC"
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """The state at a version; without a file, the state before the first change."""
+    """The state at a version; if there is no file, the state before the first change."""
 
     version: int = 0
     log: int = 0
@@ -51,7 +51,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def read(folder: Path, mark: Mark) -> Checkpoint:
-    """The checkpoint of a log that ends at a mark; LogError if it is damaged or missing."""
+    """The checkpoint of a log that ends at a mark; LogError if the checkpoint is damaged or
+    missing."""
     path = folder / CHANGES / NAME
     found = load(path)
     if isinstance(found, str):
@@ -62,7 +63,8 @@ def read(folder: Path, mark: Mark) -> Checkpoint:
 
 
 def find_misfit(path: Path, found: Checkpoint, mark: Mark) -> str:
-    """The problem if a checkpoint does not belong to a log that ends at a mark; else empty."""
+    """The problem, if a checkpoint does not belong to a log that ends at a mark; otherwise an empty
+    text."""
     if found.version and found.log != mark.log:
         return f"{path} belongs to another log"
     if found.version > mark.value:

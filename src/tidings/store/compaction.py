@@ -1,8 +1,8 @@
-"""Dropping old segments once a checkpoint holds the state they add up to.
+"""Dropping old segments once a checkpoint contains the state that results from them.
 
-The order is: write the checkpoint to the disk, let the end mark say that older segments may be
-missing, and then remove them. So the log is complete whenever this is interrupted, and the next
-compaction removes the rest.
+The order is: write the checkpoint to the disk, record in the end mark that older segments may be
+missing, and then remove them. So the log is complete even if the compaction is interrupted, and the
+next compaction removes the remaining segments.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tidings.store.settling import take_rest
 
 
 def forget(folder: Path, version: int) -> None:
-    """Drop every segment that holds only versions up to `version`, which was acknowledged."""
-    with locked(folder, FORGETTING):  # writers may append while the state is written
+    """Drop every segment that contains only versions up to `version`, which was acknowledged."""
+    with locked(folder, FORGETTING):  # writers may append while the checkpoint is written
         log = GroupLog(folder / CHANGES)
         mark = read_mark(folder, log)
         base = checkpoint.read(folder, mark)
@@ -33,7 +33,7 @@ def forget(folder: Path, version: int) -> None:
                     pass
                 following = base.point.at.number + 1
                 if log.end.number < following:
-                    # all segments are dropped: a group without changes keeps the version
+                    # if all segments are dropped, a group without changes records the version
                     log.begin_segment()
                     log.append(encode_changes(base.version + 1, []), base.version)
                 log.drop_before(max(one for one in log.segments() if one <= following))

@@ -1,8 +1,8 @@
 """Lock files in the folder of a log, which coordinate processes.
 
 A writer holds `lock` exclusively while it appends. A reader that found a problem shares `lock`
-while it reads again. A process that writes a checkpoint holds `forgetting.lock`; that takes long,
-but does not keep others from appending.
+while it reads again. A process that writes a checkpoint holds `forgetting.lock`; this takes long,
+but other processes can append meanwhile.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ LOCK, FORGETTING = "lock", "forgetting.lock"
 
 @contextmanager
 def locked(folder: Path, name: str = LOCK) -> Iterator[None]:
-    """Hold a lock exclusively, after waiting for all others."""
+    """Wait until nobody else holds a lock, then hold it exclusively."""
     with files.hold_lock(folder / name):
         yield
 
 
 @contextmanager
 def shared(folder: Path) -> Iterator[None]:
-    """Hold the lock together with other readers, after waiting for writers."""
+    """Wait until no writer holds the lock, then share it with other readers."""
     with files.share_lock(folder / LOCK):
         yield
 

@@ -1,4 +1,4 @@
-"""Logs of older versions of tidings, which are rewritten when they are first opened.
+"""Logs from older versions of tidings are rewritten when they are first opened.
 
 *The previous format:*
 
@@ -9,14 +9,14 @@
     00000000000000004822.log    named after the first version
     checkpoint.jsonl            lines of this kind: version and counts, subscriptions, identities
 
-The last segment may end with an unfinished write. This format has no end mark, so the rewrite can't
-notice that the end of the log was cut off.
+The last segment may end with an unfinished write. The previous format has no end mark, so the
+rewrite can't notice that the end of the log was cut off.
 
-*Identities of an older version:* `changes/identities` has the version of the rules by which the
-identities in a log were computed. Since null and absent are distinct, event patterns have other
-forms than before, and so other identities. They are computed again from the texts; versions, ids,
-texts and node numbers stay. A log that mentions no pattern is only noted as current. A node whose
-text is gone keeps its old identity: nobody subscribes to it.
+*Identities of an older version:* `changes/identities` contains the version of the rules by which
+the identities in a log were computed. Since null and absent are distinguished, event patterns have
+other forms than before, and therefore other identities. The identities are computed again from the
+texts; versions, ids, texts and node numbers stay the same. A log without event patterns is only
+marked as current. A node without a text keeps its old identity, because nobody subscribes to it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tidings.store.state import Subscriptions
 
 DIGITS = 20
 CHECKPOINT = "checkpoint.jsonl"
-MOST = 10_000  # changes in a group, which share one sync
+MOST = 10_000  # the most changes in a group; a group takes one sync
 IDENTITIES = "identities"
 CURRENT = b"2\n"
 
@@ -101,7 +101,7 @@ def fill(beside: Path, base: Checkpoint, first: int, changes: Iterator[Record]) 
         version = group[-1].version
         log.append(encode_changes(group[0].version, [one.entry for one in group]), version)
     if base.version:
-        if version == first - 1:  # a group without changes keeps the version
+        if version == first - 1:  # a group without changes records the version
             log.append(encode_changes(first, []), version)
         point = Point(first - 1, START)
         checkpoint.write(beside, msgspec.structs.replace(base, log=log.id, point=point))
@@ -154,7 +154,8 @@ def read_what_is_good(folder: Path) -> list[Record]:
     for path in _segments(folder):
         with path.open("rb") as file:
             good += [one for one in map(_decode_line, file) if one is not None]
-    while good and good[-1].left:  # the beginning of a group that was never acknowledged
+    # the last changes are the beginning of a group that was never acknowledged
+    while good and good[-1].left:
         good.pop()
     return [one.record for one in good]
 
@@ -200,9 +201,9 @@ def _decode_line(line: bytes) -> _Line | None:
 
 
 def _is_unfinished(line: bytes, rest: list[bytes], version: int) -> bool:
-    """Is a line incomplete because its writer died, and not because of damage? A process that dies
-    leaves the beginning of a line. A machine that dies leaves zeros where data did not reach the
-    disk, and after them only lines of the same group."""
+    """Whether a line is incomplete because its writer died, and not because of damage. A process
+    that dies leaves the beginning of a line. A machine that dies leaves zeros where data did not
+    reach the disk, followed only by lines of the same group."""
     if not line.endswith(b"\n"):
         return _decode_line(line[:-1] + b"\n") is None
     later = [one for one in map(_decode_line, rest) if one is not None]
@@ -221,12 +222,13 @@ def _damage(path: Path, line: int, problem: str) -> LogError:
 
 
 def is_current(folder: Path) -> bool:
-    """Whether the identities in a log are those of this version, or there is no log yet."""
+    """Whether the identities in a log are those of this version; also true if there is no log
+    yet."""
     return (folder / CHANGES / IDENTITIES).exists() or not GroupLog(folder / CHANGES).segments()
 
 
 def note_current(changes: Path) -> None:
-    """Note in the folder of a log of groups that its identities are those of this version."""
+    """Record in the folder of a log of groups that its identities are those of this version."""
     replace_file(changes / IDENTITIES, CURRENT)
 
 
@@ -261,7 +263,8 @@ def _with_keys(records: list[Record], keys: Mapping[int, bytes]) -> Iterator[Rec
 
 
 def _renew(known: dict[int, bytes], texts: Mapping[int, str], key_of: KeyOf) -> dict[int, bytes]:
-    """The identities of the nodes. If two nodes would have the same, the later keeps its own."""
+    """The identities of the nodes. If two nodes would get the same identity, the later node keeps
+    its old one."""
     used = set(known.values())
     out = dict(known)
     for node, text in sorted(texts.items()):

@@ -1,9 +1,9 @@
-"""The reading side of a log: how far it is acknowledged, and the changes up to there.
+"""The reading side of a log: how far the log is acknowledged, and the changes up to that point.
 
 The end mark of the log of groups says what any process acknowledged, so a reader needs no lock. To
-find the end, it reads one small file and calls stat once. Data after the mark comes from a writer
-that is still at work, or from one that died. In the second case settling.py keeps it or cuts it
-off.
+find the end, a reader reads one small file and calls stat once. Data after the mark comes from a
+writer that is still writing, or from one that died. In the second case, settling.py keeps the data
+or cuts it off.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ MOST_POINTS = 256
 
 
 class Reader:
-    """The end of a log, and known positions to start reading from. Any number of threads may use
-    it."""
+    """The end of a log, and known positions to start reading from. Any number of threads may use a
+    Reader."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -61,7 +61,7 @@ class Reader:
             self._points, self._firsts = [], {}
         self._end = mark
         self._points.append(Point(mark.value, end_of(mark)))
-        if len(self._points) > MOST_POINTS:  # drop every second point of the older half
+        if len(self._points) > MOST_POINTS:  # drop every other point in the older half
             self._points[: MOST_POINTS // 2] = self._points[: MOST_POINTS // 2 : 2]
 
     def changes(self, after: int, end: Mark) -> Iterator[Record]:
@@ -75,7 +75,7 @@ class Reader:
             yield from (record for record in records if record.version > after)
 
     def oldest(self, end: Mark) -> int:
-        """The version after which the log has all changes."""
+        """The version from which on the log has all changes."""
         log = GroupLog(self._folder / CHANGES)
         return self._first(end.oldest, end, log).version if end.number else 0
 
@@ -103,7 +103,7 @@ class Reader:
         )
 
     def _first(self, segment: int, end: Mark, log: GroupLog) -> Point:
-        """Where a segment begins, and the last version before it."""
+        """The position at which a segment begins, and the last version before it."""
         found = self._firsts.get(segment)
         if found is None:
             start = log.start_of(segment)
@@ -115,7 +115,7 @@ class Reader:
         return found
 
     def _complain(self, problem: str, end: Mark) -> NoReturn:
-        read_all(self._folder, end)  # its error says where, if the state can't be read
+        read_all(self._folder, end)  # if the state can't be read, the error says where
         raise damage_error(self._folder, problem, end.value, end.value)
 
 
@@ -128,7 +128,7 @@ def read_mark(folder: Path, log: GroupLog) -> Mark:
             raise damage_error(folder, problem, 0, 0)
         return NOTHING
     if mark.number and size_of(log.path_of(mark.segment)) < mark.offset:
-        read_all(folder, mark)  # its error says where the log ends
+        read_all(folder, mark)  # the error says where the log ends
     return mark
 
 

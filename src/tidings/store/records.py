@@ -7,9 +7,9 @@
                                          |     0 if the subscription ended
                                          null if the subscription ended
 
-Changes of earlier versions have no dialect, so they are SQL.
-So a corrupt record affects few changes, and the records around it show which ones. When all files
-with older changes are dropped, a group with an empty record keeps the version.
+Changes from earlier versions of tidings have no dialect; they are SQL. So a corrupt record affects
+only a few changes, and the records around it show which ones. When all files with older changes are
+dropped, a group with an empty record keeps the latest version.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import msgspec
 from tidings.model import Id, TidingsError
 from tidings.store.groups import GroupLog, Position, Walk
 
-CHANGES = "changes"  # the log of groups, in the folder of a log of changes
+CHANGES = "changes"  # the log of groups, in the folder of a change log
 SEGMENT_BYTES = 8 << 20
-MOST = 256  # changes in a record
+MOST = 256  # the most changes in a record
 
-SQL = "sql"  # the dialect of a filter unless it has another
+SQL = "sql"  # the dialect of a filter for which no other is stored
 
 Entry = tuple[Id, str | None, int, bytes | None] | tuple[Id, str | None, int, bytes | None, str]
 

@@ -1,10 +1,10 @@
 """Repairing a damaged log, for an operator who accepts the loss.
 
-The readable changes add up to a state. A new log that begins with this state replaces the damaged
-one, which is moved aside. No number is used twice: the new log begins with a version higher than
-any acknowledged one. Each missing version may have added a filter, so one node number is skipped
-for each. Readers that ask for a lost version, such as a pipeline that repeats a batch, get an error
-that says so.
+A state is computed from the readable changes. A new log that begins with this state replaces the
+damaged one, which is moved aside. No number is used twice: the new log begins with a version higher
+than any acknowledged version. Each missing version may have added a filter, so one node number is
+skipped for each. Readers that ask for a lost version, such as a pipeline that repeats a batch, get
+an error that says that the version was lost.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def _state(found: _Found) -> Checkpoint:
         apply(record, subscriptions, dialects)
         nodes = max(nodes, record.node)
         if record.key is not None:
-            keys[record.node], new = record.key, 0  # its number counts the lost filters before it
+            # the number of the node accounts for the lost filters before it
+            keys[record.node], new = record.key, 0
     if found.last is None:
         version, new = version + UNTOLD, new + UNTOLD
     else:

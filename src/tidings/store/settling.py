@@ -5,9 +5,9 @@
     changes.making   an unfinished replacement
     aside/           replaced logs, by the id of the log that replaced them
 
-A log of an older version is rewritten (migration.py), and so is one that is repaired (repair.py).
-The new log is written next to the old one. Once it has the name `changes.made`, any process can
-finish the replacement, however often it was interrupted.
+A log from an older version is rewritten (migration.py), and so is a log that is repaired
+(repair.py). The new log is written next to the old one. Once it has the name `changes.made`, any
+process can finish the replacement, however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _finish(folder: Path) -> None:
 
 
 def renew(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Make a new log and replace the present one; return the folder that the old one was moved to.
-    The caller must hold the lock."""
+    """Create a new log that replaces the present one; return the folder to which the old one was
+    moved. The caller must hold the lock."""
     shutil.rmtree(folder / MAKING, ignore_errors=True)
     make_durable_folder(folder / MAKING)
     fill(folder / MAKING)
@@ -107,8 +107,8 @@ def install(folder: Path) -> Path:
 
 
 def _take_what_is_left(folder: Path) -> None:
-    """If a writer died, keep or cut off the data that it left after the mark. If another writer is
-    at work, wait until it has done so, which it does before it appends."""
+    """If a writer died, keep or cut off the data that it wrote after the mark. If another writer is
+    active, wait until that writer has done so, which it does before it appends."""
     log = GroupLog(folder / CHANGES)
     mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
     while mark is not None and mark == log.acknowledged() and log.has_more(end_of(mark)):
@@ -126,9 +126,9 @@ def _take_what_is_left(folder: Path) -> None:
 
 
 def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point, list[Record]]]:
-    """Read the groups after a point up to the very end of a log, and mark that as its end. Complete
-    groups are kept even if they were not acknowledged, and an incomplete one is cut off. The caller
-    must hold the lock. LogError if data is missing."""
+    """Read the groups after a point up to the physical end of a log, and mark this as its end.
+    Complete groups are kept even if they were not acknowledged, and an incomplete group is cut off.
+    The caller must hold the lock. LogError if data is missing."""
     mark, version = read_mark(folder, log), after.version
     walk = log.walk(after.at)
     for point, records in read_groups(walk, version, folder, mark.value):

@@ -4,8 +4,8 @@ Nodes are numbered from 1 in the order in which their filters were first added. 
 number even when nobody subscribes to it any more, so identities are never dropped.
 
 The ids of all subscriptions are texts, or all are integers, because a snapshot can hold only one
-kind. Logs older than this rule may have both. Their subscriptions can be changed and dropped, but
-new ids are refused until only one kind is left.
+kind. Logs from before this rule may have both kinds of ids. The subscriptions in such a log can be
+changed and dropped, but new ids are refused until only one kind is left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.model import Id, TidingsError
 from tidings.store.records import SQL, LogError, Record
 
 Subscriptions = dict[Id, tuple[str, int]]
-Dialects = dict[Id, str]  # of the subscriptions whose filters are not in SQL
+Dialects = dict[Id, str]  # the dialects of subscriptions whose filters are not in SQL
 
 
 class Nodes:
@@ -87,7 +87,7 @@ class ProjectedIds:
         self._counts = living.counts()
 
     def take(self, changes: Iterable[tuple[Id, str | None]]) -> None:
-        """Add all of these changes, or none and raise TidingsError if one is impossible."""
+        """Add all of these changes; if one is impossible, add none and raise TidingsError."""
         changed, counts = dict[Id, bool](), self._counts.copy()
         for id_, text in changes:
             there = changed.get(id_, self._changed.get(id_, id_ in self._living))

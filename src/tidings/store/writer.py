@@ -1,9 +1,9 @@
 """The writing side of a log: it numbers changes and nodes, and appends them as one group.
 
 A writer keeps the identities of all filters and the ids of the subscriptions in memory, but not the
-filter texts. It holds the lock while it catches up with other writers and appends its own changes.
-So versions have no gaps, and all writers give equal filters the same number. Its memory changes
-only after the group is on the disk.
+filter texts. A writer holds the lock while it catches up with other writers and appends its own
+changes. So versions have no gaps, and all writers give equal filters the same number. The memory of
+a writer changes only after the group is on the disk.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Known(msgspec.Struct):
 
     log: GroupLog
     version: int
-    point: Point  # the version may be inside the group after it
+    point: Point  # the version may lie inside the group after this point
     nodes: Nodes
     live_ids: LiveIds
 
@@ -57,9 +57,9 @@ class Writer:
         self._latest = 0  # the latest version seen
 
     def commit(self, wanted: Iterable[PendingGroup]) -> None:
-        """Append all possible changes as one group.
+        """Append all changes that are possible as one group.
 
-        Impossible changes get an error, all others a version.
+        Impossible changes get an error, and all others get a version.
         """
         if self._refusal is not None:
             raise LogError(self._refusal)
@@ -118,7 +118,7 @@ class Writer:
         return _Known(log, base.version, base.point, Nodes(base.keys), living)
 
     def _select_possible(self, known: _Known, wanted: Iterable[PendingGroup]) -> list[PendingGroup]:
-        """The groups that can be applied one after the other."""
+        """The groups that can be applied one after another."""
         ahead = ProjectedIds(known.live_ids, self._folder)
         taken = []
         for one in wanted:

@@ -63,7 +63,7 @@ def match_sections(report: MatchReport) -> list[tuple[str, Table]]:
 
 
 def match_table(report: MatchReport) -> Table:
-    """Batches: one row per run."""
+    """A table of batches, with one row per run."""
     several = len({run.threads for run in report.runs}) > 1
     counted = any(run.counts is not None for run in report.runs)
     table = plain_table(
@@ -86,7 +86,7 @@ def match_table(report: MatchReport) -> Table:
 
 
 def single_table(report: MatchReport) -> Table:
-    """Single events: one row per number of filters."""
+    """A table of single events, with one row per number of filters."""
     table = plain_table("workload", "filters#", "dict p50#", "dict p99#", "JSON p50#", "JSON p99#")
     for run in _distinct(report):
         table.add_row(
@@ -97,7 +97,7 @@ def single_table(report: MatchReport) -> Table:
 
 
 def index_table(report: MatchReport) -> Table:
-    """The cost of filters: one row per number of filters."""
+    """A table of the cost of filters, with one row per number of filters."""
     table = plain_table(
         "workload", "filters#", "build s#", "filters/s#", "first batch s#", "index MB#",
         "bytes/filter#",
@@ -113,7 +113,8 @@ def index_table(report: MatchReport) -> Table:
 
 
 def tests_table(report: MatchReport) -> Table:
-    """Tests per event: filter by filter, then in the index. One row per number of filters."""
+    """A table of tests per event: filter by filter, then in the index. The table has one row per
+    number of filters."""
     table = plain_table(
         "workload", "filters#", "one by one#", "different#", "index: values coded#", "boxes#",
         "compared#", "different#", "residuals asked#", "evaluated#",
@@ -130,7 +131,7 @@ def tests_table(report: MatchReport) -> Table:
 
 
 def growth_table(report: MatchReport) -> Table:
-    """How times grow: the exponent e of filters**e."""
+    """A table of how times grow: the exponent e of filters**e."""
     counted = any(one.counts is not None for one in report.growth)
     table = plain_table(
         "workload", "threads#", "from#", "to#", *(["counts#"] if counted else []), "pairs#",
@@ -173,7 +174,7 @@ def graph_sections(report: GraphReport) -> list[tuple[str, Table]]:
 
 
 def graph_growth_table(report: GraphReport) -> Table:
-    """How times grow: the exponent e of filters**e."""
+    """A table of how times grow: the exponent e of filters**e."""
     steps = list(report.growth[0].steps)
     table = plain_table("workload", "from#", "to#", "all#", *(f"{step}#" for step in steps))
     for grown in report.growth:
@@ -199,7 +200,7 @@ def _distinct(report: MatchReport) -> list[MatchRun]:
 
 
 def peer_table(report: PeerReport) -> Table:
-    """One row per system, with its time as a multiple of that of tidings."""
+    """A table with one row per system, with its time as a multiple of the time of tidings."""
     table = plain_table(
         "system", "version", "build s#", "us/event#", "p50#", "p99#", "events#", "MB#",
         f"x {HOME}#", f"x {BATCH}#",
@@ -218,7 +219,7 @@ def peer_table(report: PeerReport) -> Table:
 
 
 def compare_table(report: Comparison) -> Table:
-    """One row per measure, with the change from the first revision to the second."""
+    """A table with one row per measure, with the change from the first revision to the second."""
     names = [_short(revision) for revision in (report.first, report.second)]
     table = plain_table("measure", "unit", *(f"{name}#" for name in names), "change#", "interval#",
                    "verdict")  # fmt: skip
@@ -278,7 +279,8 @@ def update_sections(report: UpdateReport) -> list[tuple[str, Table]]:
 
 
 def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
-    """A table for each run on Spark: the rows per second of each way, and relative to the first."""
+    """A table for each run on Spark: the rows per second of each method, and the ratio to the first
+    method."""
     sections = []
     for run in dict.fromkeys(way.run for way in report.ways):
         ways = [way for way in report.ways if way.run == run]
@@ -294,7 +296,7 @@ def spark_sections(report: SparkReport) -> list[tuple[str, Table]]:
 
 
 def stream_sections(report: StreamReport) -> list[tuple[str, Table]]:
-    """Tables of a measured pipeline."""
+    """Tables with the measurements of a pipeline."""
     latency = plain_table("notifications#", "told#", "p50#", "p99#", "most#")
     latency.add_row(
         f"{report.notifications:,}", f"{report.told:,}", number(report.p50), number(report.p99),

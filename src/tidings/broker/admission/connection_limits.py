@@ -16,9 +16,9 @@ from tidings.network import Link
 from tidings.routing.forwarding import Name
 from tidings.routing.protocol import Limits
 
-GREETING = 10.0  # seconds for a new connection to send its greeting
+GREETING = 10.0  # seconds within which a new connection must send its greeting
 TURN = 128 << 10  # bytes read in one turn from all neighbours together
-LEAST = 1 << 10  # bytes read in one turn from each of them, at least
+LEAST = 1 << 10  # bytes read in one turn from each neighbour, at least
 REPORT = 10.0  # seconds between two log lines about refusals
 
 _log = logging.getLogger(__name__)
@@ -34,14 +34,14 @@ class ConnectionLimits:
         self._strangers: dict[Link, asyncio.TimerHandle] = {}
         # for each neighbour: its link, its number of batches, and when either last changed
         self._quiet: dict[Name, tuple[Link, int, float]] = {}
-        self._came: dict[Link, int] = {}  # bytes received so far
+        self._came: dict[Link, int] = {}  # the bytes received so far, by link
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 
     # -- strangers -----------------------------------------------------------------------------
 
     def __contains__(self, link: object) -> bool:
-        """Is this the link of a stranger?"""
+        """Whether this is the link of a stranger."""
         return link in self._strangers
 
     def __len__(self) -> int:
@@ -79,7 +79,8 @@ class ConnectionLimits:
 
     def check(self, links: dict[Name, Link], now: float, patience: float) -> None:
         """Close the links of neighbours that sent no complete message for too long, unless reading
-        from them is paused. If all queues together are too long, close the longest ones too."""
+        from them is paused. If all queues together are too long, the links with the longest queues
+        are closed too."""
         quiet: dict[Name, tuple[Link, int, float]] = {}
         for name, link in [*links.items()]:
             before = self._quiet.get(name)
@@ -100,8 +101,8 @@ class ConnectionLimits:
 
     def _share_time(self, links: dict[Name, Link]) -> None:
         """Read less from each neighbour at once when more of them send. So neighbours that send
-        little need not wait for those that never stop. Routers get a full turn, because they
-        forward the messages of many clients."""
+        little need not wait for neighbours that never stop sending. Routers get a full turn,
+        because they forward the messages of many clients."""
         came = {link: link.bytes_in for link in links.values()}
         busy = sum(self._came.get(link) != size for link, size in came.items())
         self._came = came

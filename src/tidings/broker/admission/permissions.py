@@ -3,6 +3,7 @@
     token = "name"                                bound: nobody else may use the name
     token = "*"                                   a guest: any name that is not bound
     token = {name = "...", may = ["publish"]}     bound or a guest, with only these rights
+    token = {name = "...", within = "x = 1"}      may subscribe only to what this filter covers
     token = {name = "...", may = ["route"]}       a router; this right must be granted explicitly
     token = {name = "...", may = ["preprocess"]}  a pipeline: it gets all filters, and hands tagged
                                                   notifications over; only if granted explicitly
@@ -18,7 +19,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -36,10 +37,12 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The name and the rights of a token. Without `may` it has the rights to publish and to
     subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
-    forward everything."""
+    forward everything. `within` is a filter in SQL: the client, or everybody behind the router, may
+    subscribe only to what the filter covers."""
 
     name: str
     may: frozenset[Right] | None = None
+    within: Annotated[str, msgspec.Meta(max_length=m.LONGEST_WITHIN)] = ""
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -59,6 +62,7 @@ class Permissions(msgspec.Struct, frozen=True):
     routes: bool = True  # it is a router
     bound: bool = True  # nobody else may use its name
     key: bytes = b""  # the digest of its token, which distinguishes guests
+    within: str = ""  # the filter that must cover what it subscribes to
 
     @property
     def publisher(self) -> str:
@@ -157,7 +161,8 @@ class Register:
                 f"{name[:80]!r} is a router, and its token may not route; "
                 f"expected {wanted} among the tokens here"
             )
-        return Permissions(name, rights, routes, bound, key)
+        within = found.within if found is not None and name not in certified else ""
+        return Permissions(name, rights, routes, bound, key, within)
 
 
 def digest_of(token: str) -> bytes:

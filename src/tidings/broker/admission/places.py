@@ -3,8 +3,8 @@
     0     guests, a share for each token       bound names    only routers     neighbours
     ├────────────────────────────────────────┬──────────────┬────────────────┤
 
-Guests may not take reserved places. Agents with bound names may take those reserved for bound
-names, but not those reserved for routers. Routers may take any. A node without tokens and
+Guests may not take reserved places. Agents with bound names may take places reserved for bound
+names, but not places reserved for routers. Routers may take any place. A node without tokens and
 certificates can't distinguish clients, so all clients share all places.
 """
 
@@ -26,7 +26,7 @@ class Places:
         self.most_of_token = max(1, most * limits.guest_percent // 100)
         self.most_agents = max(1, most - reserved_routers)
         self.most_guests = max(1, self.most_agents - reserved_bound)
-        self._guests: Counter[bytes] = Counter()  # by the digests of their tokens
+        self._guests: Counter[bytes] = Counter()  # guests, by the digests of their tokens
         self._all_guests = self._agents = 0
 
     def take(self, one: Permissions) -> None:

@@ -1,4 +1,4 @@
-"""The backlog of subscription work, which waits while there are notifications.
+"""The backlog of work for subscriptions, which waits while there are notifications.
 
     notifications ──────────────────────────> see publications.py
     Subscribe, Ask, Recover ... ──> backlog ──> a slice of time, then the event loop has its turn
@@ -9,8 +9,8 @@ notifications with many marks arrive, changes are also batched. Each change of t
 cached ways, and it is cheaper to compute the ways of a thousand marks once after many changes than
 after each change.
 
-Neighbours take turns, and so do the owners behind a router; the messages of each stay in order. A
-neighbour with too many waiting messages is not read from until they are done.
+Neighbours take turns, and so do the owners behind a router; the messages of each owner stay in
+order. If a neighbour has too many waiting messages, nothing is read from it until they are done.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
 LONG_SLICE = 0.01  # seconds of a slice while notifications arrive
-REST = 3.0  # the pause after such a slice, as a multiple of its duration
+REST = 3.0  # the pause after a slice, as a multiple of its duration
 REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if that is longer
 MOST_REST = 0.1  # seconds of pause because of marks, at most
-PIECE = 256  # nodes of a Subscribe that are processed together
-MOST_WAITING = 1000  # messages of one neighbour
-MOST_WAITING_ALL = 10_000  # messages of all neighbours
+PIECE = 256  # how many nodes of a Subscribe are processed together
+MOST_WAITING = 1000  # the most waiting messages of one neighbour
+MOST_WAITING_ALL = 10_000  # the most waiting messages of all neighbours
 
 
 class Backlog:
@@ -44,12 +44,12 @@ class Backlog:
         done: Callable[[], None],
         notified: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`done` is called after each slice. `notified` returns how many notifications arrived so
-        far, and how many marks one of the latest has."""
+        """`done` is called after each slice. `notified` returns how many notifications have arrived
+        so far, and how many marks one of the latest has."""
         self._take = take
         self._done = done
         self._notified = notified
-        self._before = 0  # notifications that had arrived at the last slice
+        self._before = 0  # how many notifications had arrived at the last slice
         self._turns: Turns[m.Message] = Turns("backlog", MOST_WAITING, MOST_WAITING_ALL)
         self._scheduled = False
 

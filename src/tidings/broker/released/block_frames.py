@@ -1,6 +1,6 @@
-"""The frames of many notifications, all made at once.
+"""The frames of many notifications, all created at once.
 
-Each is the same as `frames.encode_marked` makes of the notification alone.
+Each frame is the same as `frames.encode_marked` creates for the notification alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class FrameRun(msgspec.Struct, frozen=True):
 def encode_block(block: Block, epoch: int, labels: Sequence[bytes]) -> FrameRun:
     """The frames of the notifications of a block that have marks. `labels` are the encoded labels
     of its distinct nodes."""
-    from tidings.broker.released import frame_kernels as kernels  # compiled, so loaded when needed
+    # the module is compiled, so it is loaded when needed
+    from tidings.broker.released import frame_kernels as kernels
 
     marks, payloads = block.marks, block.payloads
     rows = np.flatnonzero(np.diff(marks.starts))
@@ -68,7 +69,7 @@ def encode_block(block: Block, epoch: int, labels: Sequence[bytes]) -> FrameRun:
 
 
 def joined_frames(released: Iterable[bytes | FrameRun]) -> Iterator[FrameRun]:
-    """Runs of frames, with single ones joined, in the same order."""
+    """Join single frames into runs, in the same order."""
     single: list[bytes] = []
     for one in released:
         if isinstance(one, FrameRun):

@@ -11,8 +11,9 @@ from tidings.matching.jit import kernel
 
 @kernel
 def copy(out: Any, at: int, data: Any, first: int, size: int) -> Any:
-    """Copy data[first : first + size] to an offset; return the offset behind it. Both are uint8.
-    With unsigned offsets, which never count from the end, the loop takes a tenth of the time."""
+    """Copy data[first : first + size] to an offset; return the offset after the copy. Both are
+    uint8. With unsigned offsets, which never count from the end, the loop takes a tenth of the time
+    that it would take otherwise."""
     to, source = np.uint64(at), np.uint64(first)
     for one in range(np.uint64(size)):
         out[to + one] = data[source + one]
@@ -24,7 +25,7 @@ def lay_out(
     out: Any, places: Any, rows: Any, fronts: Any, name: Any, mark_starts: Any, marks: Any,
     which: Any, label_starts: Any, labels: Any, payload_starts: Any, payloads: Any,
 ) -> None:  # fmt: skip
-    """Lay out n frames, one after the other.
+    """Lay out n frames, one after another.
 
     places int64 [n]: where each begins; rows int64 [n]: which of the m notifications it is; fronts
     uint8 [n, 40]; name uint8; mark_starts int64 [m + 1]; marks uint8, 16 bytes for each of k marks;

@@ -7,6 +7,6 @@
     bench_route.py      the network compared with mosquitto and nats-server
 
 bench_command.py also registers build and backtest; app.py registers the rest. The work is done in
-`studies`, except that build and backtest measure here. docs/performance.md quotes the output of
-these commands. Used only by app.py. Start at bench_command.py.
+`studies`, except that build and backtest measure in this folder. docs/performance.md quotes the
+output of these commands. Used only by app.py. Start at bench_command.py.
 """

@@ -147,9 +147,10 @@ def bench_updates(
 ) -> None:
     """Measure the cost of changes.
 
-    Filters are loaded from text in bulk. Then some are added and removed one by one, and the next
-    match must reflect each change. Then single events are matched, alternately with nothing else
-    running and while a thread merges 5 % more filters. Finally a snapshot is saved and opened.
+    Filters are loaded from text in bulk. Then some filters are added and removed one by one, and
+    the next match must reflect each change. Then single events are matched, alternately with
+    nothing else running and while a thread merges 5 % more filters. Finally a snapshot is saved and
+    opened.
 
     slowdown: p99 of a match while a merge runs, divided by p99 without one.
 

@@ -1,6 +1,6 @@
 """Reads rows of CSV and Parquet files with pyarrow, batch by batch.
 
-pyarrow is imported only here, and only when such a file is read.
+pyarrow is imported only in this module, and only when such a file is read.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Params = ParamSpec("Params")
 
 
 class BadInput(TidingsError):
-    """Unusable input. The message says where, what was found and what was expected.
+    """Unusable input. The message says where the problem is, what was found and what was expected.
 
     `pointer` has lines that show the faulty text and mark the position, if there is one.
     """
@@ -89,6 +89,6 @@ def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
 
 
 def _forget_stdout() -> None:
-    """Discard stdout: nobody reads it, and flushing its buffer at exit must not fail."""
+    """Discard stdout, because nobody reads it and flushing its buffer at exit must not fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

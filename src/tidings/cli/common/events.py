@@ -18,7 +18,7 @@ FORMATS = ("json", "csv", "parquet")
 def read_events(
     path: str, given: str | None, declared: DeclaredTypes, nulls: Iterable[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Yield the events of a file, or of several, with declared attributes in their declared types;
+    """Yield the events of one or several files, with declared attributes in their declared types;
     see `list_files`."""
     for file in list_files(path, given):
         form = input_files.format_of(file, given, FORMATS, "--format")
@@ -26,10 +26,16 @@ def read_events(
             yield conform_event(event, declared, where)
 
 
+def are_texts(path: str, given: str | None) -> bool:
+    """Whether the events come from files of texts, whose types are declared or guessed."""
+    files = list_files(path, given)
+    return all(input_files.format_of(one, given, FORMATS, "--format") == "csv" for one in files)
+
+
 def list_files(path: str, given: str | None = None) -> list[str]:
-    """The files that a path stands for, sorted by name: a file itself; the files with events in a
-    folder and below; or those that match a pattern such as `in/*.json.gz`. Hidden files, and files
-    whose names begin with _, are left out, as in Spark."""
+    """The files that a path stands for, sorted by name: the file itself; the files with events in a
+    folder and below it; or the files that match a pattern such as `in/*.json.gz`. Hidden files, and
+    files whose names begin with _, are left out, as in Spark."""
     if path == input_files.STDIN or Path(path).is_file():
         return [path]
     if Path(path).is_dir():

@@ -1,6 +1,6 @@
 """Reads files as lines or JSON objects; errors name the file and the line.
 
-JSON is one object per line, an array of objects, or objects that may span lines. Gzip files are
+JSON is one object per line, an array of objects, or objects that span several lines. Gzip files are
 decompressed as they are read.
 """
 
@@ -47,7 +47,7 @@ def name_of(path: str) -> str:
 
 
 def format_of(path: str, given: str | None, formats: tuple[str, ...], option: str) -> str:
-    """The given format, else the format of the extension; for stdin, the first of `formats`."""
+    """The given format, or else the format of the extension; for stdin, the first of `formats`."""
     expected = ", ".join(formats)
     if given is not None:
         if given not in formats:
@@ -65,7 +65,7 @@ def format_of(path: str, given: str | None, formats: tuple[str, ...], option: st
 
 
 def extension_of(path: str) -> str:
-    """The extension of a file, without that of gzip: `.json` for `events.json.gz`."""
+    """The extension of a file, without the extension of gzip: `.json` for `events.json.gz`."""
     name = Path(path)
     if name.suffix.lower() == PACKED:
         name = name.with_suffix("")
@@ -138,8 +138,8 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 def read_objects(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (place, object) for each object of a JSON file; `line 3` is a place.
 
-    The file has one object per line, and is then read as a stream; or it is an array of objects, or
-    objects that span several lines, and is then read as a whole.
+    A file with one object per line is read as a stream; an array of objects, or objects that span
+    several lines, is read as a whole.
     """
     name = name_of(path)
     lines = read_lines(path)
@@ -176,7 +176,7 @@ def _is_begun(line: str) -> bool:
 
 
 def _read_whole(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of a text that is an array, or objects one after the other."""
+    """The objects of a text that is an array, or that has objects one after another."""
     decoder, count = json.JSONDecoder(), 0
     at = _skip_space(text, 0)
     is_array = text.startswith("[", at)
@@ -191,7 +191,7 @@ def _read_whole(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         place = f"element {count}" if is_array else f"line {text.count(chr(10), 0, begin) + 1}"
         try:
             _, at = decoder.raw_decode(text, begin)
-            # decoded again: msgspec refuses what JSON does not have, such as NaN
+            # decoded again, because msgspec refuses what is not valid JSON, such as NaN
             value = msgspec.json.decode(text[begin:at])
         except RecursionError:
             raise BadInput(f"{name}, {place}: this JSON is nested too deeply") from None

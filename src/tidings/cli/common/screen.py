@@ -20,14 +20,14 @@ from tidings.cli.common.command_errors import clean_text
 Item = TypeVar("Item")
 
 MOST_ROWS = 20  # rows of a table that are shown without --all
-STEP = 256  # items between two updates of the progress bar
+STEP = 256  # the number of items between two updates of the progress bar
 
 
 def show(*parts: RenderableType, whole: bool = False) -> None:
     """Print for people, without automatic highlighting.
 
-    Tables are fitted to the terminal. With `whole`, they are printed at full width: wrapped lines
-    are better than numbers that are cut off.
+    Tables are fitted to the terminal. With `whole`, tables are printed at full width, because
+    wrapped lines are better than truncated numbers.
     """
     console = Console(highlight=False, markup=False)
     for part in parts:
@@ -89,7 +89,7 @@ def cut(text: str, width: int) -> str:
 
 
 def relative_path(path: str) -> str:
-    """A path, made relative if it lies in the current folder."""
+    """A path, which is made relative if it lies in the current folder."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
@@ -101,7 +101,8 @@ def show_rest(count: int, noun: str) -> None:
 
 
 def _bar(*columns: Any) -> Any:
-    """A progress bar on stderr: description, completed of total, and `columns`."""
+    """A progress bar on stderr: a description, the completed and the total number, and
+    `columns`."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
     first = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=30)
@@ -135,7 +136,7 @@ def report_steps() -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
     columns = [TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
-    # Redrawn only when the step changes: a spinner's thread would disturb measurements.
+    # Redrawn only when the step changes, because a spinner's thread would disturb measurements.
     bar = Progress(
         *columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
         auto_refresh=False,

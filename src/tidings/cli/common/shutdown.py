@@ -39,8 +39,9 @@ class _Watchdog:
         self._is_wanted = True
 
     def call(self, *heeded: int, follows_stdin: bool = False) -> None:
-        """Start the watchdog if needed, and report these signals to it. Install their handlers
-        first: a handler installed later hides its signal from the watchdog."""
+        """Start the watchdog if needed, and let these signals be reported to it. The handlers of
+        these signals must be installed first: a handler installed later hides its signal from the
+        watchdog."""
         with self._lock:
             if not self._is_wanted:
                 return
@@ -49,7 +50,7 @@ class _Watchdog:
             if is_new:
                 try:
                     self._start(follows_stdin)
-                except OSError:  # no process can be started: do without a watchdog
+                except OSError:  # if no process can be started, there is no watchdog
                     if follows_stdin:
                         raise
                     return
@@ -83,12 +84,12 @@ _watchdog = _Watchdog()
 
 def end_in_time() -> None:
     """Make sure that this process and its children end soon after Ctrl-C or SIGTERM, whatever they
-    are doing, even during interpreter shutdown. Don't call it for commands that run inside another
-    program."""
+    are doing, even during interpreter shutdown. Don't call this for commands that run inside
+    another program."""
     signal.signal(signal.SIGTERM, _leave)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell without job control starts background jobs like this, and so do many CI systems.
-        # Whoever sends SIGINT to such a command wants it to end.
+        # A shell without job control, like many CI systems, starts background jobs with SIGINT
+        # ignored. Anybody who sends SIGINT to such a command wants it to end.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _watchdog.begin()
     soon = threading.Timer(LATER, _watchdog.call, (signal.SIGINT, signal.SIGTERM))
@@ -116,7 +117,7 @@ def restore_handlers() -> Iterator[None]:
 
 
 def end_with_stdin() -> None:
-    """End this process, even if it hangs, when stdin ends: its parent is gone."""
+    """End this process, even if it hangs, when stdin ends, because its parent is then gone."""
     _watchdog.call(signal.SIGINT, signal.SIGTERM, follows_stdin=True)
 
 
@@ -140,8 +141,8 @@ def handle_end_signals(handler: Callable[[], None]) -> None:
 
 
 async def wait_for_end(again: Callable[[], None] | None = None) -> None:
-    """Wait for Ctrl-C, SIGTERM, or the end of the terminal. If `again` is given, a SIGHUP that does
-    not come from a closing terminal calls it."""
+    """Wait for Ctrl-C, SIGTERM, or the end of the terminal. If `again` is given, it is called on a
+    SIGHUP that does not come from a closing terminal."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup

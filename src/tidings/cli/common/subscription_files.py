@@ -1,11 +1,10 @@
 """Reads subscriptions from a file: an id, a filter and optionally a subscriber.
 
-| format | a line or row |
-| --- | --- |
-| text | a filter; its id is the number of the line; blank lines and # comments are skipped |
-| json | {"id": ..., "filter": ..., "subscriber": ...}; in dialects that are written in JSON, the
-filter may be an object, and a file may have filters alone |
-| csv, parquet | the columns id, filter and optionally subscriber |
+format        a line or row
+text          a filter; its id is the number of the line; blank lines and # comments are skipped
+json          {"id": ..., "filter": ..., "subscriber": ...}; in dialects that are written in JSON,
+              the filter may be an object, and a file may have filters alone
+csv, parquet  the columns id, filter and optionally subscriber
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tidings.filters.dialects import DIALECTS
 FORMATS = ("text", "json", "csv", "parquet")
 _EXPECTED = "expected id, filter and optionally subscriber"
 MOST_REPORTED = 20  # refused filters
-MOST_NOTED = 5  # filters that can never match, or always do
+MOST_NOTED = 5  # how many filters that can never match, or always match, are reported
 
 
 class Subscription(msgspec.Struct, frozen=True):
@@ -50,7 +49,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """Where it was found, with the id."""
+        """Where the subscription was found, with its id."""
         return f"{self.file}, {self.spot}" if self.file and self.place else self.where
 
     def parse(self, dialect: str, declared: DeclaredTypes) -> Filter:
@@ -86,8 +85,8 @@ def parse_all(
     declared: DeclaredTypes,
     check: Check = lambda _one, _filter: None,
 ) -> list[tuple[Subscription, Filter]]:
-    """Parse all subscriptions. If filters are refused, by the parser or by `check`, report each
-    with its place and id, MOST_REPORTED at most, and raise BadInput."""
+    """Parse all subscriptions. If filters are refused, by the parser or by `check`, report at most
+    MOST_REPORTED of them, with place and id, and raise BadInput."""
     parsed: list[tuple[Subscription, Filter]] = []
     bad: list[BadInput] = []
     count = 0
@@ -111,8 +110,8 @@ def parse_all(
 
 
 def note_odd(parsed: Iterable[tuple[Subscription, Filter]]) -> list[Subscription]:
-    """Print a note on each filter that can never match, or always does: MOST_NOTED at most, and how
-    many more there are. Return the subscriptions that can never match."""
+    """Print a note on each filter that can never match, or always matches: at most MOST_NOTED
+    notes, and how many more there are. Return the subscriptions that can never match."""
     odd = [(one, filter_) for one, filter_ in parsed if filter_.note]
     odd.sort(key=lambda pair: not pair[1].never)
     for one, filter_ in odd[:MOST_NOTED]:
@@ -166,7 +165,7 @@ def _read_parquet(path: str) -> Iterator[Subscription]:
 
 
 def _read_csv(path: str) -> Iterator[Subscription]:
-    # Not with pyarrow: an id such as 007 must stay text, and errors must name lines.
+    # pyarrow is not used here: an id such as 007 must stay text, and errors must name lines.
     csv.field_size_limit(1 << 30)
     reader = csv.reader((line for _, line in input_files.read_lines(path)), strict=True)
     name = input_files.name_of(path)
@@ -195,7 +194,7 @@ _READERS = {"text": _read_text, "json": _read_json, "csv": _read_csv, "parquet":
 def _subscription(record: Mapping[str, Any], path: str, place: str) -> Subscription:
     name = input_files.name_of(path)
     if record and "filter" not in record and isinstance(record.get("id", []), list | dict):
-        # a filter by itself; its number is that of the line or the element
+        # a filter without an id; its id is the number of the line or the element
         return Subscription(
             int(place.rpartition(" ")[2]), _json_text(record), None, name, place, "bare"
         )

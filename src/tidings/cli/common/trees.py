@@ -1,4 +1,4 @@
-"""Draws graphs as trees in the terminal. The nodes below a node are drawn only once."""
+"""Draws graphs as trees in the terminal. The part of a graph below a node is drawn only once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.tree import Tree
 
 from tidings.cli.common.screen import count_of, cut, plain_text, show
 
-BRANCHES, LEVELS = 8, 4  # the most that are drawn without --all
+BRANCHES, LEVELS = 8, 4  # the most branches and levels that are drawn without --all
 DEEPEST = 10  # levels of one tree; deeper nodes are drawn as separate trees
 
 
@@ -21,7 +21,7 @@ def show_trees(
     every: bool = False,
 ) -> None:
     """Draw a graph from its roots; with `every`, draw all of it. `below` returns the children of a
-    node; `line` returns its number, its text and a suffix."""
+    node; `line` returns the number and text of a node, and a suffix."""
     drawing = _Drawing(below, line, every)
     show(drawing.tree(title, roots))
     while drawing.later:

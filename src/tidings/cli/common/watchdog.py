@@ -2,10 +2,10 @@
 
     python watchdog.py PID SIGTERM_FD SIGINT_FD FOLLOWS_STDIN
 
-It runs as a script, without the package, beside the command PID. When the command gets a signal,
-`faulthandler` writes the command's stack to a pipe, in C and without the GIL. So the watchdog
-learns of the signal whatever the command is doing. The watchdog ends with the command. If the
-command was asked to end, the watchdog first ends the processes that the command left behind.
+The watchdog runs as a script, without the package, beside the command PID. When the command gets a
+signal, `faulthandler` writes the command's stack to a pipe, in C and without the GIL. So the
+watchdog learns of the signal whatever the command is doing. The watchdog ends with the command. If
+the command was asked to end, the watchdog first ends the processes that the command left behind.
 
     SIGTERM or SIGINT ──GRACE──> SIGTERM to the children ──LAST──> SIGKILL to all of them
     a second SIGINT ─────────────AT_ONCE─────────────────────────> the same
@@ -20,7 +20,7 @@ import sys
 import time
 
 GRACE = 6.0  # seconds for the command to end cleanly
-LAST = 1.0  # seconds for its children to end after that
+LAST = 1.0  # seconds after that for the command's children to end
 AT_ONCE = 0.3  # seconds after a second Ctrl-C, which the command itself obeys if it can
 LOOK = 0.25  # seconds between checks of the children, once the command must end
 IDLE = 10.0  # seconds between checks that the command runs: a child may keep the pipes open
@@ -29,7 +29,8 @@ BEGINNING = b"(most recent call first)"  # is in the first line of each stack
 KEPT = 64 << 10  # bytes of stacks that are kept
 NEVER = float("inf")
 
-Family = dict[int, bytes]  # process id -> start time, because process ids are reused
+# process id -> start time, which identifies a process because process ids are reused
+Family = dict[int, bytes]
 
 
 class Watch:
@@ -77,14 +78,15 @@ class Watch:
         """End the command, if it still runs, and its descendants."""
         if os.getppid() == self.pid:
             self.family = descendants_of(self.pid)
-        send(list_alive(self.family), signal.SIGTERM)  # some would leave files behind if killed
+        # some processes would leave files behind if they were killed
+        send(list_alive(self.family), signal.SIGTERM)
         latest = time.monotonic() + (LAST if self.pressed < 2 else AT_ONCE)
         while list_alive(self.family) and time.monotonic() < latest:
             time.sleep(AT_ONCE / 3)
         if os.getppid() == self.pid:
             self.family |= descendants_of(self.pid)
             send([self.pid], signal.SIGKILL)
-        for _ in range(3):  # in case more were started in the meantime
+        for _ in range(3):  # repeated in case more processes were started in the meantime
             left = list_alive(self.family)
             for one in left:
                 self.family |= descendants_of(one)
@@ -150,6 +152,6 @@ def processes() -> dict[int, tuple[int, bytes]]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal is for the command
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal is meant for the command
     pid, terms, interrupts, follows_stdin = map(int, sys.argv[1:5])
     Watch(pid, terms, interrupts, bool(follows_stdin)).keep()

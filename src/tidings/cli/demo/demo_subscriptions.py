@@ -1,6 +1,7 @@
 """The demo's subscriptions: the filters of some three hundred people around an airport.
 
-They are generated from the small tables below, so each run has the same people and filters.
+The subscriptions are generated from the small tables below, so each run has the same people and
+filters.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ RolesAndFilters = Iterator[tuple[str, str]]  # role, filter
 
 
 def _desks() -> RolesAndFilters:
-    """The desks of carriers. A deputy's filter is a desk's in other words, so they share a node."""
+    """The desks of carriers. The filter of a deputy is the filter of a desk in other words, so they
+    share a node."""
     for origin, carriers in DESKS.items():
         for carrier, late in zip(carriers.split(), cycle((60, 75, 90)), strict=False):
             own = f"origin = '{origin}' AND carrier = '{carrier}'"
@@ -104,7 +106,8 @@ def _desks() -> RolesAndFilters:
 
 
 def _control() -> RolesAndFilters:
-    """Filters that cover those of desks, and so match whatever the desks' filters match."""
+    """Filters that cover the filters of desks, and so match everything that the desks' filters
+    match."""
     yield "network control", "dep_delay > 45"
     for origin in DESKS:
         yield f"{origin} control", f"origin = '{origin}' AND dep_delay > 50"

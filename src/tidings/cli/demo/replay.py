@@ -64,7 +64,7 @@ every_seconds = 0
 
 
 class Replay:
-    """A year that passes in half a minute, and its results so far."""
+    """The replay of a year in half a minute, and its results so far."""
 
     def __init__(self, folder: Path, rows: int | None) -> None:
         self.folder = folder
@@ -264,7 +264,7 @@ def _flatten(column: Any) -> Any:
 
 
 def _names(who: list[str]) -> str:
-    """The names of the first recipients, named people before random travellers."""
+    """The names of the first recipients; named people come before random travellers."""
     people = sorted(who, key=lambda name: name.startswith("traveller"))
     more = f" and {len(people) - 2:,} more" if len(people) > 2 else ""
     return cut(", ".join(people[:2]), 60) + more

@@ -19,11 +19,11 @@ from tidings.filters.canonical import (
 from tidings.filters.language import find, name_text, text_of
 from tidings.model import Event
 
-SEVERAL = "(several)"  # shown as the term of a clause that has several
+SEVERAL = "(several)"  # shown as the term of a clause that has several terms
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One test: a term, and the set of its values, as SQL."""
+    """One test, as SQL: a term, and the set of its values."""
 
     term: str
     set: str
@@ -41,7 +41,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     residuals: list[str]
     attributes: list[str]
     warnings: list[str]
-    note: str  # why the filter can never match, or that it always does; else empty
+    note: str  # why the filter can never match, or that it always matches; otherwise empty
 
 
 def dissect(filter_: Filter, text: str) -> Anatomy:

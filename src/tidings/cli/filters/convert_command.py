@@ -40,7 +40,7 @@ def convert_filters(
     can't express that, unless --types declares the attributes or --single rules out lists.
 
     With --json, one line per filter: id, filter and, if there is one, subscriber. The output is
-    again a file of filters. Notes on stderr name filters that can never match or always do.
+    again a file of filters. Notes on stderr name filters that can never match or always match.
 
     Exit code: 0 when all filters are converted, 2 when one is refused.
     """
@@ -77,7 +77,7 @@ def _need_one_of(found: str, expected: tuple[str, ...], option: str) -> None:
 
 
 def _plain_expression(one: Subscription, parsed: Filter, target: str, single: bool) -> Expression:
-    """The expression of a filter; raise BadInput if it looks into lists or structs."""
+    """The expression of a filter; raise BadInput if it tests values inside lists or structs."""
     expression = without_nested(parsed.expression) if single else parsed.expression
     nested = nested_attributes(expression)
     if nested:

@@ -36,10 +36,10 @@ def examine_file(
 ) -> int:
     """Find filters that are duplicates, redundant, or odd.
 
-    FILE is as for `tidings match --filters`. Reports duplicates, and filters that another filter
-    of the same subscriber covers. Also reports filters that never match, always match, or have an
-    alternative that no index can help with. Filters without a subscriber are treated as those of
-    one subscriber.
+    FILE has the same format as for `tidings match --filters`. Reports duplicates, and filters that
+    another filter of the same subscriber covers. Also reports filters that never match, always
+    match, or have an alternative that no index can help with. Filters without a subscriber are
+    treated as those of one subscriber.
 
     With --json, one object: filters, subscribers, shared (filters that another subscriber also
     has, which is not a fault), counts by kind, and findings (kind, id, subscriber, place, filter,
@@ -62,14 +62,14 @@ def examine_file(
     return 1 if findings else 0
 
 
-Wanted = dict[tuple[str, ...], frozenset[str]]  # what a filter accepts, by field
+Wanted = dict[tuple[str, ...], frozenset[str]]  # the values that a filter accepts, by field
 
 
 def _in_own_words(
     dialect: str, words: OwnWords, parsed: list[Parsed], findings: list[Finding]
 ) -> list[Finding]:
-    """Add to each finding about a filter that consists of fields the fields that cause it. Also add
-    a finding for each filter that another covers, comparing the two field by field."""
+    """For filters that consist of fields, add to each finding the fields that cause it. Also add a
+    finding for each filter that another filter covers, judged field by field."""
     known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL_ONLY}
     own: dict[str | None, list[tuple[Subscription, Wanted]]] = {}
     for one, _ in parsed:
@@ -89,14 +89,14 @@ def _in_own_words(
 
 
 def covers(wanted: Wanted, other: Wanted) -> bool:
-    """Whether a filter matches whatever another one matches, as far as their fields show it: the
-    other has all fields of this one, with no further values."""
+    """Whether a filter matches everything that another one matches, as far as their fields show:
+    the other has all fields of this one, and accepts no other values in them."""
     return all(path in other and other[path] <= values for path, values in wanted.items())
 
 
 def _covering(mine: list[tuple[Subscription, Wanted]], at: int) -> Subscription | None:
-    """The first filter that covers the one at a place; of two equal ones, only the later one is
-    covered."""
+    """The first filter that covers the filter at an index; of two equal filters, only the later one
+    counts as covered."""
     wanted = mine[at][1]
     for place, (other, values) in enumerate(mine):
         if place != at and covers(values, wanted) and (place < at or not covers(wanted, values)):
@@ -105,7 +105,7 @@ def _covering(mine: list[tuple[Subscription, Wanted]], at: int) -> Subscription 
 
 
 def _name_fields(dialect: str, words: OwnWords, finding: Finding) -> Finding:
-    """The finding, with the fields of the filter that have the same fault on their own."""
+    """Add to a finding the fields of the filter that have the same fault on their own."""
     if finding.kind not in ODDITIES:
         return finding
     odd = [

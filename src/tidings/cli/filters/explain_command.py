@@ -82,7 +82,7 @@ def _subscription(
         return Subscription(1, text, file="filter")
     assert path is not None
     if wanted is None:
-        raise BadInput(f"--filters {path}: also expected --id ID")
+        raise BadInput(f"--filters {path}: found no --id, expected --id ID")
     for one in read_subscriptions(path, given):
         if str(one.id) == wanted:
             return one
@@ -152,7 +152,7 @@ def verdict(explanation: Explanation) -> Text:
 
 
 def _term(test: TestReport) -> str:
-    """The tested term; empty for a residual, which is its own term."""
+    """The tested term; empty for a residual, because the residual is itself the term."""
     return test.term if test.term != test.expected else ""
 
 

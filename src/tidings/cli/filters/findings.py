@@ -11,7 +11,7 @@ from tidings.cli.common.screen import track
 from tidings.cli.common.subscription_files import Subscription
 from tidings.filters import ALWAYS_TRUE, NEVER_TRUE, ODDITIES, oddities_of
 
-MANY = 1_000  # filters of one subscriber; with fewer, building in bulk does not pay off
+MANY = 1_000  # the number of filters of one subscriber from which building in bulk is worthwhile
 DUPLICATE, COVERED = "duplicate", "covered"
 
 KINDS = {
@@ -49,7 +49,8 @@ def examine(parsed: list[Parsed]) -> list[Finding]:
 
 
 def count_shared(parsed: Iterable[Parsed]) -> int:
-    """How many filters another subscriber also has; not a fault, because they share a node."""
+    """How many filters another subscriber also has; this is not a fault, because such filters share
+    a node."""
     owners: dict[bytes, set[str | None]] = {}
     for one, filter_ in parsed:
         owners.setdefault(filter_.key, set()).add(one.subscriber)
@@ -61,7 +62,8 @@ def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
     sound: list[Parsed] = []
     for one, filter_ in own:
         odd = oddities_of(filter_.form)
-        empty = NEVER_TRUE in odd or ALWAYS_TRUE in odd  # reported as such, not as duplicates
+        # filters that never or always match are not reported as duplicates
+        empty = NEVER_TRUE in odd or ALWAYS_TRUE in odd
         earlier = one if empty else first.setdefault(filter_.key, one)
         if earlier is not one:
             yield Finding(DUPLICATE, one, earlier)
@@ -74,7 +76,7 @@ def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
 
 def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
     """Yield a finding for each filter that equals an earlier one or that another one covers. The
-    covering filter that it names is one that nothing else covers."""
+    covering filter that a finding names is one that no other filter covers."""
     filters = [filter_ for _, filter_ in own]
     owner = {filter_.key: one for one, filter_ in own}
     if len(filters) > MANY:
@@ -85,14 +87,16 @@ def _find_covered(own: list[Parsed]) -> Iterator[Finding]:
     for one, filter_ in own:
         node = graph.node(filter_)
         assert node is not None
-        if owner[node.filter.key] is not one:  # equal, though written differently
+        # the filters are equal, although they are written differently
+        if owner[node.filter.key] is not one:
             yield Finding(DUPLICATE, one, owner[node.filter.key])
         elif (top := _top(graph, node, tops)) is not node:
             yield Finding(COVERED, one, owner[top.filter.key])
 
 
 def _top(graph: ContentGraph, node: Node, tops: dict[Node, Node]) -> Node:
-    """Walk up from a node to one that nothing covers. Chains can be long, so `tops` caches."""
+    """Walk up from a node to one that nothing covers. Chains can be long, so `tops` caches the
+    results."""
     passed = [node]
     while passed[-1] not in tops and (parents := graph.parents(passed[-1])):
         passed.append(parents[0])

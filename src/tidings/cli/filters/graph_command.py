@@ -1,4 +1,4 @@
-"""`tidings graph`: which filter of a file covers which, as a table, a tree or a picture."""
+"""`tidings graph`: shows which filters of a file cover which, as a table, a tree or a picture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidings.cli.common.subscription_files import (
 from tidings.cli.common.trees import show_trees
 from tidings.graph import layers_of
 
-MANY = 5_000  # filters; with more, the graph is built in bulk
+MANY = 5_000  # with more filters than this, the graph is built in bulk
 MOST_IDS = 20  # ids shown at a node of the picture
 
 
@@ -46,15 +46,15 @@ def show_graph(
 ) -> int:
     """Show which filter of a file covers which.
 
-    FILE is as for `tidings match --filters`. A node is one distinct filter, however many
-    subscriptions it has. The depth of a node is the length of the longest path to it from a filter
-    that nothing covers.
+    FILE has the same format as for `tidings match --filters`. A node is one distinct filter,
+    however many subscriptions it has. The depth of a node is the length of the longest path to it
+    from a filter that nothing covers.
 
     With --svg, a picture in layers: boxes with the beginning of each filter, or dots if there are
     many. Hover over a box or a dot to read its filter.
 
-    Notes on stderr name filters that can never match or always do. Every filter covers one that can
-    never match.
+    Notes on stderr name filters that can never match or always match. Every filter covers one that
+    can never match.
 
     With --json, one line per node: node, filter, ids, depth, parents, children, never (true if it
     can never match).

@@ -1,9 +1,10 @@
-"""Notes on filters and events that don't fit each other, to explain why nothing matched.
+"""Notes on filters and events that don't fit each other, which explain why nothing matched.
 
 Types are not declared by default, and a comparison with a value of another family is unknown. So a
 typo in a name causes no error, and nothing matches. A date that is a string in one file and a date
-in the other has the same effect. AttributeWatch finds such attributes in the first events, and the
-filters that don't fit their types. It checks each filter on its own.
+in the other also causes no error, and nothing matches. AttributeWatch finds such attributes in the
+first events, and the filters that don't fit their types. AttributeWatch checks each filter on its
+own.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 from tidings import Filter
 from tidings.filters import Misfit, misfits_of
 from tidings.filters.canonical import Form, reads
-from tidings.filters.language import FUNCTIONS, Attribute, Call, name_text, read
+from tidings.filters.language import FUNCTIONS, Attribute, Call, conform, name_text, read
 from tidings.filters.values import sets
-from tidings.model import list_some
+from tidings.model import NotificationError, list_some
 
 LOOKED_AT = 1_000  # events that are inspected
 
@@ -36,12 +37,16 @@ _DECLARED = {"boolean": "boolean", "number": "double", "time": "timestamp"}
 
 class AttributeWatch:
     """Collects, for each attribute that filters read, the families of its values in the first
-    events. `filters` are pairs of id and filter."""
+    events. `filters` are pairs of id and filter. `texts` says that the events come from a file of
+    texts, such as CSV: there, every value can be declared as a string."""
 
-    def __init__(self, filters: Iterable[tuple[int | str, Filter]]) -> None:
+    def __init__(self, filters: Iterable[tuple[int | str, Filter]], texts: bool = False) -> None:
         self._filters = list(filters)
         paths = set().union(*(reads(one.form) for _, one in self._filters))
         self._seen: dict[tuple[str, ...], set[int]] = {path: set() for path in paths}
+        self._texts = texts
+        # the types that every value so far can be converted to
+        self._possible = {path: {"string", *_DECLARED.values()} for path in paths}
         self._left = LOOKED_AT
 
     def look(self, event: Any) -> None:
@@ -49,12 +54,25 @@ class AttributeWatch:
         if self._left > 0:
             self._left -= 1
             for path, seen in self._seen.items():
-                seen.add(sets.family_of(read(event, path)))
+                value = read(event, path)
+                seen.add(sets.family_of(value))
+                if value is not None:
+                    self._possible[path] -= {
+                        kind for kind in self._possible[path] if not self._converts(value, kind)
+                    }
+
+    def _converts(self, value: Any, kind: str) -> bool:
+        try:
+            conform(value, kind, ())  # type: ignore[arg-type]
+        except NotificationError:
+            return self._texts and kind == "string"
+        return True
 
     def type(self, path: tuple[str, ...]) -> str | None:
-        """The family of an attribute; None if it has values of several, or none. See
-        `misfits_of`."""
-        families = {_FAMILIES[one] for one in self._seen[path] if one in _FAMILIES}
+        """The family of an attribute; None if it has values of several, or none, or if the path
+        begins with a variable, as x.price in `exists(lines, x -> x.price > 5)`. See `misfits_of`.
+        """
+        families = {_FAMILIES[one] for one in self._seen.get(path, ()) if one in _FAMILIES}
         return families.pop() if len(families) == 1 else None
 
     def notes(self) -> Iterator[str]:
@@ -68,9 +86,11 @@ class AttributeWatch:
                 yield f"filters test {name_text(path)}, but {events} no such attribute"
         for one, ids in sorted(self._misfits().items(), key=lambda item: item[0].path):
             name, whose = name_text(one.path), _name_ids(ids)
-            have = " and ".join(sorted({_NAMES[f] for f in self._seen[one.path] if f in _NAMES}))
+            seen = self._seen[one.path]
+            have = " and ".join(sorted({_NAMES[f] for f in seen if f in _NAMES}))
             kind = _TYPES.get(one.expected)
-            hint = f"; {advise(one.path, kind)} converts the values" if kind else ""
+            can = kind in self._possible[one.path]
+            hint = f"; {advise(one.path, kind)} converts the values" if kind and can else ""
             said = f"{one.function}({name})" if one.function else f"{name} with {one.expected}"
             verb = f"{whose} compare{'s' if len(ids) == 1 else ''} {said}"
             if one.function:
@@ -87,10 +107,8 @@ class AttributeWatch:
         for path in sorted(typed):
             kinds = {_NAMES[family]: family for family in self._seen[path] if family in _NAMES}
             if len(kinds) > 1:
-                said = ""
-                if sets.OTHER not in kinds.values():  # nothing converts a list
-                    kind = _common_type(set(kinds.values()))
-                    said = f"; {advise(path, kind)} converts all of them"
+                kind = _common_type(set(kinds.values()), self._possible[path])
+                said = f"; {advise(path, kind)} converts all of them" if kind else ""
                 yield (
                     f"{events} values of several types for {name_text(path)}: "
                     f"{' and '.join(sorted(kinds))}; a test sees only those of its own type{said}"
@@ -110,15 +128,16 @@ def advise(path: tuple[str, ...], kind: str) -> str:
     return f"--types {shlex.quote(f'{name_text(path)}={kind}')} --others"
 
 
-def _common_type(families: set[int]) -> str:
+def _common_type(families: set[int], possible: set[str]) -> str | None:
     """A type that all values can be converted to: numbers may be written as text, for example."""
     rest = {_FAMILIES[one] for one in families} - {"string"}
-    return _DECLARED.get(rest.pop(), "string") if len(rest) == 1 else "string"
+    wanted = [_DECLARED.get(rest.pop(), "string")] if len(rest) == 1 else []
+    return next((kind for kind in (*wanted, "string") if kind in possible), None)
 
 
 def _typed_paths(form: Form) -> set[tuple[str, ...]]:
     """The attributes that a filter reads, except arguments of functions that take any type, which
-    other dialects use."""
+    come from other dialects."""
     free = {
         arg.path
         for node in form.terms.values()

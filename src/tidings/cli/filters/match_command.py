@@ -13,7 +13,7 @@ from rich.table import Table
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
 from tidings.cli.common.declared_types import DeclaredTypes, read_types
-from tidings.cli.common.events import read_events
+from tidings.cli.common.events import are_texts, read_events
 from tidings.cli.common.input_files import STDIN
 from tidings.cli.common.screen import MOST_ROWS, count_of, emit, show, show_rest, table, track
 from tidings.cli.common.subscription_files import note_odd, parse_all, read_subscriptions
@@ -49,20 +49,21 @@ def match_events(
     is the number of the line), JSON lines with id, filter and subscriber, or CSV or Parquet with
     the columns id, filter and optionally subscriber.
 
-    Events: JSON lines, CSV (types are inferred, empty fields are null) or Parquet. They are read
-    as a stream.
+    Events: JSON (lines or an array), CSV (types are inferred, empty fields are null) or Parquet, as
+    a file (.gz too), a folder, or a pattern in quotes. They are read as a stream.
 
     With --json, one line for each event that matches, printed at once: event (its index, from 0)
     and ids (of the filters).
 
-    Notes on stderr name filters that can never match or always do, and at the end attributes that
-    filters test but no event has, or that events have only with values of another type.
+    Notes on stderr name filters that can never match or always match, and at the end attributes
+    that filters test but no event has, or that events have only with values of another type.
     """
     if filters == events == STDIN:
         raise BadInput("--filters and --events are both stdin, expected a file for one of them")
     declared = read_types(types, others)
     counts = _load_counts(filters, filters_format, dialect, declared)
-    watch = AttributeWatch((tally.subscription.id, tally.filter) for tally in counts.subscriptions)
+    watched = [(tally.subscription.id, tally.filter) for tally in counts.subscriptions]
+    watch = AttributeWatch(watched, are_texts(events, format_))
     read = islice(read_events(events, format_, declared, nulls or []), limit)
     rows = enumerate(_watch_events(read, watch))
     if json:

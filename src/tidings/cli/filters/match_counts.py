@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SubscriptionCount(msgspec.Struct):
-    """The matches of one subscription: how many events, and the first of them."""
+    """The matches of one subscription: the number of events, and the first event."""
 
     subscription: Subscription
     filter: Filter
@@ -38,7 +38,7 @@ class MatchCounts:
     def __init__(self) -> None:
         self.subscriptions: list[SubscriptionCount] = []
         self._matcher: Matcher | None = None
-        self._loaded = 0  # subscriptions that the matcher already has
+        self._loaded = 0  # the number of subscriptions that the matcher already has
 
     def subscribe(self, subscription: Subscription, filter_: Filter) -> None:
         self.subscriptions.append(SubscriptionCount(subscription, filter_))
@@ -88,7 +88,7 @@ class MatchCounts:
         return len(rows)
 
     def rank(self) -> list[SubscriptionCount]:
-        """The subscriptions that have matches, most matches first."""
+        """The subscriptions that have matches; those with the most matches come first."""
         told = [tally for tally in self.subscriptions if tally.count]
         return sorted(told, key=lambda tally: -tally.count)
 

@@ -1,4 +1,5 @@
-"""What commands that connect to a router share: options, tokens, notes about the link."""
+"""Code that is shared by commands that connect to a router: options, tokens, notes about the
+link."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ def timeout_option(what: str) -> Any:
 
 
 def choose_token(given: str, file: str | None) -> str:
-    """The token in the file if one is named, else the given token. So a file takes precedence over
-    the environment."""
+    """The token in the file if a file is named, else the given token. So a file takes precedence
+    over the environment."""
     if file is None:
         return given
     token, warning = read_secret(file)
@@ -64,7 +65,7 @@ def choose_token(given: str, file: str | None) -> str:
 
 
 def note_link(gone: str) -> None:
-    """Print that the router is gone, and why, or that it is back."""
+    """Print that the link to the router is lost, and why, or that it is back."""
     if gone:
         remark(f"the router is gone: {gone}; trying to reach it again")
     else:

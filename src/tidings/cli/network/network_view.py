@@ -45,7 +45,7 @@ class ShownNode(msgspec.Struct):
     name: str
     path: Path
     status: m.NodeStatus | None
-    link: m.LinkStatus | None = None  # the link to it, as the node above reports it
+    link: m.LinkStatus | None = None  # the link to the node, as the node above reports it
     below: list[ShownNode] = []
 
 
@@ -199,7 +199,7 @@ class NetworkView:
                 )
 
     def _agents(self, status: m.NodeStatus | None) -> tuple[list[m.LinkStatus], int]:
-        """The agents of a node that are shown, and the number of those that are not."""
+        """The agents of a node that are shown, and the number of agents that are not shown."""
         if status is None:
             return [], 0
         agents = [link for link in status.links if link.kind == "agent"]
@@ -254,8 +254,8 @@ def _into(status: m.NodeStatus) -> int:
 
 
 def _others(status: m.NodeStatus) -> int:
-    """The number of neighbours below that are not agents. Routers are listed first, so all are
-    counted unless there are very many."""
+    """The number of neighbours below that are not agents. Routers are listed first, so all of them
+    are counted unless there are very many."""
     return sum(link.kind in ("router", "watcher") for link in status.links)
 
 
@@ -281,7 +281,7 @@ def _cells(nodes: int, rates: Rates, link: m.LinkStatus | None) -> list[Text]:
 
 
 def _name_cell(before: str, name: str, style: str) -> Text:
-    if len(before) > NAME - LEAST:  # a deep tree: keep the nearest branches
+    if len(before) > NAME - LEAST:  # in a deep tree, keep the nearest branches
         before = "…" + before[LEAST + 1 - NAME :]
     text = Text(before, no_wrap=True, overflow="ellipsis")
     return text.append_text(plain_text(cut(name, NAME - len(before)), style))

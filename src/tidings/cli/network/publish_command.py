@@ -25,8 +25,8 @@ from tidings.cli.network.connecting import choose_token, note_link, run_async
 from tidings.model import EnvironmentProblem
 
 PATIENCE = 5.0  # seconds until a note says that an answer is slow
-TOGETHER = 1000  # publications in flight before it waits for them
-PIECE = 100  # events of files that are handed over together
+TOGETHER = 1000  # how many publications are in flight before the command waits for them
+PIECE = 100  # how many events of files are handed over together
 Item = TypeVar("Item")
 
 
@@ -74,7 +74,7 @@ def publish_notification(
     When the command ends, the rendezvous point has the notification on disk. Without --payload, the
     payload is the JSON itself. With --timeout, the command fails if the router or the rendezvous
     point does not answer within that time; a notification that was not acknowledged may still have
-    been published. A note says when the router is gone, and when it is back.
+    been published. A note says when the link to the router is lost, and when it is back.
     """
     from tidings.network import connect
 
@@ -121,7 +121,7 @@ def publish_notification(
 
 
 class _Given(NamedTuple):
-    """What is to be published, as the command line names it."""
+    """What is to be published, as given on the command line."""
 
     attributes: str | None
     events: str | None
@@ -133,7 +133,7 @@ class _Given(NamedTuple):
         return self.events is not None or self.attributes == "-"
 
     async def notifications(self) -> AsyncIterator[tuple[dict[str, Any], str]]:
-        """The attributes and the JSON text of each."""
+        """The attributes and the JSON text of each notification."""
         if self.events is not None:
             async for piece in _from_thread(self._read_pieces(self.events)):
                 for event in piece:
@@ -150,7 +150,8 @@ class _Given(NamedTuple):
             yield _parse_object(text), text
 
     def _read_pieces(self, path: str) -> Iterator[list[dict[str, Any]]]:
-        """The events of files; those of stdin one at a time, because the next may come late."""
+        """The events of files in pieces; events of stdin come one at a time, because the next one
+        may come late."""
         size = 1 if path == STDIN else PIECE
         events = read_events(path, self.format, DeclaredTypes(), self.nulls)
         while piece := list(islice(events, size)):
@@ -158,8 +159,8 @@ class _Given(NamedTuple):
 
 
 async def _settle(waiting: list[asyncio.Future[int]], count: int, limit: float | None) -> None:
-    """Wait until all are acknowledged; print a note if that takes long. EnvironmentProblem if none
-    of them is acknowledged for `limit` seconds."""
+    """Wait until all notifications are acknowledged; print a note if that takes long.
+    Raise EnvironmentProblem if none of them is acknowledged for `limit` seconds."""
     late = asyncio.get_running_loop().call_later(
         PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
     )
@@ -173,9 +174,9 @@ async def _settle(waiting: list[asyncio.Future[int]], count: int, limit: float |
                 one.result()
             if not done:
                 raise EnvironmentProblem(
-                    f"found no answer for {limit:g} seconds; of {count_of(count, 'notification')}, "
-                    f"{count - len(left):,} are acknowledged, and the others may still have been "
-                    "published"
+                    f"found no answer for {limit:g} seconds: {count - len(left):,} of "
+                    f"{count_of(count, 'notification')} are acknowledged, and the others "
+                    "may still have been published"
                 )
     finally:
         late.cancel()

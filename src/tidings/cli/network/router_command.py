@@ -22,9 +22,10 @@ from tidings.model import TidingsError
 if TYPE_CHECKING:
     from tidings.broker import Server
 
-BEAT = 1.0  # seconds between signs of life
+BEAT = 1.0  # seconds between heartbeats
 # The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
-# journal. That thread needs it a dozen times per group, and would wait 5 ms each time by default.
+# journal. The thread that writes the journal needs the GIL a dozen times per group, and would wait
+# 5 ms each time by default.
 TURN = 0.0005
 
 
@@ -46,7 +47,7 @@ def run_router(
     loaded = load_config(config)
     for one in loaded.warnings:
         remark(one)
-    before = os.umask(0o077)  # only its owner may read a node's files
+    before = os.umask(0o077)  # only the owner may read a node's files
     try:
         node = make_node(loaded)
         _run_node(node, lambda: _read_again(node, config), follows_stdin)
@@ -65,7 +66,8 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
     async def work() -> None:
         await node.start()
         ending = asyncio.create_task(wait_for_end(again))
-        await asyncio.sleep(0)  # install handlers: the reader of the next line may send a signal
+        # lets handlers be installed, because the reader of the next line may send a signal
+        await asyncio.sleep(0)
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()
         beside = [asyncio.create_task(collect_seldom())]

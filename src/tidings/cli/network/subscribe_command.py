@@ -97,7 +97,8 @@ def subscribe_to(
     except FilterError as problem:
         if dialect != "sql" or declared.attributes is not None:
             raise filter_refusal(problem, "filter") from None
-        # else the rendezvous point decides: it may know functions that are not known here
+        # otherwise the rendezvous point decides, because it may have functions that are not known
+        # here
 
     async def work() -> int:
         count, silent = 0, False
@@ -111,7 +112,7 @@ def subscribe_to(
                 timeout=timeout,
             ) as told,
         ):  # fmt: skip
-            if told.note != noted:  # because of the attributes that the channel declares
+            if told.note != noted:  # the note depends on the attributes that the channel declares
                 if told.never and not force:
                     raise BadInput(f"{told.note}; --force accepts it")
                 remark(told.note)

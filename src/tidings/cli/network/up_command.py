@@ -38,9 +38,9 @@ def start_tree(
 ) -> None:
     """Start the rendezvous point and all routers that FILE describes, each in its own process.
 
-    They run until Ctrl-C or SIGTERM. A process that dies or stops responding is restarted. On
-    SIGHUP, the tokens in FILE are read again. By default, FILE is network.toml or tidings.toml in
-    the current folder.
+    The processes run until Ctrl-C or SIGTERM. A process that dies or stops responding is restarted.
+    On SIGHUP, the tokens in FILE are read again. By default, FILE is network.toml or tidings.toml
+    in the current folder.
     """
     from tidings.broker import load_tree
 

@@ -195,7 +195,8 @@ def _read_filters(texts: list[str], file: str | None, given: str | None) -> list
 def _parse_filters(
     asked: list[Subscription], dialect: str, declared: DeclaredTypes, force: bool
 ) -> dict[int | str, Filter]:
-    """The filters by id. One that can never match is refused, or noted with `force`."""
+    """The filters by id. A filter that can never match is refused; with `force`, a note is printed
+    instead."""
     parsed = parse_all(asked, dialect, declared)
     if force:
         note_odd(parsed)
@@ -211,7 +212,7 @@ def _time(on: str, given: str | None) -> str | None:
 
 
 def _need_matplotlib() -> None:
-    """Fail before an hour of counting, not after it."""
+    """Fail before an hour of counting, and not after it."""
     from tidings.spark.backtests import load_matplotlib
 
     load_matplotlib()

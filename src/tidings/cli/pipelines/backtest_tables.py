@@ -1,7 +1,7 @@
 """Opens the table of a backtest with Spark: Parquet, CSV, JSON, stdin, or the demo's flights.
 
 Spark itself reads folders, patterns of file names and compressed files. Declared columns are
-converted to their types, nested ones too; a value that can't be converted is null.
+converted to their types, even nested ones; a value that can't be converted is null.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def compile_filters(
 
 @contextmanager
 def _scratch_folder(shared: Path | None) -> Iterator[Path]:
-    """A temporary folder. Other users can read a shared one: executors may run as another user."""
+    """A temporary folder. Other users can read a shared folder, because executors may run as
+    another user."""
     if shared is None:
         folder = Path(tempfile.mkdtemp(prefix="tidings-"))
     else:
@@ -193,7 +194,8 @@ def _write_stdin(folder: Path, form: str) -> str:
 
 
 def format_of(path: str, given: str | None) -> str:
-    """The given format, or that of a file's extension; for a folder, of its first known file."""
+    """The given format, or the format of a file's extension; for a folder, the format of its first
+    known file."""
     if given is not None:
         if given not in FORMATS:
             raise BadInput(f"--format: found '{given}', expected one of {', '.join(FORMATS)}")

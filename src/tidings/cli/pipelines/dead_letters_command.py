@@ -122,10 +122,10 @@ def replay_refused(
     """Move refused rows that now fit the columns into the source of the pipeline FILE.
 
     CORRECTED is a file of JSON lines, as `tidings dead-letters show --json` prints them, in which
-    raw was corrected. Without it, all waiting rows are tried as they are, which helps after the
-    columns in FILE were corrected. Rows that still don't fit stay dead letters. No row is replayed
-    twice. With --to, the rows are written to a file for you to move or publish, and stay dead
-    letters.
+    raw was corrected. Without CORRECTED, all waiting rows are tried as they are, which helps after
+    the columns in FILE were corrected. Rows that still don't fit stay dead letters. No row is
+    replayed twice. With --to, the rows are written to a file for you to move or publish, and stay
+    dead letters.
 
     With --json, one object: replayed, file, refused (batch, row, reason, raw).
 

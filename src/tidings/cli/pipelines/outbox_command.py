@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOOK = 0.5  # seconds between two polls of the outbox
 ADDED = ("notification", "version", "nodes", "numbers", "subscriptions")
-PAYLOAD = "_payload"  # the same once more, as subscribers of a channel get it
+PAYLOAD = "_payload"  # the same row again, as subscribers of a channel get it
 
 outbox = typer.Typer(rich_markup_mode=None)
 
@@ -156,7 +156,7 @@ def follow_rows(
 def _rows(
     reader: OutboxReader, first: int, end: int | None, subscription: str | None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of batches, each with its batch; only those of a subscription, if one is given."""
+    """The rows of batches, each with its batch; if a subscription is given, only its rows."""
     for commit in reader.commits(first, end):
         for file in reader.files(commit):
             for batch in reader.batches(file):

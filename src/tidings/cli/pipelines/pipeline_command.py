@@ -62,13 +62,14 @@ def run_pipeline(
 
     On Ctrl-C or SIGTERM, the running batch gets 3 seconds to finish, and no other begins. A second
     Ctrl-C ends the command at once. When it is started again, the pipeline continues where it
-    stopped and repeats an unfinished batch. With trigger.available_now, it ends when everything is
-    read.
+    stopped and repeats an unfinished batch. With trigger.available_now, the pipeline ends when
+    everything is read.
 
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
     nodes, after the batch), seconds. A console sink then writes to stderr.
 
-    Exit code: 0 if it was ended, 2 if it failed or could not start, 130 after a second Ctrl-C.
+    Exit code: 0 if the pipeline was ended, 2 if it failed or could not start, 130 after a second
+    Ctrl-C.
     """
     settings = settings_of(file)
     from tidings.spark.outbox import Outbox
@@ -148,7 +149,7 @@ def check_pipeline(file: File, json: options.Json = False) -> None:
     subscriptions, nodes, outbox, batches (committed ones), sample (file, rows, refused, reason),
     never (the ids of subscriptions that can never match).
 
-    Exit code: 0 if it can run, 2 if it can't.
+    Exit code: 0 if the pipeline can run, 2 if it can't.
     """
     settings = settings_of(file)
     from tidings.spark.pipeline import inspect

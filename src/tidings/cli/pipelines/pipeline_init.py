@@ -44,9 +44,9 @@ def init_pipeline(
 ) -> None:
     """Write a pipeline file for data like that in FILE.
 
-    The pipeline reads all files in the folder of FILE, with the columns that were found in it, and
-    the subscriptions in the folder "subscriptions" beside the pipeline file. An existing file is
-    not overwritten.
+    The pipeline reads all files in the folder of FILE, with the columns found in FILE, and the
+    subscriptions in the folder "subscriptions" beside the pipeline file. An existing file is not
+    overwritten.
     """
     target = Path(output)
     if target.exists():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidings.spark.loading import Aside
     from tidings.spark.pipeline import PipelineStatus
 
-SICK = 10  # failing feeds that are shown
+SICK = 10  # how many failing feeds are shown
 
 
 def show_status(file: File, every: options.All = False, json: options.Json = False) -> None:

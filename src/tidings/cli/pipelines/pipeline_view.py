@@ -24,7 +24,8 @@ SHOWN = 8  # batches in the table
 NODES = 5  # counters below it
 ALL = 0  # the counter of all notifications, see numbering.py
 EACH_SECOND = 4  # redraws per second
-SLACK = 1.1  # the ratio of input to processing may be slightly above 1 without falling behind
+# input may exceed processing by this ratio before the pipeline counts as falling behind
+SLACK = 1.1
 
 COLUMNS = ["batch#", "version#", "rows#", "rows/s#", "matched#", "told#", "refused#", "seconds#"]
 
@@ -63,8 +64,8 @@ class PipelineView:
         with self._lock:
             self._batches.append((done, seconds))
             self._counters.update(done.counters)
-            # Counters only grow, so an unchanged one has not overtaken any other. Comparing all of
-            # them would take longer than the time between two redraws.
+            # Counters only grow, so an unchanged one has not overtaken any other. Comparing all
+            # counters would take longer than the time between two redraws.
             nodes = {node for _, node in self._highest} | done.counters.keys() - {ALL}
             self._highest = nlargest(NODES, ((self._counters[node], node) for node in nodes))
             self.batches += 1

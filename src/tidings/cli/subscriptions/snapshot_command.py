@@ -61,9 +61,9 @@ def build_snapshot(
 ) -> None:
     """Compile the subscriptions of a file into the folder DIR.
 
-    SUBSCRIPTIONS is a file as for `tidings match --filters`. DIR is created, or replaced if it is a
-    snapshot. Equal filters become one node; nodes are ordered by covering. Notes on stderr name
-    filters that can never match or always do.
+    SUBSCRIPTIONS has the same format as for `tidings match --filters`. DIR is created, or replaced
+    if it is a snapshot. Equal filters become one node; nodes are ordered by covering. Notes on
+    stderr name filters that can never match or always match.
 
     With --json, one object: version, subscriptions, never (how many of them can never match),
     nodes, edges, roots, index_bytes.

@@ -19,7 +19,7 @@ from tidings.store import LOCK, ChangeLog
 
 
 class LogPlace(msgspec.Struct, frozen=True):
-    """The path of a log that may not exist yet, and what its filters are checked against.
+    """The path of a log, which may not exist yet, and what its filters are checked against.
 
     Nothing is written before `open`, so a refused filter leaves nothing behind.
     """
@@ -31,7 +31,7 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     def check(self, filter_: Filter, where: str) -> None:
         """Refuse a filter that tests a column that the source lacks, or that does not fit the type
-        of a column: it would never match."""
+        of a column, because it would never match."""
         if self.columns is None:
             return
         for path in sorted(attributes_of(filter_.expression)):
@@ -64,7 +64,7 @@ def open_log(where: str) -> ChangeLog:
 def find_log(
     where: str, types: str | None = None, others: bool = False, *, make: bool = True
 ) -> LogPlace:
-    """Find the log of a folder or of a pipeline file. Raise BadInput if there can't be one, or if
+    """Find the log of a folder or of a pipeline file. Raise BadInput if there can't be a log, or if
     there is none and `make` is false."""
     path = local_path(where, "a log of subscriptions")
     columns: dict[str, str | None] | None = None
@@ -79,7 +79,8 @@ def find_log(
         if settings.subscriptions.channel is not None:
             raise BadInput(
                 f"{where}: its subscriptions are those of the channel "
-                f"{settings.subscriptions.channel}; `tidings subscribe` adds one while it runs"
+                f"{settings.subscriptions.channel}; add one with `tidings subscribe` while "
+                "the channel runs"
             )
         if settings.subscriptions.log is None:
             raise BadInput(
@@ -101,7 +102,8 @@ def find_log(
 
 
 def _compiled_attributes(path: Path) -> Attributes | None:
-    """The attributes that a pipeline compiled the log with; writers must use the same."""
+    """The attributes with which a pipeline compiled the log; writers must use the same
+    attributes."""
     if not (path / "snapshots").is_dir():
         return None
     from tidings.spark.loading import home_of, latest_attributes

@@ -48,9 +48,9 @@ Who = Annotated[str, typer.Argument(metavar="ID", help="The id of the subscripti
 def about(context: typer.Context) -> None:
     """Change and read the subscriptions that pipelines follow.
 
-    They are stored in a folder, as a log of changes. Every change has a version, and a pipeline
-    takes the latest version at the start of each batch. FOLDER may also be a pipeline file: then
-    its log is used, with the columns that it declares.
+    The subscriptions are stored in a folder, as a log of changes. Every change has a version, and a
+    pipeline takes the latest version at the start of each batch. FOLDER may also be a pipeline
+    file: then the log of the pipeline is used, with the columns that the file declares.
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -73,7 +73,7 @@ def add_subscription(
     its dialect. A filter that can never match is refused, unless there is --force.
 
     With --json, one object: version, id, filter, dialect if it is not SQL, and note if the filter
-    can never match or always does.
+    can never match or always matches.
     """
     place = find_log(where, types, others)
     need_id(who)
@@ -106,8 +106,9 @@ def load_subscriptions(
 ) -> None:
     """Add all subscriptions of FILE to the log, or none if one is refused.
 
-    FILE is as for `tidings match --filters`. Subscriptions with other ids are kept. Notes on stderr
-    name filters that can never match or always do; they are stored all the same.
+    FILE has the same format as for `tidings match --filters`. Subscriptions with other ids are
+    kept. Notes on stderr name filters that can never match or always match; these filters are
+    stored anyway.
 
     With --json, one object: version, subscriptions (how many were stored), never (the ids of those
     that can never match).

@@ -8,8 +8,9 @@ terms:
       |  +--+--+  |                  price in [3, 9]  AND volume in [4, 12]
       +--------------- price
 
-A set in a box is never empty (such a box matches nothing and is dropped) and never "everything"
-(that would not be a test). Boxes are plain dicts that are never changed after they are built.
+A set in a box is never empty, because such a box would match nothing and is dropped. A set in a box
+is never "everything" either, because that would not be a test. Boxes are plain dicts that are never
+changed after they are built.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
     """Drop boxes inside others, merge boxes that differ in only one term, and sort the rest.
 
     The result depends on the set of boxes, not on their order: each pass merges whole groups and
-    processes terms in the order of their names. Passes repeat until nothing merges; each looks only
-    at groups with a box that the previous pass made. `narrow` brings a merged set into the
+    processes terms in the order of their names. Passes repeat until no boxes merge; each pass looks
+    only at groups with a box that the previous pass made. `narrow` brings a merged set into the
     canonical form for the type of the term.
     """
     pool = _BoxPool(absorb(list(union)), narrow)
@@ -128,10 +129,10 @@ def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:
 
 
 class _BoxPool:
-    """Boxes by number, and by all of their tests except one.
+    """Boxes by their numbers, and by all of their tests except one.
 
     Two boxes merge on a term if their tests on all other terms are equal. `_alike` finds such boxes
-    by the sum of the hashes of these other tests. That takes one entry per test, and a box is
+    by the sum of the hashes of their other tests. The index takes one entry per test, and a box is
     hashed only once, not once per term.
     """
 
@@ -178,7 +179,8 @@ class _BoxPool:
         return made & self.boxes.keys()
 
     def _groups(self, term: str, numbers: list[int]) -> list[list[int]]:
-        """Group the boxes that are really equal in all other terms: hashes may collide."""
+        """Group the boxes whose tests on all other terms are really equal, because hashes may
+        collide."""
         groups: list[tuple[Box, list[int]]] = []
         if len(numbers) < 2:
             return []
@@ -204,8 +206,8 @@ class _BoxPool:
         return self._add(box)
 
     def absorb_into(self, number: int) -> None:
-        """Drop the boxes inside this one. No other box can contain it, because that box would
-        already have absorbed its parts."""
+        """Drop the boxes inside this one. No other box can contain the new box, because it would
+        already have absorbed the parts of the new box."""
         outer = self.boxes.get(number)
         if outer is None:
             return
@@ -219,7 +221,8 @@ class _BoxPool:
 
 
 def _hash_test(test: tuple[str, ValueSet]) -> int:
-    """A hash that can be summed. It is squared, because a tuple's hash is itself almost a sum."""
+    """A hash that can be summed. The hash is squared, because a tuple's hash is itself almost a
+    sum."""
     return hash(test) ** 2
 
 
@@ -231,9 +234,9 @@ def absorb(boxes: Union) -> Union:
     """Drop the boxes that lie inside another; keep one of several equal boxes.
 
     A box can only lie inside one that tests a subset of its terms. So boxes are grouped by their
-    terms, and groups are found by their rarest term. Two groups are compared by a sweep along one
-    shared term, in the order of where the sets begin; only boxes that are wide enough there are
-    compared. This is quadratic only if all the spans nest.
+    terms, and a group is found by its rarest term. Two groups are compared by a sweep along one
+    shared term, in the order in which the sets begin; only boxes that are wide enough there are
+    compared. The sweep takes quadratic time only if all the spans nest.
     """
     if len(boxes) < 2:
         return boxes
@@ -264,7 +267,8 @@ def _sweep_term(boxes: Union) -> str:
 def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
     """Add to `inside` the inner boxes that lie in an outer box; all outer boxes test the same
     terms."""
-    # The swept term comes last: open boxes already begin early enough on it, so it rarely decides.
+    # The swept term comes last, because it rarely decides: open boxes already begin early enough on
+    # it.
     terms = [*(other for other in outers[0] if other != term), term]
     outers = sorted(outers, key=lambda box: box[term].cuts[0])
     inners = sorted(inners, key=lambda box: box[term].cuts[0])

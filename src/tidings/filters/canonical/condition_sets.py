@@ -1,10 +1,11 @@
-"""The sets of values of one term on which a condition is true, and on which it is false.
+"""For a condition on one term: the set of values on which it is true, and the set on which it is
+false.
 
     price > 5         price    true in (5, NaN]      false in [-Infinity, 5]
     endswith(x, 'b')  reverse(x)   true in the strings from 'b' up to 'c', false in all others
 
-On all other values it is unknown. A condition that no set can describe is a *residual*: a term of
-its own, with the sets {true} and {false}.
+On all other values the condition is unknown. A condition that no set can describe is a *residual*:
+a term of its own, with the sets {true} and {false}.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ def _comparison_sets(op: Comparison, value: object) -> tuple[ValueSet, ValueSet]
 
 
 def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
-    """IN: true on any of the values; false if the item compares with all and equals none."""
+    """IN: true on any of the values; false if the item is comparable with all of them and equals
+    none."""
     places = [sets.key(value) for value in values if value is not None]
     true = sets.points(places)
     if len(places) < len(values):
@@ -120,8 +122,9 @@ def _membership_sets(values: list[object]) -> tuple[ValueSet, ValueSet]:
 def simple_test(node: Expression) -> tuple[Attribute, ValueSet] | None:
     """The attribute of a simple test, and the set on which the test is true.
 
-    A fast path for `attribute op constant`, BETWEEN, IN and IS NULL, of which most filters consist;
-    None for everything else. `sets_of` gives the same result for these.
+    This function is a fast path for `attribute op constant`, BETWEEN, IN and IS NULL, which make up
+    most filters; it returns None for everything else. `sets_of` gives the same result for these
+    conditions.
     """
     kind = type(node)
     if kind is Compare:

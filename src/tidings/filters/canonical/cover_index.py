@@ -1,16 +1,18 @@
 """An index of the nodes that may cover a filter, be covered by it, or match a notification.
 
-Every filter lies in its hull, one box. A hull that contains another contains it on every attribute.
-So looking up one well-chosen attribute of either hull is enough:
+The hull of a filter is one box that contains the whole filter. If one hull contains another, then
+on every attribute its set contains that of the other. So looking up one well-chosen attribute of
+either hull is enough:
 
     access   (attribute, point)  the nodes whose hull allows only a few points there
              (term,)             the nodes whose hull restricts the term in another way
     free     see unions.py       the nodes whose hull is free
     tested   attribute           the nodes whose hull tests it, also by the first point of the test
 
-Results are candidates: they include every correct node and usually few others. A node costs one
-entry per access point, two per attribute of its hull and two per value of its witness. A lookup
-under (term,) is linear in the nodes there; the matching room does that part in rank space instead.
+Results are candidates: every correct node and usually few others. A node costs one entry per access
+point, two entries per attribute of its hull, and two per value of its witness. A lookup under
+(term,) takes time linear in the number of nodes there; the matching room does that part in rank
+space instead.
 """
 
 from __future__ import annotations
@@ -35,12 +37,12 @@ class AccessIndex(Generic[Item]):
 
     def __init__(self) -> None:
         self.places: dict[Place, dict[Item, None]] = {}
-        self.terms: dict[str, Expression] = {}  # the terms of all places
+        self.terms: dict[str, Expression] = {}  # the terms under which items are indexed
         self._uses: dict[str, int] = {}
         self._free: dict[Item, None] = {}  # items with a free hull
 
     def add(self, item: Item, form: Form) -> str | None:
-        """Add an item under a term; return the term if the item is the first one under it."""
+        """Add an item under a term; return the term if it had no other item before."""
         if form.never:
             return None
         term, places = _access_of(form)
@@ -70,7 +72,8 @@ class AccessIndex(Generic[Item]):
         return term
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
-        """Items that may match this notification; adds the values of terms to `values`."""
+        """Items that may match this notification; the values of terms that are computed are added
+        to `values`."""
         yield from self._free
         places = self.places
         for term, node in self.terms.items():
@@ -137,7 +140,8 @@ class HullIndex(Generic[Item]):
         wanted = dict.fromkeys(form.terms)
         for path in reads(form):
             wanted.update(self._computed.get(name_text(path), {}))
-        if form.boxes is None:  # an empty part of a tree is also covered by forms with other terms
+        # an empty part of a tree is also covered by forms that test other terms
+        if form.boxes is None:
             wanted.update((t, None) for t, n in terms.items() if not isinstance(n, Attribute))
         for term in wanted:
             yield from places.get((term,), ())
@@ -162,7 +166,8 @@ class HullIndex(Generic[Item]):
             count = sum(map(len, found))
             if best is None or count < size:
                 best, size = found, count
-        if best is None and form.hull:  # only computed terms, and some read no attribute
+        # the form tests only computed terms, and some of them read no attribute
+        if best is None and form.hull:
             paths = reads(form)
             if paths:
                 best = [self._reading.get(name_text(path), {}) for path in paths]
@@ -205,7 +210,7 @@ def _tested_places(form: Form) -> Iterator[Place]:
 
 def _points(values: ValueSet, most: int = 1 << 30) -> list[Key] | None:
     """The places of a set, if there are only a few. All nested values share one place, so an event
-    pattern that matches a value, or a list with that value, can still be found by the value."""
+    pattern that accepts a value or a list with that value can still be found by the value."""
     if values.cuts and values.cuts[-1] == (OTHER,) and len(values.cuts) & 1:
         found = ValueSet(values.cuts[:-1]).points(most)
         return None if found is None else [*found, (OTHER, 0, 0)]

@@ -3,11 +3,12 @@
 Box A contains box B if each set of A contains the set of B on the same term. Filter A covers filter
 B if each box of B lies in one box of A. If not, the boxes of A are subtracted from each box of B,
 within a budget; A covers B if nothing remains. If B restricts an attribute to a few points, the
-terms that A computes from it are computed on them: `lower(name) = 'bo'` covers `name = 'BO'`.
+terms that A computes from this attribute are evaluated at those points: `lower(name) = 'bo'` covers
+`name = 'BO'`.
 
-A yes is always correct. For unions of boxes over independent terms, every covering is found, as far
-as the budget allows. A missed covering only makes headers longer, but a false one would deliver to
-the wrong subscribers. So in case of doubt the answer is no.
+If the answer is yes, it is always correct. For unions of boxes over independent terms, the search
+finds every covering that the budget allows. A covering that is not found only makes headers longer,
+but a wrong one would deliver to the wrong subscribers. So in case of doubt the answer is no.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from tidings.filters.canonical.set_tree import All, Any, Node, Test
 from tidings.filters.language.expression import Attribute, Expression
 
 EFFORT = 20_000  # the most box comparisons; after that the answer is no
-AMONG_OTHERS = 2_000  # the same limit for one question among many
-MOST_BOXED = 20_000  # then: the most pairs of boxes to compare
-HEAVY = 512  # then: only the hull of a form above this weight is examined
+AMONG_OTHERS = 2_000  # the same limit when many such questions are asked
+MOST_BOXED = 20_000  # for many questions: the most pairs of boxes to compare
+HEAVY = 512  # for many questions: a form above this weight is judged by its hull only
 
 
 def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
@@ -49,12 +50,12 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
 
 
 def covers_among(outer: Form, inner: Form) -> bool:
-    """Whether `outer` covers `inner`, as a question among many about compiled filters.
+    """Whether `outer` covers `inner`, with the limits for many questions about compiled filters.
 
-    The answer depends only on these two forms, not on the order of questions or the partition of
-    the other filters. So a graph that is compiled at once equals one that grew filter by filter. A
-    covering that follows from the boxes alone is always found, here as well as by the kernels
-    (matching/covering/by_boxes.py, matching/covering/neighbours.py).
+    The answer depends only on these two forms, not on the order of questions or on how the other
+    filters are partitioned. So a graph that is compiled in one step equals one that grew filter by
+    filter. A covering that follows from the boxes alone is always found, here as well as by the
+    kernels (matching/covering/by_boxes.py, matching/covering/neighbours.py).
     """
     if outer.always or inner.never:
         return True
@@ -77,14 +78,15 @@ def _look_into(outer: Form, inner: Form, effort: Effort) -> bool:
     assert inner.tree is not None
     one_box = outer.boxes[0] if outer.boxes is not None and len(outer.boxes) == 1 else None
     if one_box is not None and algebra.contains(one_box, inner.hull):
-        return True  # this works even if the tree is too large to examine
+        return True  # the boxes decide this even if the tree is too large to examine
     return _covers_tree(inner.tree, outer, {}, effort)
 
 
 def hull_allows(outer: Form, inner: Form) -> bool:
     """A cheap necessary condition: the hull of `inner` lies in the hull of `outer`.
 
-    Tests on computed terms are ignored: one may hold for each box without holding for the hull.
+    Tests on computed terms are ignored: such a test may hold for each box without holding for the
+    hull.
     """
     for term, values in outer.hull.items():
         have = inner.hull.get(term)
@@ -97,7 +99,7 @@ def hull_allows(outer: Form, inner: Form) -> bool:
 
 
 def box_in_box(outer: Box, inner: Box, terms: Mapping[str, Expression], effort: Effort) -> bool:
-    """Whether a box lies in another; terms that its points decide are computed."""
+    """Whether a box lies in another; terms that the points of a box decide are computed."""
     for term, values in outer.items():
         have = inner.get(term)
         if have is not None and values >= have:
@@ -122,7 +124,8 @@ def _covers_box(box: Box, outer: Form, effort: Effort) -> bool:
         return True
     known = _add_images(box, outer.terms, effort)
     if known is None:
-        return True  # its points contradict its computed terms, so no notification matches it
+        # the points of the box contradict its computed terms, so no notification matches it
+        return True
     if known is not box and any(algebra.contains(one, known) for one in outer.boxes):
         return True
     near = [one for one in outer.boxes if algebra.meet(one, known) is not None]
@@ -138,7 +141,7 @@ def _box_in_tree(box: Box, node: Node, terms: Mapping[str, Expression], effort: 
 
 
 def _covers_tree(node: Node, outer: Form, seen: dict[int, bool], effort: Effort) -> bool:
-    """Whether the outer form covers a tree: its parts, or its hull."""
+    """Whether the outer form covers a tree: all of the tree's parts, or its hull."""
     if id(node) in seen:
         return seen[id(node)]
     answer = _covers_parts(node, outer, seen, effort)
@@ -169,7 +172,8 @@ def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: Effort
 
 
 def _add_images(box: Box, terms: Mapping[str, Expression], effort: Effort) -> Box | None:
-    """Add a test on every term that the points of the box decide; None if one becomes empty."""
+    """Add a test on every term that the points of the box decide; return None if one of these tests
+    becomes empty."""
     out = box
     for text, term in terms.items():
         computed = image(text, term, box, effort)

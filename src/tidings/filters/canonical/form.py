@@ -1,8 +1,9 @@
 """The canonical form of a filter, its bytes and its identity.
 
 A form is *narrow* (a union of boxes) or *wide* (a tree that would expand to too many boxes:
-`(a1 OR b1) AND ... AND (a30 OR b30)` is 30 pairs, not a billion boxes). Both have a hull: one box
-around the form, a necessary condition that an index can use. rules.py builds forms.
+`(a1 OR b1) AND ... AND (a30 OR b30)` is 30 pairs, not a billion boxes). Narrow and wide forms both
+have a hull: one box around the form, a necessary condition that an index can use. rules.py builds
+forms.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ ENCODING = 1
 
 
 class Form(msgspec.Struct, frozen=True):
-    """Either `boxes` (sorted, simplified) or `tree`; `terms` has the expression of each term."""
+    """A form has either `boxes` (sorted and simplified) or a `tree`; `terms` has the expression of
+    each term."""
 
     boxes: tuple[Box, ...] | None
     tree: Node | None

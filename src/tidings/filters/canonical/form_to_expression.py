@@ -39,7 +39,7 @@ _EPOCH = dt.date(1970, 1, 1)
 
 
 def express_form(form: Form) -> Expression:
-    """The form as an expression: an OR of ANDs, or the tree unchanged."""
+    """Turn a form into an expression: an OR of ANDs, or the tree unchanged."""
     if form.tree is not None:
         return express_tree(form.tree, form.terms)
     assert form.boxes is not None
@@ -74,10 +74,11 @@ def express_test(term: Expression, values: ValueSet) -> Expression:
         nested = Call("isnested", (term,))
         rest = ValueSet(values.cuts[:-1])
         return _join_any([express_test(term, rest), nested]) if rest else nested
-    if len(values.cuts) % 2 == 1:  # unbounded above: write the complement and negate it
+    # the set is unbounded above: write its complement and negate that
+    if len(values.cuts) % 2 == 1:
         missing = sets.NOT_NULL - values
         other = [Not(IsTruth(express_test(term, missing), True))] if missing else []
-        # the negation also holds for absent and null
+        # the negation also holds for absent and null values
         return _join_all([*_exclude_nulls(term, values), *other])
     if is_condition(term):
         return _express_outcome(term, values)
@@ -94,7 +95,7 @@ def express_test(term: Expression, values: ValueSet) -> Expression:
 
 
 def _exclude_nulls(term: Expression, values: ValueSet) -> list[Expression]:
-    """The conditions that exclude absent, or null, or both, if they are not in the set."""
+    """The conditions that exclude absent and null, each only if it is not in the set."""
     if values >= sets.NULL:
         return []
     if sets.ABSENT_KEY in values:
@@ -193,10 +194,10 @@ def _express_range(term: Expression, low: Cut, high: Cut) -> Expression:
 
 
 def _express_end(term: Expression, cut: Cut, ops: tuple[Comparison, Comparison]) -> Compare | None:
-    """The comparison for one end of a range; None if the family ends there."""
+    """The comparison for one end of a range; None if the range goes to the end of the family."""
     if len(cut) == 3:
         return Compare(ops[0] if cut[2] else ops[1], term, Literal(_value_at(cut)))
-    if cut == (sets.NAN,):  # between the other numbers and NaN
+    if cut == (sets.NAN,):  # the cut between the other numbers and NaN
         return Compare(ops[1], term, Literal(float("nan")))
     return None
 

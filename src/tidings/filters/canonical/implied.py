@@ -1,5 +1,5 @@
-"""Conditions that follow from an opaque condition, for the index: the prefix of a pattern, the box
-around a circle."""
+"""Conditions that follow from an opaque condition, for use by an index: for example the prefix of a
+pattern, or the box around a circle."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def add_implied(node: Expression, attributes: Attributes | None = None) -> list[
 
 
 def _elements_of(node: Exists) -> list[Expression]:
-    """If a field of the element must equal a constant, the list of that field contains it.
+    """If a field of the element must equal a constant, the list of that field's values contains the
+    constant.
 
     exists(lines, x -> x.sku = 'a' AND x.n > 5)   ->   array_contains(lines.sku, 'a')
     """

@@ -1,7 +1,8 @@
-"""The values of computed terms in a box that restricts attributes to a few points.
+"""The values that computed terms can take in a box that restricts attributes to a few points.
 
-`name IN ('Bo', 'Al') AND lower(name) = 'bo'` needs no computed term: it is `name = 'Bo'`. And
-`lower(name) = 'bo'` covers `name = 'BO'`, once the term is computed on that point.
+In `name IN ('Bo', 'Al') AND lower(name) = 'bo'` the computed term is not needed: the filter is
+`name = 'Bo'`. And `lower(name) = 'bo'` covers `name = 'BO'`, because the term can be computed at
+that point.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from tidings.filters.values import sets
 from tidings.filters.values.sets import Key, ValueSet
 from tidings.model import ABSENT, from_micros
 
-MOST_POINTS = 64  # the most combinations of points that a term is computed on
+MOST_POINTS = 64  # the most combinations of points at which a term is computed
 MOST_WORK = 1 << 15  # the most work for one term: 0.2 ms for a pattern
-LEAST_WORK = 512  # the work of finding that there is nothing to compute
+LEAST_WORK = 512  # the work of finding out that there is nothing to compute
 MOST_OF_UNION = 1 << 22  # the most work for all terms in all boxes of a filter
 WORK_OF_STEP = 256  # the work that counts as one step of an Effort
 Path = tuple[str, ...]
@@ -44,9 +45,9 @@ def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -
 
 
 def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
-    """The points that a term is computed on. The work is the number of characters in all
-    combinations times the length of the term: a pattern may follow each of its positions for each
-    character."""
+    """The points at which a term is computed. The work is the number of characters in all
+    combinations times the length of the term, because a pattern may follow each of its positions
+    for each character."""
     if isinstance(term, Attribute):
         return None
     names = _read_names.get(text)
@@ -63,7 +64,8 @@ def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
     for path in paths:
         values = box.get(name_text(path))
         if values is not None and values >= sets.NULL and path not in null_paths(term):
-            values = values - sets.IS_ABSENT  # the term has the same value there as on null
+            # on an absent value the term has the same value as on null
+            values = values - sets.IS_ABSENT
         points = values.points(MOST_POINTS) if values is not None else None
         if points is None:
             return None
@@ -72,7 +74,8 @@ def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
         size += max(len(one) if isinstance(one, str) else 1 for one in choices[-1])
         if count > MOST_POINTS or count * size * len(text) > MOST_WORK:
             return None
-    # a struct can't be rebuilt from its fields alone; sorted, it comes right before its fields
+    # a struct can't be rebuilt from its fields alone; in sorted order, it comes right before its
+    # fields
     if any(longer[: len(path)] == path for path, longer in pairwise(paths)):
         return None
     return paths, choices, count * size * len(text)
@@ -119,8 +122,8 @@ def _compute(term: Expression, paths: list[Path], values: tuple[Any, ...]) -> Ke
 
 
 def values_at(place: Key) -> Iterator[Any]:
-    """All values at one place: 1 is an integer and a double, 0 also has two doubles, 0.0 and
-    -0.0, and a midnight is a date and a timestamp."""
+    """All values at one place: at 1 an integer and a double, at 0 also the two doubles 0.0 and
+    -0.0, and at midnight a date and a timestamp."""
     family, value = place[0], place[1]
     if family == sets.NO_VALUE:
         yield None if value else ABSENT
@@ -142,10 +145,10 @@ def values_at(place: Key) -> Iterator[Any]:
 def settle(box: Box, terms: Mapping[str, Expression]) -> Box | None:
     """Remove the computed tests that the points of the box decide; None if no point passes them.
 
-    A test that reads one attribute is removed, together with the points that fail it. It stays if a
-    point passes as one value and fails as another (1 and 1.0). A test that reads several attributes
-    is removed only if it always passes. Removing points can decide another test, so this repeats
-    until nothing changes; the order of the tests does not matter.
+    A test that reads one attribute is removed, together with the points that fail it. The test
+    stays if a point passes as one value and fails as another (1 and 1.0). A test that reads several
+    attributes is removed only if it always passes. Removing points can decide another test, so this
+    repeats until nothing changes; the order of the tests does not matter.
     """
     while True:
         out = dict(box)
@@ -171,7 +174,8 @@ def _keep_passing(box: Box, text: str, term: Expression, attribute: str) -> None
     decided = True
     for place in box[attribute].points() or []:
         found = image(text, term, {attribute: sets.points([place])})
-        assert found is not None  # the whole set has an image, so each of its points has one
+        # the whole set has an image, so each of its points has an image too
+        assert found is not None
         if found & box[text]:
             kept.append(place)
             decided = decided and box[text] >= found

@@ -4,8 +4,8 @@ valid under NOT. A condition that can't be simplified is returned as the same ob
     x LIKE 'abc%'        expand_short_forms    startswith(x, 'abc')
     (x > 5) = false      shape_conditions      NOT (x > 5)
 
-An opaque condition must be returned unchanged, and so must `condition IS NULL` around it. Otherwise
-parsing the text of a canonical form would not give the same form.
+An opaque condition must be returned unchanged, and `condition IS NULL` around an opaque condition
+too. If it were changed, parsing the text of a canonical form would not give the same form.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tidings.filters.language.static_types import is_condition
 from tidings.filters.values import inet, like
 
 MOST_ELEMENTS = 512  # the most elements of a list that is expanded into tests
-MOST_WRITTEN = 1_000_000  # the most characters of a value, over all its repetitions
+MOST_WRITTEN = 1_000_000  # the most characters that all repetitions of a value may have together
 LISTS = (tuple, list)
 
 
@@ -72,7 +72,8 @@ def _lower(node: Expression) -> Expression:
 
 
 def _pattern(node: Call, item: Expression, parts: tuple[like.Part, ...]) -> Expression:
-    """`abc` tests a point, `abc%` a prefix, `%abc` a suffix, `a%c` both, `___` a length."""
+    """`abc` tests a point, `abc%` a prefix, `%abc` a suffix, `a%c` a prefix and a suffix, `___` a
+    length."""
     kinds = [kind for kind, _ in parts]
     texts = [text for kind, text in parts if kind == "text"]
     if not parts:
@@ -100,7 +101,8 @@ def _pattern(node: Call, item: Expression, parts: tuple[like.Part, ...]) -> Expr
 
 
 def _subject(node: Call) -> Expression:
-    """Tests on the fields and on the length; without wildcards, one point."""
+    """Tests on the fields and on the length of a subject; without wildcards, a test for one
+    point."""
     subject, pattern = node.args[0], _constant_text(node.args[1])
     assert pattern is not None
     fields = pattern.split(".")
@@ -117,7 +119,8 @@ def _subject(node: Call) -> Expression:
 
 
 def _isa(node: Call) -> Expression:
-    """Intervals of preorder numbers; without an ontology, the topic and all names below it."""
+    """Intervals of preorder numbers; without an ontology, a test for the topic and all names below
+    it."""
     item, topic = node.args[0], _constant_text(node.args[1])
     assert topic is not None
     if node.bound is None:
@@ -132,7 +135,8 @@ def _cidr(node: Call) -> Expression:
     network = _constant_text(node.args[1])
     assert network is not None
     first, last = inet.network_ends(network)
-    # an address of the other IP version lies outside the interval, just as outside the network
+    # an address of the other IP version lies outside the interval, and it lies outside the network
+    # too
     return Between(Call("inet", (node.args[0],)), Literal(first), Literal(last))
 
 
@@ -165,8 +169,8 @@ MOST_SPLITS = 128  # the most tests that a CASE is split into
 
 
 def split_case(node: Expression) -> Expression:
-    """Split a condition by the branches of the first CASE in it. Exactly one branch applies, so
-    this keeps the value: true, false or unknown. A condition with too many branches stays.
+    """Split a condition by the branches of the first CASE in it. Exactly one branch applies, so the
+    result stays the same: true, false or unknown. A condition with too many branches is not split.
 
     CASE WHEN a > 1 THEN b ELSE c END = 5   ->   a > 1 IS TRUE AND b = 5
                                                  OR a > 1 IS NOT TRUE AND c = 5
@@ -192,8 +196,8 @@ def _put(node: Expression, case: Case, value: Expression) -> Expression:
 
 
 def _find_case(node: Expression) -> Case | None:
-    """The first CASE in a condition. One that is inside an `exists` stays there: it may depend on
-    the element."""
+    """The first CASE in a condition. A CASE inside an `exists` stays there, because it may depend
+    on the element."""
     if isinstance(node, Case):
         return node
     if isinstance(node, Exists):
@@ -227,8 +231,9 @@ def _count_splits(node: Expression) -> int:
 
 
 def find_elements(node: Exists) -> Expression:
-    """Replace an `exists` that looks for a constant with a test for this element, which an index
-    can use. A condition that is an OR is split into its parts, which does not change the result.
+    """Replace an `exists` that looks for a constant with a test for this constant, which an index
+    can use. If the condition is an OR, it is split into its parts, which does not change the
+    result.
 
     exists(tags, x -> x = 'a' OR x = 'b')   ->   array_contains(tags, 'a')
                                                  OR array_contains(tags, 'b')
@@ -290,7 +295,7 @@ def are_constants(options: tuple[Expression, ...]) -> bool:
 
 
 def shape_conditions(node: Expression) -> Expression:
-    """Bring a comparison, an IN of truth values or an IS NULL into its canonical shape.
+    """Bring a comparison, an IN over Booleans or an IS NULL into its canonical shape.
 
     5 < price                ->   price > 5
     (volume > 10) = false    ->   NOT (volume > 10)
@@ -334,7 +339,8 @@ def _shape_comparison(node: Compare) -> Expression:
 
 
 def _shape_truths(node: In) -> Expression:
-    """A condition IN a list of constants; if both true and false are listed, it stays opaque."""
+    """Simplify a condition that is IN a list of constants; if both true and false are listed, it
+    stays opaque."""
     truths = {option.value for option in node.options if isinstance(option, Literal)}
     if not all(isinstance(option, Literal) for option in node.options) or {True, False} <= truths:
         return node

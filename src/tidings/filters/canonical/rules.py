@@ -76,7 +76,7 @@ def merge_boxes(union: Union, builder: SetTreeBuilder) -> Union:
 
 
 def sort_boxes(union: Union) -> tuple[Box, ...]:
-    """Sort the terms of each box by their texts. (The boxes are already sorted by merging.)
+    """Sort the terms of each box by their texts. (Merging has already sorted the boxes.)
 
     b = 1 AND a = 2   ->   a = 2 AND b = 1
     """
@@ -106,7 +106,7 @@ def _encode_node(node: Node) -> bytes:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule. Its name is that of its function, whose docstring has an example."""
+    """One rule. A rule has the name of its function, whose docstring has an example."""
 
     stage: Choice["expression", "tree", "boxes"]
     apply: Callable[..., Anything]
@@ -191,7 +191,7 @@ def _narrow_box(box: Box, builder: SetTreeBuilder) -> Box:
 
 
 def _multiplies(node: Node) -> bool:
-    """Whether expanding a tree multiplies unions, which may give too many boxes."""
+    """Whether expanding a tree multiplies unions, which may result in too many boxes."""
     if isinstance(node, Test):
         return False
     factors = [item for item in node.items if not isinstance(item, Test)]
@@ -217,7 +217,7 @@ def _tree_weight(node: Node) -> int:
 
 
 def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
-    """The form of an AND of simple tests (most filters), in a tenth of the time; None for all
+    """The form of an AND of simple tests, as most filters are, in a tenth of the time; None for all
     others."""
     tests: dict[str, ValueSet] = {}
     terms: dict[str, Attribute] = {}
@@ -246,7 +246,7 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
 
 
 def _single_form(tree: Node, builder: SetTreeBuilder) -> Form | None:
-    """The form of a tree that is one box already in simplest form; None for all others."""
+    """The form of a tree that is a single box in simplest form; None for all others."""
     items = (tree,) if isinstance(tree, Test) else tree.items
     if isinstance(tree, Any) or not all(isinstance(item, Test) for item in items):
         return None
@@ -256,9 +256,9 @@ def _single_form(tree: Node, builder: SetTreeBuilder) -> Form | None:
 
 
 def _nested_form(node: Expression, attributes: Attributes | None) -> Form | None:
-    """The form of a filter split into a plain condition on single values and a program on nested
-    ones, if the plain condition is one box. The form is that box, and for each attribute a box in
-    which the attribute is nested and the program decides."""
+    """The form of a filter that is split into a plain condition on single values and a program on
+    nested values, if the plain condition is a single box. The form consists of that box and, for
+    each attribute, a box in which the attribute is nested and the program decides."""
     if type(node) is not Or or not node.items or not isinstance(node.items[-1], And):
         return None
     last = node.items[-1].items[-1]

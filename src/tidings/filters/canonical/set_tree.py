@@ -2,8 +2,8 @@
 
 A *term* is an attribute, or a value computed from attributes (`reverse(name)`, `price * volume`,
 `hour(at)`); its text is its identity. A test is plain set membership: true or false, never unknown.
-To eliminate unknown, the builder asks one of four questions about each condition: is it true, is it
-false, is it not true, or is it not false?
+To eliminate unknown, the builder answers one of four questions about each condition: is it true, is
+it false, is it not true, or is it not false?
 
     NOT (price > 5)      is it false?      price in [-Infinity, 5]
     price > 5 IS NULL    neither           price in everything but the numbers
@@ -85,11 +85,11 @@ class SetTreeBuilder:
         self._never_null: set[str] = set()
 
     def build(self, node: Expression) -> Node:
-        """The tree for "is the condition true?"."""
+        """Build the tree for the question "is the condition true?"."""
         return self.remove_negation(node, IS_TRUE)
 
     def remove_negation(self, node: Expression, want: Want) -> Node:
-        """The tree for one of the four questions about a condition.
+        """Build the tree for one of the four questions about a condition.
 
         NOT (price > 5 OR symbol = 'A')   ->   price <= 5 AND symbol != 'A'
         """
@@ -160,7 +160,7 @@ class SetTreeBuilder:
         return self.join_tests(items, Any, ALWAYS)
 
     def join_tests(self, items: list[Node], kind: type[All] | type[Any], absorbing: Node) -> Node:
-        """Join all items into one node with one test per term.
+        """Join all items into one node that has one test per term.
 
         x > 1 AND (x < 9 AND y = 2)   ->   x > 1 AND x < 9 AND y = 2
         x = 1 OR x IN (2, 3)          ->   x IN (1, 2, 3)
@@ -193,8 +193,8 @@ def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> Val
     """Bring a set into the canonical form for a type.
 
     Values of other types can't occur, so sets that differ only in such values become the same set.
-    That is the part within the type, or "not null" if it is the whole type. For an integer type,
-    the ends become integers.
+    The resulting set is the part within the type, or "not null" if the part is the whole type. For
+    an integer type, the ends become integers.
 
     delay > 9.5, an integer   ->   delay >= 10
     """
@@ -210,7 +210,7 @@ def narrow_to_type(values: ValueSet, kind: str, never_null: bool = False) -> Val
 
 
 def _lies_inside(values: ValueSet, domain: ValueSet, kind: str) -> bool:
-    """Whether a set is one interval within the type and less than the whole type; most sets are."""
+    """Whether a set is one interval inside the type and smaller than the type, as most sets are."""
     cuts = values.cuts
     if len(cuts) != 2 or len(domain.cuts) != 2:
         return False

@@ -1,17 +1,20 @@
-"""An index for unions of boxes: which filters a union may cover, and which unions may cover one.
+"""An index for unions of boxes: it finds the filters that a union may cover, and the unions that
+may cover a filter.
 
 `c = 5 OR pair = 'ours' AND n > 7` has a free hull: no attribute is tested by all its boxes. So each
-filter gets a *witness*, a point in one of its boxes: the first value of each attribute that the box
-tests, with all others absent. If a filter covers another, one of its boxes contains the witness.
+filter gets a *witness*, which is a point in one of its boxes: the first value of each attribute
+that the box tests; all other attributes are absent. If a filter covers another, one of its boxes
+contains the witness.
 
     test       found at              A box is indexed under one of its tests that absence fails,
     c = 5      (c,) and (c, 5)       and a witness under each of its values. If a test is not on a
     n > 7      (n,) and (n, WIDE)    few points, any value may match.
 
 So a union covers only filters with a witness in one of its boxes, and a filter is covered only by
-unions with a box around its witness. Two kinds are always candidates. One is a union with a box
-that has no such test (`a IS NULL OR b = 1`). The other is a filter whose boxes all have a computed
-test, since such a box may be empty. Cost: two entries for each attribute of a witness or box.
+unions with a box around its witness. Two kinds of filters are always candidates. One kind is a
+union with a box that has no test on an attribute that must be present (`a IS NULL OR b = 1`). The
+other kind is a filter whose boxes all have a computed test, since such a box may be empty. Cost:
+two entries for each attribute of a witness or box.
 """
 
 from __future__ import annotations
@@ -25,24 +28,25 @@ from tidings.filters.language.expression import Attribute
 from tidings.filters.values.sets import ABSENT_KEY, Key
 
 MOST_POINTS = 8
-MANY = range(MOST_POINTS + 1)  # stands for a set of more than a few points
+MANY = range(MOST_POINTS + 1)  # stands for a set that has too many points to list
 WIDE: Key = ()
 
 Item = TypeVar("Item")
-Tested = tuple[str, list[Key] | None]  # a term, and its points if it has few
+Tested = tuple[str, list[Key] | None]  # a term, and its points if there are only a few
 Place = tuple[str] | tuple[str, Key]
 Places = dict[Place, dict[Item, None]]
 
 
 class UnionIndex(Generic[Item]):
-    """An index of hashable items by their witnesses; those with a free hull also by their boxes."""
+    """An index of hashable items by their witnesses; items with a free hull are also indexed by
+    their boxes."""
 
     def __init__(self) -> None:
         self.free: dict[Item, None] = {}  # items with a free hull
         self._anywhere: dict[Item, None] = {}  # items of `free` that are always candidates
         self._boxes: Places[Item] = {}
         self._witnesses: Places[Item] = {}
-        self._hidden: dict[Item, None] = {}  # items without a witness
+        self._hidden: dict[Item, None] = {}  # items that have no witness
 
     def add(self, item: Item, form: Form) -> None:
         witness = _witness_of(form)
@@ -67,7 +71,7 @@ class UnionIndex(Generic[Item]):
             group.pop(item, None)
 
     def may_cover(self, form: Form) -> Iterator[Item]:
-        """Items with a free hull whose form may cover this one; an item may occur twice."""
+        """Items with a free hull whose form may cover this form; an item may occur twice."""
         witness = _witness_of(form)
         if witness is None:
             yield from self.free
@@ -78,7 +82,7 @@ class UnionIndex(Generic[Item]):
                 yield from group
 
     def may_be_covered(self, form: Form) -> list[dict[Item, None]] | None:
-        """Groups of items whose form this one may cover; None if that may be every item."""
+        """Groups of items whose form this form may cover; None if every item is a candidate."""
         found = [self._hidden]
         for box in form.boxes or ({},):
             groups = (_look_up(self._witnesses, test) for test in _tests(box, form))
@@ -90,8 +94,8 @@ class UnionIndex(Generic[Item]):
 
 
 def _witness_of(form: Form) -> list[Tested] | None:
-    """The witness of a form: the attributes, with their values if known, of the smallest box that
-    tests only attributes."""
+    """The witness of a form: the attributes of the smallest box that tests only attributes, with
+    their values where known."""
     terms = form.terms
     plain = (
         box for box in form.boxes or () if all(isinstance(terms[term], Attribute) for term in box)
@@ -129,7 +133,7 @@ def _places_of(tests: Iterable[Tested]) -> Iterator[Place]:
 
 
 def _look_up(places: Places[Item], test: Tested) -> list[dict[Item, None]]:
-    """The groups of items that may share a value with a test."""
+    """The groups of items that may have a value in common with a test."""
     term, points = test
     there: list[Place] = [(term, one) for one in (*points, WIDE)] if points else [(term,)]
     return [places[one] for one in there if one in places]

@@ -8,9 +8,9 @@
                           `──> Expression (filters/language), or FilterError with a position
 
 A dialect provides a function from a text and a Context (attributes, functions) to an Expression. A
-condition that SQL can't express becomes one function call, such as `cesql('...')`, through a second
-hook, so every filter can be written as SQL. No code outside this folder names a dialect; the
-docstring of `parse` (filters/filter.py) lists them all.
+second hook turns a condition that SQL can't express into one function call, such as `cesql('...')`,
+so every filter can be written as SQL. No code outside this folder names a dialect; the docstring of
+`parse` (filters/filter.py) lists them all.
 
 Other rooms use the table of dialects, `read` and `Context`. Users choose a dialect by name:
 `tidings.parse(text, dialect="cesql")`. Start at registry.py, then sql/dialect.py.

@@ -6,7 +6,7 @@ A dialect is a folder here and a line in the table below. Its `dialect.py` has
     embed(text, context) -> Embedded         the same for a text inside SQL; only with a function
     WORDS: OwnWords                          explains its filters; only with `has_words`
 
-and is imported on first use, so a process pays only for the dialects that it uses.
+and is imported on first use, so a process loads only the dialects that it uses.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def _in_folder(
     has_words: bool = False,
     is_rekeyed: bool = False,
 ) -> Dialect:
-    """The dialect of a folder; the folder's name is its name. `function` is the name of the SQL
-    function that embeds the dialect, and a description of its argument."""
+    """The dialect in a folder; the dialect has the name of the folder. `function` is the name of
+    the SQL function that embeds the dialect, and a description of its argument."""
 
     def parse(text: str, context: Context) -> Expression:
         node: Expression = _load(folder).parse(text, context)
@@ -83,7 +83,7 @@ register(
         function=("event_pattern", "one pattern as JSON"),
         takes_json=True,
         has_words=True,
-        is_rekeyed=True,  # since null and absence are two things
+        is_rekeyed=True,  # since null and absent are distinguished
     )
 )
 
@@ -111,7 +111,7 @@ def read(text: Source, dialect: str, context: Context) -> Expression:
 
 
 def as_text(source: Source) -> str:
-    """The text of a filter that may be given as an object."""
+    """The text of a filter, which may be given as an object."""
     return source if isinstance(source, str) else _write_json(source)
 
 
@@ -123,7 +123,7 @@ def parse_term(text: str, context: Context) -> Expression:
 
 def _write_json(value: Source) -> str:
     try:
-        # not msgspec, which would write NaN as null
+        # msgspec is not used, because it would write NaN as null
         return json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as problem:
         raise FilterError(f"the object can't be written as JSON: {problem}") from None

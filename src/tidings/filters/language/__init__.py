@@ -38,7 +38,7 @@ from tidings.filters.language.expression import (
     Or,
     attributes_of,
 )
-from tidings.filters.language.foreign import null_paths
+from tidings.filters.language.foreign import null_paths, program_of
 from tidings.filters.language.functions import FUNCTIONS, MOST_TEXT
 from tidings.filters.language.nested import nested_attributes, without_nested
 from tidings.filters.language.sql_writer import name_text, text_of
@@ -71,6 +71,7 @@ __all__ = [
     "name_text",
     "nested_attributes",
     "null_paths",
+    "program_of",
     "read",
     "term_value",
     "text_of",

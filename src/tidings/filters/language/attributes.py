@@ -1,12 +1,14 @@
 """The attributes that a channel declares: names, types, ontologies.
 
-The parser checks filters against them. It refuses a name that is not declared and suggests similar
-names. It refuses a comparison of types that do not compare. It reads a string as a date or number
-if it is compared with one, and on an integer it treats `x > 10` as `x >= 11`.
+The parser checks filters against the declared attributes. The parser refuses a name that is not
+declared, and suggests similar names. The parser refuses a comparison of types that can't be
+compared. The parser reads a string as a date or number if it is compared with one, and for an
+integer it treats `x > 10` as `x >= 11`.
 
-`Attributes.type` gives the name of a type (`list`), `Attributes.data_type` the whole type
-(`list<struct<sku: string>>`); both take the path as a filter writes it. A path through a list gives
-a list of the elements' field, a path into a map the type of the map's values.
+`Attributes.type` gives the name of a type (`list`), `Attributes.data_type` the full type
+(`list<struct<sku: string>>`); both take a path as it is written in a filter. For a path through a
+list, the type is a list of the types of that field; for a path into a map, it is the type of the
+map's values.
 """
 
 from __future__ import annotations
@@ -59,8 +61,8 @@ _LONG_TEXT, _LONG_BYTES = re.compile(r"[0-9.]{17}"), re.compile(rb"[0-9.]{17}")
 
 
 def family(kind: str | None) -> str | None:
-    """The family of a type; types compare within a family. Integers, doubles and decimals are
-    numbers, dates and timestamps are times."""
+    """The family of a type; only values of the same family can be compared. Integers, doubles and
+    decimals are numbers; dates and timestamps are times."""
     return None if kind is None else _FAMILY.get(kind, kind)
 
 
@@ -113,7 +115,7 @@ class Attributes:
         return f"Attributes({types!r}, extra={self.extra!r})"
 
     def declared(self) -> dict[str, Any]:
-        """The whole declaration in a form that JSON can store; `from_declared` reads it."""
+        """The whole declaration in a form that JSON can represent; `from_declared` reads it."""
         types: dict[str, Any] = {}
         opened: list[str] = []
         for name, kind in self._tree.items():
@@ -148,7 +150,8 @@ class Attributes:
 
     @classmethod
     def from_arrow(cls, schema: Any, *, extra: Extra | None = None) -> Attributes:
-        """The columns of an Arrow schema, or of anything with one (a Table, a RecordBatch)."""
+        """The attributes given by the columns of an Arrow schema, or of anything that has one (a
+        Table, a RecordBatch)."""
         fields = getattr(schema, "schema", schema)
         return cls(
             {write_path((one.name,)): type_of_arrow(one.type) for one in fields}, extra=extra
@@ -156,7 +159,7 @@ class Attributes:
 
     @classmethod
     def from_spark(cls, schema: Any, *, extra: Extra | None = None) -> Attributes:
-        """The columns of a Spark schema, or of a DataFrame."""
+        """The attributes given by the columns of a Spark schema or a DataFrame."""
         fields = getattr(schema, "schema", schema)
         types = {write_path((one.name,)): type_of_spark(one.dataType) for one in fields}
         return cls(types, extra=extra)
@@ -165,8 +168,8 @@ class Attributes:
     def from_json_sample(
         cls, rows: Iterable[Mapping[str, Any] | str | bytes], *, extra: Extra | None = None
     ) -> Attributes:
-        """The types that fit a sample of objects, or of their JSON texts. A field whose values
-        have no type in common is not declared."""
+        """Infer the attributes from a sample of objects, or of their JSON texts. A field whose
+        values have no common type is not declared."""
         read = (one if isinstance(one, Mapping) else msgspec.json.decode(one) for one in rows)
         fields = look_at_rows(read).fields.items()
         types = {write_path((name,)): one.type for name, one in fields if one.type is not None}
@@ -179,16 +182,16 @@ class Attributes:
         return iter(self._types)
 
     def type(self, path: Path) -> Type | None:
-        """The name of a path's type, such as `list`; None if it is not declared."""
+        """The name of the type at a path, such as `list`; None if it is not declared."""
         found = self.data_type(path)
         return None if found is None else found.kind
 
     def data_type(self, path: Path) -> DataType | None:
-        """The whole type of a path, such as `list<string>`; None if it is not declared."""
+        """The full type at a path, such as `list<string>`; None if it is not declared."""
         found = self._types.get(path)
         if found is not None or len(path) == 1:
             return found
-        above = self.data_type(path[:-1])  # a map has no fields of its own
+        above = self.data_type(path[:-1])  # a map declares no fields of its own
         return None if above is None else above.step(path[-1])
 
     def ontology(self, path: Path) -> Ontology | None:
@@ -224,8 +227,9 @@ class Attributes:
     def read(self, event: Event) -> dict[str, Any]:
         """Convert each declared attribute of a notification to its type, or NotificationError.
 
-        A string is parsed as the type (JSON has dates only as strings). A whole double becomes an
-        integer, and an integer becomes a double. Any other value must have the type or be null.
+        A string is parsed as the declared type (JSON has dates only as strings). A whole double
+        becomes an integer, and an integer becomes a double. Any other value must have the declared
+        type or be null.
         """
         out = dict(event)
         for name, kind in self._tree.items():
@@ -237,8 +241,8 @@ class Attributes:
         return out
 
     def decode(self, text: str | bytes) -> Any:
-        """Decode JSON for `read`, which would otherwise get a declared decimal rounded to a double.
-        Errors are those of msgspec."""
+        """Decode JSON for `read`; a declared decimal is not rounded to a double. Errors are those
+        of msgspec."""
         if not self._has_decimals or not _has_long_number(text):
             return _decode(text)
         return _round_others(_decode_exactly(text), self._root)
@@ -260,7 +264,7 @@ class Attributes:
 
 
 def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) -> Any:
-    """The declaration with `string` in place of each ontology, which goes into `found`."""
+    """The declaration with `string` in place of each ontology; the ontologies go into `found`."""
     if not isinstance(types, Mapping):
         return types
     out: dict[Any, Any] = {}
@@ -301,8 +305,8 @@ def split_extra(value: Any, kind: DataType | None, path: Path, found: list[Path]
 
 
 def _has_long_number(text: str | bytes) -> bool:
-    """Whether a text may have a number with more digits than a double. This is far cheaper than
-    decoding all numbers as decimals."""
+    """Whether a text may contain a number with more digits than a double has. Looking for long
+    numbers is far cheaper than decoding all numbers as decimals."""
     found = _LONG_TEXT.search(text) if isinstance(text, str) else _LONG_BYTES.search(text)
     return found is not None
 
@@ -310,7 +314,7 @@ def _has_long_number(text: str | bytes) -> bool:
 def _read_number(text: str) -> Decimal:
     found = Decimal(text)
     if math.isinf(float(found)):
-        raise ValueError("Number out of range")  # as without this function
+        raise ValueError("Number out of range")  # msgspec raises the same error
     return found
 
 
@@ -345,14 +349,15 @@ def _fits(value: float) -> bool:
 
 
 def _usual(value: Any, kind: DataType) -> Any:
-    """The value as `normalise` gives it; a decimal stays exact beyond 64 bits too."""
+    """The value as `normalise` returns it, except that a decimal beyond 64 bits stays exact."""
     if kind.kind == "decimal" and type(value) is int:
         return normalise(Decimal(value))
     return normalise(value)
 
 
 def conform(value: Any, kind: DataType | Type, path: Path) -> Any:
-    """Convert a plain value to the type that is declared for the path, or NotificationError."""
+    """Convert a normalised value to the type that is declared for the path; raise NotificationError
+    if that is impossible."""
     whole = kind if isinstance(kind, DataType) else None
     name: str = kind.kind if isinstance(kind, DataType) else kind
     have = type_of(value)
@@ -410,7 +415,8 @@ def _conform_parts(value: Any, have: str | None, kind: DataType, path: Path) -> 
 
 
 def _conform_decimal(value: Any, have: str | None, kind: DataType | None, path: Path) -> Any:
-    """Convert a number or a text to a decimal; one with more digits than declared is refused."""
+    """Convert a number or a text to a decimal; a number with more digits than declared is
+    refused."""
     what = "decimal" if kind is None else str(kind)
     if have == "string":
         try:

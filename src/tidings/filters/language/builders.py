@@ -1,8 +1,8 @@
 """Checked construction of expressions: parsers call a method here for each construct they read.
 
-All checks are here, and each refusal is one sentence with a position. It refuses unknown attributes
-and functions, arguments of the wrong type, comparisons between types that do not compare, and
-patterns that do not compile. Constants are folded: `60 * 60` becomes 3600.
+All checks are here, and each refusal is one sentence with a position. The builder refuses unknown
+attributes and functions, arguments of the wrong type, comparisons of types that can't be compared,
+and patterns that do not compile. Constants are folded: `60 * 60` becomes 3600.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _SPECIAL = frozenset({"subject", "isa", "preorder", "cidr", "within_box", "withi
 
 
 class _ScopedTypes:
-    """The types of the attributes, and of the variables for elements of lists."""
+    """The types of the attributes, and of the variables that stand for elements of lists."""
 
     def __init__(self, attributes: Attributes | None) -> None:
         self.attributes = attributes
@@ -110,7 +110,7 @@ class Builder:
         self.functions = context.functions
         self._context = context
         self._types = _ScopedTypes(context.attributes)
-        self._shown: dict[str, str] = {}  # variables, and how messages write them
+        self._shown: dict[str, str] = {}  # for each variable, the name that messages use
         self._parts = 0
 
     def count(self, at: int, parts: int = 1) -> None:
@@ -142,8 +142,8 @@ class Builder:
         return Attribute(path)
 
     def number(self, token: Token, negative: bool = False) -> Any:
-        """The number of a token: an integer, a double or, if it has more digits than a double and
-        no exponent, a LongDecimal."""
+        """The number in a token: an integer, a double or, if it has no exponent and more digits
+        than a double, a LongDecimal."""
         sign = "-" if negative else ""
         if token.word in _BITS:
             return self._read_whole(sign, token)
@@ -154,7 +154,7 @@ class Builder:
             self.fail(f"found {token.text[:40]}, which exceeds the largest double", token.position)
         if token.word == "BD" or not (token.word or "E" in token.text.upper()):
             exact = normalise(Decimal(sign + token.text))
-            # a whole number with a point is a double if a double holds it exactly
+            # a whole number with a decimal point is a double if a double can represent it exactly
             return exact if isinstance(exact, LongDecimal) or exact != value else value
         return round_to_single(value) if token.word == "F" else value
 
@@ -311,12 +311,13 @@ class Builder:
                 compiled = regular.compile_pattern(pattern.value)
                 self.count(at, compiled.size // 64)
             except regular.RegularError as problem:
-                self.exceed(f"the regular expression {problem}", at)
+                self.exceed(str(problem), at)
 
     def function(
         self, name: str, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        """Build a function call by the name in the text; some functions have their own checks."""
+        """Build a function call by the name in the text; some functions have checks of their
+        own."""
         lower = ALIASES.get(name.lower(), name.lower())
         if lower in _SPECIAL:
             return self._build_special(lower, args, places, at)
@@ -337,7 +338,7 @@ class Builder:
         self.fail(f"there is no function '{name[:40]}'{hint}", at)
 
     def cast(self, name: str, args: tuple[Expression, ...], at: int) -> Expression:
-        """Convert a value; `name` is that of the type or function, in lower case."""
+        """Convert a value; `name` is the name of the type or function, in lower case."""
         if len(args) != 1:
             self.fail(f"{name} takes one value, not {len(args)}", at)
         if not isinstance(args[0], Literal):
@@ -366,7 +367,7 @@ class Builder:
         self.fail(f"found {text_of(args[0])[:60]}, expected {article(kind)}", at)
 
     def _cast_value(self, node: Expression, target: str, at: int) -> Expression:
-        """Convert a value that is not a constant, event by event."""
+        """Convert a value that is not a constant, separately for each event."""
         self.need_value(node, at, "for CAST")
         self.count(at)
         kind = self.type(node)
@@ -397,7 +398,7 @@ class Builder:
 
     def enter(self, items: Expression, at: int, shown: str | None = None) -> str:
         """Check the list of an `exists` and return the name of a new variable for its elements.
-        `shown` is its name in the text; None for an `any`."""
+        `shown` is the variable's name in the text; None for an `any`."""
         kind = self.type(items)
         if kind not in (None, "list"):
             found = f"{_describe(items)}, {article(kind)}"
@@ -422,7 +423,7 @@ class Builder:
     def some_element(
         self, items: Expression, name: str, condition: Expression, at: int
     ) -> Expression:
-        """Build an `exists`; its variable gets a name that no part of the condition uses."""
+        """Build an `exists`; its variable gets a name that the condition does not use otherwise."""
         self.count(at)
         self.need_condition(condition, at)
         return make_exists(items, name, condition)
@@ -500,7 +501,7 @@ class Builder:
         if name == "preorder":
             if ontology is None:
                 self.fail(f"{name_text(path)} has no ontology, which preorder needs", places[0])
-            # numbers of different ontologies can't be mixed, so the term names its ontology
+            # numbers from different ontologies can't be compared, so the term names its ontology
             mark = ontology.fingerprint
             if len(args) == 2 and self._need_string(name, args[1], places[1]) != mark:
                 self.fail(f"found another ontology's fingerprint, expected '{mark}'", places[1])
@@ -516,7 +517,8 @@ class Builder:
     def _embed(
         self, function: SqlFunction, args: tuple[Expression, ...], places: tuple[int, ...], at: int
     ) -> Expression:
-        """Build the expression of a text in another dialect, the argument of its function."""
+        """Build the expression for a text in another dialect, which is the argument of that
+        dialect's function."""
         self.count(at)
         name = function.name
         if len(args) != 1:
@@ -566,10 +568,10 @@ _BITS = {"L": 64, "S": 16, "Y": 8}
 
 
 def _settle(node: Expression, other: str | None) -> Expression:
-    """A number with more digits than a double, to be compared with a value of the type `other`.
-    Doubles compare with it as a double, as in Spark; decimals compare exactly. If the type is not
-    known, a number of up to 17 digits counts as a double, because programs print doubles with that
-    many.
+    """Choose the type of a number with more digits than a double, given the type `other` of the
+    value that it is compared with. Doubles compare with such a number as with a double, as in
+    Spark; decimals compare exactly. If the type is not known, a number of up to 17 digits counts as
+    a double, because programs print doubles with that many.
     """
     if not isinstance(node, Literal) or not isinstance(node.value, LongDecimal):
         return node

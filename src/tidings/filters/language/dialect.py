@@ -31,7 +31,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Embedded(msgspec.Struct, frozen=True):
-    """A text of one dialect inside another: its expression and its number of parts."""
+    """A text of one dialect inside a text of another: its expression and its number of parts."""
 
     node: Expression
     parts: int
@@ -64,13 +64,14 @@ class FilterField(msgspec.Struct, frozen=True):
     """One field of a filter that consists of fields, as the dialect writes it."""
 
     path: Path
-    values: frozenset[str]  # the texts of what it accepts there; any of them is enough
-    label: str  # for people: the path and what is wanted there
-    text: str  # a filter with only this field
+    # the texts of the values that the filter accepts there; any of them is enough
+    values: frozenset[str]
+    label: str  # for people: the path and what the filter expects there
+    text: str  # a filter that tests only this field
 
 
 class OwnWords(msgspec.Struct, frozen=True):
-    """How a dialect speaks of its filters as it writes them, instead of in SQL."""
+    """How a dialect describes its filters in its own terms, instead of in SQL."""
 
     explain: Callable[[str, Event, bool], list[TestReport]]
     """The tests of a text on a notification that it matches, or does not."""
@@ -82,7 +83,8 @@ class OwnWords(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A language that filters can be written in. Its hooks raise FilterError for invalid text."""
+    """A language that filters can be written in. The hooks of a dialect raise FilterError for
+    invalid text."""
 
     name: str
     parse: Callable[[str, Context], Expression]
@@ -112,6 +114,6 @@ def sql_functions() -> dict[str, SqlFunction]:
 
 
 def rekeyed_calls() -> list[str]:
-    """The beginnings of calls, in lower case, that mark stored filters to be computed again."""
+    """The beginnings, in lower case, of the calls whose stored filters need a new identity."""
     found = (one.function for one in DIALECTS.values() if one.is_rekeyed)
     return [f"{one.name}(" for one in found if one is not None]

@@ -1,7 +1,7 @@
 """The reference semantics: the value of an expression on one notification, in three-valued logic.
 
-It is written for clarity, not for speed; canonical forms, indexes and Spark are all tested against
-it. True, False and None are SQL's true, false and unknown.
+This module is written for clarity, not for speed; canonical forms, indexes and Spark are all tested
+against it. True, False and None are SQL's true, false and unknown.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def evaluate(node: Expression, event: Event) -> Any:
 
 
 def variable_key(name: str) -> str:
-    """The name of a variable among the attributes of an event; no attribute has it."""
+    """The key of a variable among the attributes of an event; no attribute has this key."""
     return "\0" + name
 
 
@@ -101,8 +101,8 @@ class _Scope(Mapping[str, Any]):
 
 
 def _evaluate_exists(items: Any, name: str, condition: Expression, event: Event) -> Truth:
-    """True if the condition is true for some element; otherwise unknown if it is unknown for some
-    element, or if there is no list."""
+    """True if the condition is true for some element. Otherwise unknown if the condition is unknown
+    for some element, or if there is no list; else false."""
     if not isinstance(items, list):
         return None
     spend(len(items))
@@ -137,8 +137,8 @@ def read(event: Event, path: tuple[str, ...]) -> Any:
 
 
 def find(event: Event, path: tuple[str, ...]) -> Any:
-    """The value at a path, or ABSENT if a step is missing. In the list that a path through a list
-    gives, missing values are null."""
+    """The value at a path, or ABSENT if a step is missing. If the path leads through a list,
+    missing values are null in the resulting list."""
     value: Any = event.get(path[0], ABSENT)
     for step in path[1:]:
         value = _step(value, step)
@@ -219,7 +219,7 @@ def _negate(value: Truth) -> Truth:
 
 def _call(node: Call, event: Event) -> Any:
     function = FUNCTIONS[node.name]
-    if function.any_type:  # to all other functions, an absent attribute is null
+    if function.any_type:  # for all other functions, an absent attribute is null
         values = [find(event, arg.path) if type(arg) is Attribute else evaluate(arg, event)
                   for arg in node.args]  # fmt: skip
     else:

@@ -7,8 +7,8 @@ Conditions:  Compare  In  Between  IsNull  IsTruth  Exists  And  Or  Not, and an
 Trees are immutable and at most MAX_DEPTH deep (parsers refuse deeper ones), so plain recursion over
 them is safe. AND and OR are flat: a chain of a thousand conditions is one node.
 
-Leaves hold plain values, which can't be part of a cycle, so the garbage collector need not visit
-them. Other nodes may refer to a function of the application, which can be.
+Leaves contain only plain values, which can't be part of a cycle, so the garbage collector need not
+visit them. Other nodes may refer to a function of the application, which can be part of a cycle.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ class Attribute(msgspec.Struct, frozen=True, gc=False):
 
 
 class Variable(msgspec.Struct, frozen=True, gc=False):
-    """The element that the condition of an Exists is about, or a field of it: `x`, `x.price`."""
+    """The element that the condition of an Exists tests, or a field of that element: `x`,
+    `x.price`."""
 
     name: str
     path: tuple[str, ...] = ()
 
 
 class Literal(msgspec.Struct, frozen=True, gc=False):
-    """A constant: a plain value, or a tuple of them for a list."""
+    """A constant: a plain value, or for a list a tuple of plain values."""
 
     value: Any
 
@@ -54,8 +55,8 @@ class Literal(msgspec.Struct, frozen=True, gc=False):
 class Call(msgspec.Struct, frozen=True):
     """A function or an arithmetic operator by its name in functions.FUNCTIONS.
 
-    `bound` holds an object that the function needs but the text lacks: the ontology of `isa` and
-    `preorder`, the program of `foreign`, or the body of an application's function.
+    `bound` holds an object that the function needs but that is not part of the text: the ontology
+    of `isa` and `preorder`, the program of `foreign`, or the body of an application's function.
     """
 
     name: str
@@ -94,7 +95,7 @@ class IsTruth(msgspec.Struct, frozen=True):
 class Exists(msgspec.Struct, frozen=True):
     """`exists(items, name -> condition)`: the condition is true for some element of a list.
 
-    The name differs from every attribute and every variable that occurs in the condition.
+    The variable's name differs from every attribute and every other variable in the condition.
     """
 
     items: Expression
@@ -181,7 +182,8 @@ def with_children(node: Expression, items: Sequence[Expression]) -> Expression:
 
 
 def rebuild(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """Replace each part for which `change` returns something; the parts of others are visited."""
+    """Replace each part for which `change` returns a node; in all other parts, their own parts are
+    visited."""
     new = change(node)
     if new is not None:
         return new
@@ -216,8 +218,8 @@ def variables_of(node: Expression) -> set[str]:
 
 
 def make_exists(items: Expression, name: str, condition: Expression) -> Exists:
-    """An Exists whose variable gets the first of the names x, x2, x3 ... that its condition does
-    not use otherwise; `name` is its name in the condition so far."""
+    """Build an Exists whose variable gets the first of the names x, x2, x3 ... that its condition
+    does not use otherwise; `name` is the variable's name in the given condition."""
     taken = {path[0] for path in attributes_of(condition)} | variables_of(condition) - {name}
     names = ("x" if number == 1 else f"x{number}" for number in itertools.count(1))
     new = next(one for one in names if one not in taken)

@@ -1,4 +1,4 @@
-"""Constant folding when a filter is parsed: `60 * 60` becomes 3600."""
+"""Constant folding while a filter is parsed: `60 * 60` becomes 3600."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def fold_constants(node: Call) -> Expression:
     function, args = FUNCTIONS[node.name], node.args
     if function.strict and any(isinstance(arg, Literal) and arg.value is None for arg in args):
         return Literal(None)
-    # a regular expression is never folded: identities of stored filters depend on that
+    # a regular expression is never folded, because identities of stored filters depend on that
     if node.name != "rlike" and all(isinstance(arg, Literal) for arg in args):
         value = evaluate(node, {})
         return Literal(tuple(value) if isinstance(value, list) else value)

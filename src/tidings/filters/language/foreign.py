@@ -1,11 +1,12 @@
-"""Conditions of other languages inside an expression: the interface of a dialect's own programs.
+"""Conditions of other languages inside an expression: the interface of the programs of a dialect.
 
-Some conditions of a dialect can't be written as an expression. Then their text stays in one piece
-and becomes a call of the function `foreign`, bound to a program that the dialect compiled from it:
+Some conditions of a dialect can't be written as an expression. The text of such a condition then
+stays in one piece and becomes a call of the function `foreign`, bound to a program that the dialect
+compiled from the text:
 
     cesql('INT(n) + 1')      Call("foreign", (Literal("INT(n) + 1"), Attribute(("n",))), program)
 
-The program provides everything about such a call: its name in SQL, its type, its value. So nothing
+The program knows everything about such a call: its name in SQL, its type and its value. So nothing
 here or in `canonical` depends on a particular dialect.
 """
 
@@ -56,7 +57,8 @@ class ForeignProgram(Protocol):
         """The type of its value; None if that depends on the notification."""
 
     def value(self, values: Sequence[Any]) -> Any:
-        """Run the program on the values of the call's attributes, in the call's order."""
+        """Run the program on the values of the attributes that the call reads, in the order of the
+        call."""
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
         """Conditions without programs that hold whenever the program is true, for an index."""
@@ -97,7 +99,7 @@ def program_of(node: Expression) -> ForeignProgram | None:
 
 
 def programs_of(node: Expression) -> Iterator[ForeignProgram]:
-    """The programs that an expression calls, in their order."""
+    """The programs that an expression calls, in the order of the calls."""
     program = program_of(node)
     if program is not None:
         yield program

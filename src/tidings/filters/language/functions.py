@@ -30,10 +30,10 @@ class Function(msgspec.Struct, frozen=True):
     least: int
     most: int
     returns: Type | None  # None if the type depends on the arguments
-    takes: tuple[str, ...] = ()  # families of the arguments, for checks and messages
+    takes: tuple[str, ...] = ()  # the families of the arguments, for checks and messages
     strict: bool = True
-    spark: bool = True  # whether Spark SQL has it under the same name
-    any_type: bool = False  # whether it is defined on values of every type, and on ABSENT
+    spark: bool = True  # whether Spark SQL has a function of this name
+    any_type: bool = False  # whether the function is defined on values of every type, and on ABSENT
 
 
 def _integer(value: int) -> int | None:
@@ -133,7 +133,8 @@ def _text(change: Callable[..., Any]) -> Body:
 
 
 def _concat(*texts: str) -> str | None:
-    """Null if the result exceeds MOST_TEXT characters: nested calls could grow it without limit."""
+    """Return null if the result exceeds MOST_TEXT characters, because nested calls could otherwise
+    grow it without limit."""
     return "".join(texts) if sum(map(len, texts)) <= MOST_TEXT else None
 
 
@@ -210,7 +211,7 @@ def _rlike(text: str, pattern: str) -> bool | None:
     try:
         return regular.compile_pattern(pattern).found(text)
     except regular.RegularError:
-        return None  # unexpected: patterns are literals, which the parser has checked
+        return None  # can't happen: patterns are literals, which the parser has checked
 
 
 def _like(text: str, pattern: str) -> bool | None:
@@ -258,7 +259,8 @@ def flatten(values: list[Any]) -> list[Any]:
 
 
 def _leaves(value: Any) -> list[Any] | None:
-    """The elements of a list and its nested lists, without nulls and structs; null if no list."""
+    """The elements of a list and its nested lists, without nulls and structs; null if the value is
+    not a list."""
     if not isinstance(value, list):
         return None
     found = flatten(value)

@@ -1,7 +1,8 @@
-"""Filters on values that may be nested, and their simpler form if no value is nested.
+"""Filters on values that may be nested, and the simpler condition that is enough if no value is
+nested.
 
-A value is nested if it is a list, or a struct in place of a single value. A dialect whose
-conditions look inside lists produces `plain OR isnested(a) AND program`; see foreign.py.
+A value is nested if it is a list, or if it is a struct where a single value is expected. A dialect
+whose conditions look inside lists produces `plain OR isnested(a) AND program`; see foreign.py.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from tidings.filters.language.sql_writer import name_text
 
 
 def nested_attributes(node: Expression) -> list[str]:
-    """The attributes that a program looks into if they are nested; empty if the filter has no
-    program for nested values."""
+    """The attributes that a program examines if they are nested; empty if the filter has no program
+    for nested values."""
     calls = list(_find_calls(node))
     programs = [program for call in calls if (program := program_of(call)) is not None]
     if all(program.where_single() is None for program in programs):
@@ -41,7 +42,7 @@ def _find_calls(node: Expression) -> Iterator[Call]:
 
 
 def without_nested(node: Expression) -> Expression:
-    """Simplify the condition, given that no value is nested."""
+    """Simplify the condition for events in which no value is nested."""
     match node:
         case Call("isnested") | Call("array_contains", (Call("leaves"), *_)):
             return Literal(False)

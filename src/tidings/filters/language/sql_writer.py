@@ -40,7 +40,7 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t",
             "\0": "\\u0000"}  # fmt: skip
 _ESCAPED = re.compile(r"[\\'\n\r\t\0]")
 
-# the precedence of each kind; a child of lower precedence gets brackets
+# the precedence of each kind of node; a child of lower precedence gets brackets
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 10)
 _BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT, "div": _PRODUCT}
 _LIKES = {"like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE"}
@@ -175,7 +175,8 @@ def _write_call(node: Call, no: str) -> tuple[str, int]:
     if name == "subject_matches":
         return f"subject({text_of(args[1])})", _ATOM
     if name == "foreign":
-        name, args = node.bound.function, args[:1]  # the first argument contains the other names
+        # the text in the first argument contains the names in the others
+        name, args = node.bound.function, args[:1]
     if name == "apply":
         name, args = str(args[0].value), args[1:]  # type: ignore[union-attr]
     return f"{name}(" + ", ".join(text_of(a) for a in args) + ")", _ATOM

@@ -31,7 +31,8 @@ class Types(Protocol):
 
 
 def static_type_of(node: Expression, attributes: Types | None) -> str | None:
-    """A type, "number" for arithmetic, or None if it depends on the notification."""
+    """The type of an expression; "number" for arithmetic, or None if the type depends on the
+    notification."""
     if isinstance(node, Attribute):
         return attributes.type(node.path) if attributes else None
     if isinstance(node, Literal):
@@ -46,7 +47,7 @@ def static_type_of(node: Expression, attributes: Types | None) -> str | None:
 
 
 def _common_type(nodes: Iterable[Expression], attributes: Types | None) -> str | None:
-    """The type of all these values, if they have one; nulls don't count."""
+    """The common type of all these values, if there is one; nulls don't count."""
     kinds = {static_type_of(node, attributes) for node in nodes if node != Literal(None)}
     if len(kinds) == 1:
         return kinds.pop()
@@ -69,7 +70,7 @@ def _type_of_call(node: Call, attributes: Types | None) -> str | None:
     return "number" if node.name in OPERATORS or node.name == "abs" else None
 
 
-# the common type of mixed values of one family
+# the common type of values of one family but different types
 _JOINED = {"number": "number", "time": "timestamp"}
 
 
@@ -86,9 +87,10 @@ def is_condition(node: Expression) -> bool:
 
 
 def is_unbounded(term: Expression) -> bool:
-    """Whether a term may take unlimited time: an application's function, a regular expression.
+    """Whether computing a term may take unlimited time, as for an application's function or a
+    regular expression.
 
-    Such terms are computed only when an event is matched.
+    Unbounded terms are computed only when an event is matched.
     """
     if isinstance(term, Call) and term.name in ("apply", "rlike"):
         return True

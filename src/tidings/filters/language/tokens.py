@@ -1,5 +1,5 @@
-"""Split text into tokens with positions. One regular expression does this without backtracking, and
-the only exception it raises is FilterError."""
+"""Split text into tokens with positions. One regular expression splits the text without
+backtracking, and the only exception that it raises is FilterError."""
 
 from __future__ import annotations
 

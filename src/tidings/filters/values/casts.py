@@ -1,9 +1,9 @@
 """CAST: converts a value to a type, as Spark's `try_cast` does in ANSI mode.
 
-What Spark refuses in ANSI mode is null here: a text that is not a number, a number that does not
-fit. Some other casts are null because systems disagree, or because the result depends on a setting:
-a double or decimal cast to text, and a text cast to a timestamp if it has a time but no date, or
-the name of a time zone.
+Where Spark in ANSI mode raises an error, the result here is null: a text that is not a number, a
+number that does not fit. Some other casts are null because systems disagree, or because the result
+depends on a setting: a double or decimal cast to text, and a text cast to a timestamp if it has a
+time but no date, or the name of a time zone.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _CASTABLE: dict[str, tuple[str, ...]] = {
 
 
 def can_cast(kind: str, target: str) -> bool:
-    """Whether a value of a type can be cast to a type of SQL at all."""
+    """Whether any value of a type can be cast to a given SQL type."""
     targets = _CASTABLE.get(kind)
     return targets is not None and CAST_TYPES[target] in targets
 
 
 def is_same(kind: str, target: str) -> bool:
-    """Whether every value of a type is unchanged by a cast."""
+    """Whether a cast leaves every value of a type unchanged."""
     return kind == CAST_TYPES[target] and target in ("boolean", "bigint", "double", "string",
                                                      "date", "timestamp")  # fmt: skip
 
 
 def cast_value(value: Any, target: str) -> Any:
-    """The value as a type of SQL; null if it can't be converted."""
+    """The value as an SQL type; null if it can't be converted."""
     kind = type_of(value)
     if kind is None or not can_cast(kind, target):
         return None
@@ -121,7 +121,7 @@ def _to_date(value: dt.date, _target: str) -> dt.date:
 
 
 def _to_timestamp(value: Any, _target: str) -> dt.datetime | None:
-    """A number counts seconds since 1970."""
+    """A number counts as seconds since 1970."""
     if isinstance(value, dt.datetime):
         return value
     if isinstance(value, dt.date):
@@ -143,7 +143,7 @@ _CASTS: dict[str, Callable[[Any, str], Any]] = {
 
 
 def round_to_single(value: float) -> float:
-    """Round to single precision; a number out of its range becomes infinite, as in Spark."""
+    """Round to single precision; a number out of range becomes infinite, as in Spark."""
     try:
         found: float = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:

@@ -9,7 +9,8 @@ from tidings.model import compare, is_number
 
 EARTH_KM = 6371.0088  # mean radius
 
-# Degrees by which the box around a circle is widened: far more than the rounding error.
+# The box around a circle is widened by this many degrees, which is far more than the rounding
+# error.
 _SLACK = 1e-7
 
 
@@ -23,7 +24,7 @@ def within_box(
 ) -> bool | None:
     """`lat BETWEEN south AND north AND lon BETWEEN west AND east`, in three-valued logic.
 
-    If west > east, the box crosses the date line: lon >= west OR lon <= east.
+    If west > east, the box crosses the date line, and the test is lon >= west OR lon <= east.
     """
     if None in (south, west, north, east):
         return None
@@ -60,8 +61,8 @@ def circle_box(
 ) -> tuple[tuple[float, float], list[tuple[float, float]]]:
     """Return ((south, north), longitude intervals): a box around the circle, for the index.
 
-    If the circle crosses the date line or a pole, every longitude is allowed, and the list is
-    empty.
+    If the circle crosses the date line or a pole, every longitude is allowed, and the list of
+    intervals is empty.
     """
     angle = math.degrees(km / EARTH_KM) + _SLACK
     south, north = lat0 - angle, lat0 + angle

@@ -1,4 +1,4 @@
-"""Network addresses as strings in the order of the addresses, so that a network is an interval."""
+"""IP addresses as strings that sort like the addresses, so that a network is an interval."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def in_network(ip: str, net: str) -> bool | None:
 
 
 def network_between(first: tuple[object, ...], last: tuple[object, ...]) -> str | None:
-    """The network whose first and last addresses these two cuts enclose; None if there is none.
+    """The network whose first and last addresses are just inside these two cuts; None if there is
+    none.
 
     A cut is (sortable address, 0 for just before it or 1 for just after it).
     """

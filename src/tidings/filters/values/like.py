@@ -34,8 +34,8 @@ def split(pattern: str, escape: str = "\\") -> tuple[Part, ...]:
 
 
 def _split(pattern: str, escape: str) -> tuple[Part, ...]:
-    """The parts of a pattern. Adjacent text is joined; a run of wildcards becomes its `_`s followed
-    by at most one `%`."""
+    """The parts of a pattern. Adjacent texts are joined; a run of wildcards becomes all of its `_`
+    followed by at most one `%`."""
     if escape not in pattern:
         return tuple(_split_unescaped(pattern))
     parts: list[Part] = []
@@ -90,7 +90,7 @@ def _split_unescaped(pattern: str) -> Iterator[Part]:
 
 
 def join(parts: tuple[Part, ...]) -> str:
-    """The pattern of these parts, written with backslashes."""
+    """The pattern that consists of these parts, written with backslashes."""
     return "".join(
         re.sub(r"([\\%_])", r"\\\1", text) if kind == "text" else kind for kind, text in parts
     )
@@ -99,10 +99,10 @@ def join(parts: tuple[Part, ...]) -> str:
 class Like:
     """A compiled pattern.
 
-    Each literal between two % is searched for from the end of the match before it. The first match
+    Each literal between two % is searched for after the end of the previous match. The first match
     is as good as any other, so the search never backtracks and takes linear time. A run that
     contains _ can't be searched for like this; then the whole pattern becomes a regular expression,
-    with its limits.
+    with the limits of regular expressions.
     """
 
     def __init__(self, parts: tuple[Part, ...]) -> None:

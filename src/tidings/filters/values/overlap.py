@@ -1,9 +1,9 @@
 """Whether two lists have a value in common, without comparing every pair.
 
 Equal values have equal keys, so a set of keys finds them. If no values are equal, the answer is
-false if all pairs are comparable, and unknown otherwise. Values of one family are comparable.
-Nested lists compare up to the first position where they differ, so lists with a common prefix are
-examined together, position by position. Each element is visited only a few times.
+false if the values of each pair are comparable, and unknown otherwise. Values of one family are
+comparable. Nested lists compare up to the first position where they differ, so lists with a common
+prefix are examined together, position by position. Each element is visited only a few times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from tidings.filters.values.sets import Key
 from tidings.filters.values.work import look
 from tidings.model import normalise
 
-_LIST = sets.OTHER + 1  # a family of its own: inside a list, a list is not comparable to null
+# lists form a family of their own, because inside a list, a list is not comparable to null
+_LIST = sets.OTHER + 1
 _LIST_KEY: Key = (_LIST, 0, 0)
 _NOT_COMPARED = (sets.OTHER, _LIST)
 
@@ -36,7 +37,8 @@ def overlap(left: list[Any], right: list[Any]) -> bool | None:
 
 
 def _place(value: Any) -> Key:
-    """The place of a value in the order; lists have a place apart from other nested values."""
+    """The place of a value in the order; lists have a place of their own, apart from other nested
+    values."""
     return _LIST_KEY if isinstance(value, list) else sets.key(value)
 
 
@@ -55,7 +57,8 @@ def _normalise_list(values: list[Any]) -> list[Any]:
 
 
 def _keys(values: list[Any]) -> set[Hashable]:
-    """The keys of all values; None for values that equal nothing: null and deeper nesting."""
+    """The keys of all values; None for values that equal nothing, which are null and deeper nested
+    values."""
     look()
     return {_whole_key(value) for value in values}
 
@@ -69,11 +72,11 @@ def _whole_key(value: Any) -> Hashable:
 
 
 def _some_do_not_compare(ours: Sequence[list[Any]], theirs: Sequence[list[Any]]) -> bool:
-    """Whether some list of ours and some list of theirs can't be compared: they are equal up to a
-    position, and the values there are not comparable.
+    """Whether some list of ours can't be compared with some list of theirs: the two are equal up to
+    a position, and the values at that position are not comparable.
 
     Lists with a common prefix form a group. At each position, a group splits by the next value. A
-    group that has lists of only one side is done.
+    group whose lists all come from one side is done.
     """
     groups, at = [(ours, theirs)], 0
     while groups:

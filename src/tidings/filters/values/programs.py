@@ -1,8 +1,9 @@
 """A cache of compiled patterns, limited in bytes.
 
-A compiled pattern (a program) remembers the states it has visited, so it grows with use. The cache
-counts each program at its maximum size. When full, it evicts at random. Evicting the oldest would
-be worse: if filters take turns and one program too many is in use, it is always the next needed.
+A compiled pattern (a program) caches the states that it has visited, so it grows with use. The
+cache counts each program at its maximum size. When the cache is full, it evicts programs at random.
+Evicting the oldest program would be worse: if the filters in use need one program more than fits
+and run in turn, the evicted program would always be the next one needed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ProgramCache(Generic[Program]):
         return found
 
     def _keep(self, key: Hashable, program: Program) -> None:
-        if key in self._kept:  # another thread has added it
+        if key in self._kept:  # another thread has added the program
             return
         self._bytes += self._size(program)
         while self._bytes > self._most and self._keys:

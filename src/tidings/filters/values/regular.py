@@ -1,13 +1,14 @@
 """Regular expressions, run by RE2 in time linear in the text, whatever the pattern.
 
-A backtracking engine takes half a minute for `(a+)+$` and 28 letters. RE2 has no back-references
-and no lookaround. A pattern that uses them is refused, and the message says what to write instead.
-So is a pattern that means different things to RE2 and to Java: nested classes, octal escapes.
+On 28 letters, a backtracking engine takes half a minute for `(a+)+$`. RE2 has no back-references
+and no lookaround. A pattern that uses either is refused, and the message says what to write
+instead. A pattern that means different things to RE2 and to Java is also refused: nested classes,
+octal escapes.
 
 RE2 caches the states it visits, but in the worst case it follows every position of the pattern for
 every byte of the text. So there are two limits: MOST_POSITIONS for a pattern, and MOST_STEPS for
 positions times bytes. If the text is too long, the result is null. pyarrow also uses RE2, and
-batches obey the same two limits (matching/rank_space/arrow_functions.py).
+batches have the same two limits (matching/rank_space/arrow_functions.py).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]*))?[:)]")
 _COUNT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _CODE = re.compile(r"\\x\{[0-9A-Fa-f]{1,6}\}")
 _ESCAPED = re.compile(rf"\\Q.*?(?:\\E|\Z)|({_CODE.pattern})|\\.", re.DOTALL)
-_VERSIONED = re.compile(r"\\[pP]")  # Unicode classes: versions of RE2 may know different ones
+_VERSIONED = re.compile(r"\\[pP]")  # Unicode classes: versions of RE2 may support different ones
 
 
 class RegularError(ValueError):
@@ -118,7 +119,9 @@ def cached_program(pattern: str) -> Regular:
 
 def _compile_checked(pattern: str) -> Regular:
     if len(pattern) > MAX_PATTERN:
-        raise RegularError(f"has more than {MAX_PATTERN:,} characters; use several filters")
+        raise RegularError(
+            f"the regular expression has more than {MAX_PATTERN:,} characters; use several filters"
+        )
     _refuse_other_meanings(pattern)
     return program_of(pattern)
 
@@ -130,7 +133,9 @@ def program_of(pattern: str) -> Regular:
     try:
         encoded = pattern.encode()
     except UnicodeEncodeError:
-        raise RegularError("has an unpaired surrogate, expected valid Unicode") from None
+        raise RegularError(
+            "the regular expression has an unpaired surrogate, expected valid Unicode"
+        ) from None
     memory = LITTLE_MEMORY
     program = re2._re2.RE2(encoded, _make_options(re2, memory))
     if not program.ok() or program.ProgramSize() > SMALL:
@@ -141,14 +146,15 @@ def program_of(pattern: str) -> Regular:
     positions = _count_positions(re2, pattern, program)
     if positions > MOST_POSITIONS:
         raise RegularError(
-            f"has {positions:,} positions when its repetitions are written out, expected at most "
+            "the regular expression has "
+            f"{positions:,} positions when its repetitions are written out, expected at most "
             f"{MOST_POSITIONS:,}; use fewer repetitions"
         )
     return Regular(program, re2._re2.RE2.Anchor.UNANCHORED, positions, memory)
 
 
 def columns_agree(pattern: str) -> bool:
-    """Whether the pattern means the same in every version of RE2, such as the one in pyarrow: the
+    """Whether the pattern means the same in every version of RE2, including the one in pyarrow: the
     Unicode tables grow from version to version."""
     return _VERSIONED.search(pattern) is None and ("(?" not in pattern or pattern.isascii())
 
@@ -162,35 +168,45 @@ def _make_options(re2: Any, memory: int) -> Any:
 
 
 def _count_positions(re2: Any, pattern: str, program: Any) -> int:
-    """The maximum number of positions that a search follows at once. This is the program size if
-    each character is one byte: a Unicode class is one position but many instructions."""
+    """The maximum number of positions that a search follows at once. The maximum is the size of the
+    program in which each character is one byte: a Unicode class is one position but many
+    instructions."""
     options = _make_options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
-    # replaced escape by escape, so that \\x{41}, an escaped backslash, is not taken for a code
+    # the text is processed escape by escape, so that \\x{41}, an escaped backslash, is not taken
+    # for a code
     short = _ESCAPED.sub(lambda found: "a" if found[1] else found[0], pattern)
     bytewise = re2._re2.RE2(short.encode(), options)
     return max(1, int((bytewise if bytewise.ok() else program).ProgramSize()))
 
 
 def _explain_error(error: str) -> str:
-    """Turn an error of RE2 into a message; add what to write instead, if known."""
+    """Turn an error of RE2 into a message that also says what to write instead, if that is
+    known."""
     what, _, where = error.partition(": ")
     if what == "bad repetition operator":
         if where.endswith("+"):
             why = "a possessive quantifier: leave out the last +; there is no backtracking here"
         else:
             why = "a repeated repetition: put (?:...) around the first"
-        return f"has {where}, {why}"
+        return f"the regular expression has {where}, {why}"
     if what == "invalid repetition size":
-        return f"has {where}, expected at most 1,000 repetitions in total: use fewer"
+        return (
+            "the regular expression has "
+            f"{where}, expected at most 1,000 repetitions in total: use fewer"
+        )
     if what == "pattern too large - compile failed":
-        return "is too large when its repetitions are written out: use fewer repetitions"
+        return (
+            "the regular expression is too large when its repetitions are written out: "
+            "use fewer repetitions"
+        )
     if what == "invalid character class range" and where.startswith(("\\p", "\\P")):
         return (
-            f"has {where}, which is not a known Unicode class: write one such as \\p{{L}}, "
+            "the regular expression has "
+            f"{where}, which is not a known Unicode class: write one such as \\p{{L}}, "
             "\\p{Lu} or \\p{Greek}, or [A-Za-z]"
         )
-    return f"does not compile: {error}"
+    return f"the regular expression does not compile: {error}"
 
 
 def _refuse_other_meanings(pattern: str) -> None:
@@ -205,7 +221,7 @@ def _refuse_other_meanings(pattern: str) -> None:
                 at = size if end < 0 else end + 2
                 continue
             _refuse_escape(pattern, at, after, in_class >= 0)
-            code = _CODE.match(pattern, at)  # skip it: its braces are not a repetition count
+            code = _CODE.match(pattern, at)  # skip the code: its braces are not a repetition count
             at = code.end() if code else at + 2
             continue
         if in_class >= 0:
@@ -213,10 +229,14 @@ def _refuse_other_meanings(pattern: str) -> None:
             if char == "]" and not first:
                 in_class = -1
             elif char == "[":
-                raise RegularError(r"has a [ in a class, which may be a nested class: write \[")
+                raise RegularError(
+                    "the regular expression has "
+                    r"a [ in a character class, which may begin a nested class: write \["
+                )
             elif pattern.startswith("&&", at):
                 raise RegularError(
-                    r"has && in a class, an intersection: list the characters, or write \&\&"
+                    "the regular expression has "
+                    r"&& in a class, an intersection: list the characters, or write \&\&"
                 )
         elif char == "[":
             in_class = at
@@ -225,10 +245,14 @@ def _refuse_other_meanings(pattern: str) -> None:
         elif char == "{":
             found = _COUNT.match(pattern, at)
             if found and found[2] and not found[1]:
-                raise RegularError(f"has {found[0]}: write {{0,{found[3]}}}")
-            if found and max(len(found[1]), len(found[3])) > 4:  # RE2 reads it as literal text
+                raise RegularError(f"the regular expression has {found[0]}: write {{0,{found[3]}}}")
+            # RE2 reads such a count as literal text
+            if found and max(len(found[1]), len(found[3])) > 4:
                 shown = found[0][:40]
-                raise RegularError(f"has {shown}, expected at most 1,000 repetitions: use fewer")
+                raise RegularError(
+                    "the regular expression has "
+                    f"{shown}, expected at most 1,000 repetitions: use fewer"
+                )
         at += 1
 
 
@@ -236,19 +260,24 @@ def _refuse_escape(pattern: str, at: int, after: str, in_class: bool) -> None:
     if after.isdigit() and after.isascii():
         what = "an octal code" if after == "0" else "a reference to a group or an octal code"
         raise RegularError(
-            rf"has \{after}, {what}: write the group's expression again, or the character as \x41"
+            "the regular expression has "
+            rf"\{after}, {what}: write the group's expression again, or the character as \x41"
         )
     if after in _ESCAPES:
-        raise RegularError(f"has {_ESCAPES[after]}")
+        raise RegularError(f"the regular expression has {_ESCAPES[after]}")
     if after in "bB" and not in_class and pattern.startswith("{", at + 2):
-        raise RegularError(rf"has \{after}{{...}}, a boundary type: write \{after}")
+        raise RegularError(
+            "the regular expression has " rf"\{after}{{...}}, a boundary type: write \{after}"
+        )
 
 
 def _refuse_group(pattern: str, at: int) -> None:
     for start, said in _GROUPS.items():
         if pattern.startswith(start, at):
-            raise RegularError(f"has {said}")
+            raise RegularError(f"the regular expression has {said}")
     flags = _FLAGS.match(pattern, at)
     for flag in (flags[1] + (flags[2] or "")) if flags else "":
         if flag not in "ims":
-            raise RegularError(f"has the flag (?{flag}), expected (?i), (?m) or (?s)")
+            raise RegularError(
+                f"the regular expression has the flag (?{flag}), expected (?i), (?m) or (?s)"
+            )

@@ -1,4 +1,4 @@
-"""Sets of values of one attribute: disjoint intervals on a line of all values.
+"""Sets of values of one attribute: disjoint intervals on a line that contains all values.
 
 All values of all types, and "absent", are ordered on one line, family after family:
 
@@ -82,14 +82,14 @@ def key(value: Any) -> Key:
 
 
 def pack_number(value: Any) -> str:
-    """The encoding of a decimal in bytes: a string in the family of numbers."""
+    """Encode a decimal in bytes: a string in the family of numbers."""
     if isinstance(value, LongDecimal):
         return str(value)
     raise TypeError(f"found {type(value).__name__}, expected a value of a cut")
 
 
 def unpack_cuts(cuts: list[Cut]) -> list[Cut]:
-    """Sorted cuts as they were before `pack_number`, which changes only numbers."""
+    """Undo `pack_number` in sorted cuts; it changes only numbers."""
     first, last = bisect_right(cuts, (NUMBER,)), bisect_left(cuts, (NAN,))
     if str in set(map(type, map(itemgetter(1), cuts[first:last]))):
         cuts[first:last] = map(unpack_cut, cuts[first:last])
@@ -97,7 +97,7 @@ def unpack_cuts(cuts: list[Cut]) -> list[Cut]:
 
 
 def unpack_cut(cut: Cut) -> Cut:
-    """A cut as it was before `pack_number`."""
+    """Undo `pack_number` in one cut."""
     if len(cut) == 3 and cut[0] == NUMBER and type(cut[1]) is str:
         return (NUMBER, LongDecimal(cut[1]), cut[2])
     return cut
@@ -110,7 +110,7 @@ def family_of(value: Any) -> int:
 
 
 def _cut(place: Key, after: bool) -> Cut:
-    """The cut before or after a place, in the one form that the invariant requires."""
+    """The cut before or after a place, in the unique form that the invariant requires."""
     family, value, _ = place
     if family == STRING:  # first, because most filters test strings
         return (STRING, value, 1 if after else 0) if after or value else (STRING,)
@@ -181,7 +181,8 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         return other >= self
 
     def intervals(self) -> Iterator[tuple[Cut, Cut | None]]:
-        """The (first cut, last cut) of each interval; None stands for the end of the line."""
+        """The (first cut, last cut) of each interval; None as the last cut means the end of the
+        line."""
         cuts = self.cuts
         for at in range(0, len(cuts), 2):
             yield cuts[at], cuts[at + 1] if at + 1 < len(cuts) else None
@@ -206,7 +207,7 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
 def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     """The places from one cut to another; None if they can't be listed.
 
-    Some places are adjacent, so that an interval across them can still be listed: absent, null and
+    Some places are adjacent, so an interval across them can still be listed: absent, null and
     false; true and -Infinity; Infinity, NaN and ''.
     """
     places: list[Key] = []
@@ -220,7 +221,7 @@ def _places_between(low: Cut, high: Cut | None) -> list[Key] | None:
     return places
 
 
-# For a cut that is not just before a value: the place that follows it, if there is one.
+# The place that follows a cut that is not just before a value, if there is such a place.
 _FIRST: dict[Cut, Key] = {
     (NO_VALUE,): ABSENT_KEY,
     _PRESENT: NULL_KEY,
@@ -257,7 +258,8 @@ def _merge(
 
 
 def unite(parts: Sequence[ValueSet]) -> ValueSet:
-    """The union of many sets, merged pairwise, so that n points take n log n steps and not n²."""
+    """The union of many sets, merged pairwise, so that n points take n log n steps instead of
+    n²."""
     return _join_halves(parts, ValueSet.__or__)
 
 
@@ -281,7 +283,7 @@ def _make_family(first: int, beyond: int) -> ValueSet:
 
 NOTHING = ValueSet(())
 EVERYTHING = ValueSet(((NO_VALUE,),))
-NULL = _make_family(NO_VALUE, BOOLEAN)  # absent or null, as SQL's IS NULL
+NULL = _make_family(NO_VALUE, BOOLEAN)  # absent or null, like SQL's IS NULL
 IS_ABSENT = ValueSet(((NO_VALUE,), _PRESENT))
 IS_PRESENT = ValueSet((_PRESENT,))
 EXPLICIT_NULL = ValueSet((_PRESENT, (BOOLEAN,)))
@@ -306,12 +308,14 @@ _COMPARABLE = {
 
 
 def comparable_with(place: Key) -> ValueSet:
-    """The values that compare with the one at this place: its family. NaN counts as a number."""
+    """The values that are comparable with the value at this place: its family. NaN counts as a
+    number."""
     return _COMPARABLE[place[0]]
 
 
 def point(place: Key) -> ValueSet:
-    """The set of this place only. It is cached, because filters test the same values repeatedly."""
+    """The set that contains only this place. The set is cached, because filters test the same
+    values repeatedly."""
     known = _points.get(place)
     if known is None:
         known = ValueSet((_cut(place, False), _cut(place, True)))
@@ -332,7 +336,8 @@ def points(places: Iterable[Key]) -> ValueSet:
     cuts: list[Cut] = []
     for place in sorted(set(places)):
         low, high = _cut(place, False), _cut(place, True)
-        if cuts and cuts[-1] == low:  # neighbours with nothing between them, as false and true
+        # nothing lies between these two neighbours, such as false and true
+        if cuts and cuts[-1] == low:
             cuts[-1] = high
         else:
             cuts += (low, high)
@@ -363,7 +368,8 @@ def between(low: Key, high: Key) -> ValueSet:
 
 
 def prefix(text: str) -> ValueSet:
-    """The strings that start with a prefix: from the prefix up to its successor, excluded."""
+    """The strings that start with a prefix: from the prefix up to, but not including, its
+    successor."""
     if not text:
         return STRINGS
     last = text.rstrip(chr(_LAST_CHARACTER))
@@ -376,7 +382,7 @@ def prefix(text: str) -> ValueSet:
 
 
 def whole_numbers(values: ValueSet) -> ValueSet:
-    """The set with the same integers whose ends are integers: x > 10 becomes x >= 11."""
+    """The set with the same integers and with integer ends: x > 10 becomes x >= 11."""
     low_family, high_family = (NUMBER,), (STRING,)
     outside = values - NUMBERS
     spans: list[list[float | int]] = []
@@ -388,7 +394,8 @@ def whole_numbers(values: ValueSet) -> ValueSet:
         last = _INF if high >= (NAN,) else _whole_at_least(high) - 1
         if first > min(last, INT_MAX) or last < INT_MIN:
             continue
-        # integers have 64 bits, so an interval that reaches that limit is unbounded
+        # integers have 64 bits, so an interval that reaches the largest or smallest one is
+        # unbounded
         first = -_INF if first <= INT_MIN else first
         last = _INF if last >= INT_MAX else last
         if spans and first <= spans[-1][1] + 1:

@@ -7,7 +7,7 @@ from typing import Any
 from tidings.filters.values.ontology import Ontology
 from tidings.filters.values.work import spend
 
-MAX_FIELDS = 100  # in a pattern: each field is a test of its own
+MAX_FIELDS = 100  # the most fields in a pattern, because each field is a separate test
 
 
 def length(subject: Any) -> int | None:
@@ -58,7 +58,8 @@ def matches(subject: Any, pattern: Any) -> bool | None:
 
 
 def isa(ontology: Ontology | None, name: Any, topic: Any) -> bool | None:
-    """Whether a name is a topic or lies under it, by the ontology or else by its dotted fields."""
+    """Whether a name is a topic or lies under it, according to the ontology or, without one, to its
+    dotted fields."""
     if not isinstance(name, str) or not isinstance(topic, str):
         return None
     if ontology is not None:

@@ -5,8 +5,8 @@
     csv          the columns child and parent, a row for each edge; a root has no parent
     turtle       SKOS (broader, narrower, Concept) and RDFS (subClassOf, Class)
 
-JSON and YAML are read as nested if some value is an object or a list that contains an object. A
-topic may occur in several places and then has several parents.
+A JSON or YAML text is read as nested if some value is an object, or a list that contains an object.
+A topic may occur in several places and then has several parents.
 """
 
 from __future__ import annotations
@@ -209,7 +209,8 @@ def _read_turtle(text: str) -> Iterator[Edge]:
         pair for pair in pairs if all(isinstance(x, (rdflib.URIRef, type(None))) for x in pair)
     ]
     names = _names({one for pair in known for one in pair if one is not None})
-    # An RDF graph has no order, so sort: a topic is numbered under its first parent.
+    # An RDF graph has no order, so its topics are sorted: a topic is numbered under its first
+    # parent.
     edges = {(names[child], None if up is None else names[up]) for child, up in known}
     return iter(sorted(edges, key=lambda edge: (edge[0], edge[1] or "")))
 

@@ -1,8 +1,8 @@
-"""A limit on the work that one notification may cause. It is checked before each computed condition
-and, in functions on long strings and lists, before each step.
+"""A limit on the work that one notification may cause. The limit is checked before each computed
+condition and, in functions on long strings and lists, before each step.
 
-A root sets it with `limit_work`; by default there is no limit. The caller also passes the clock,
-which should measure the CPU time of the thread: a busy machine is no reason to refuse a
+A root sets the limit with `limit_work`; by default there is none. The caller also passes the clock,
+which should measure the CPU time of the thread, because a busy machine is no reason to refuse a
 notification.
 """
 
@@ -31,7 +31,7 @@ _here = _Here()
 
 @contextmanager
 def limit_work(clock: Callable[[], float], seconds: float) -> Iterator[None]:
-    """Within this context, `look` and `spend` raise WorkError once `seconds` have passed."""
+    """Within this context, `look` and `spend` raise WorkError after `seconds` have passed."""
     before = _here.clock, _here.until
     _here.clock, _here.until = clock, clock() + seconds
     try:

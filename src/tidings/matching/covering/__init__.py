@@ -4,9 +4,9 @@
                                                                                        |
                                   edges of a content graph <──coverage: block by block─┘
 
-A hull is the box around a filter. A covering filter's hull is at least as wide, so the join of
-hulls finds all candidates. Their boxes decide most of them; for the rest, the filters themselves
-are compared.
+A hull is the box around a filter. The hull of a covering filter is at least as wide, so the join of
+hulls finds all candidates. The boxes of the candidates decide most cases; in the other cases, the
+filters themselves are compared.
 
     coverage.py     the whole computation, in blocks      cover_folder.py   across processes
     hulls.py        hulls as flat arrays                  hull_segment.py   hulls to a segment

@@ -1,12 +1,13 @@
-"""Decide box by box whether filters of several boxes, or with computed terms, cover each other.
+"""Decide box by box whether one filter covers another, if either has several boxes or computed
+terms.
 
     A covers B if each box of B lies in one box of A.
     A does not cover B if some box b of B lies in no box of A, and each box of A that overlaps b
     fails to span b on a different column: some corner of b is then outside all boxes of A.
 
-Otherwise the answer is MAYBE. It is also MAYBE instead of NO if a box of B leaves few values to the
-attributes that a computed term of A reads. For wide filters it is MAYBE too, because only their
-hulls are known.
+If neither rule applies, the answer is MAYBE. The answer is also MAYBE instead of NO if a box of B
+allows only a few values of the attributes that a computed term of A reads. For wide filters the
+answer is MAYBE too, because only their hulls are known.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MOST_NEAR = 64  # with more overlapping boxes than this, the answer is MAYBE
 
 
 class Decider:
-    """Decides pairs of forms by the boxes inside their hulls."""
+    """Decides from their boxes whether forms cover each other."""
 
     def __init__(self, boxes: Boxes) -> None:
         self._boxes = boxes
@@ -48,7 +49,7 @@ class Decider:
 
 @kernel
 def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
-    """Whether two tests share a code."""
+    """Whether two tests have a code in common."""
     spans, low, high = hulls.spans, hulls.low, hulls.high
     at, beside = spans[one], spans[other]
     while at < spans[one + 1] and beside < spans[other + 1]:
@@ -65,8 +66,9 @@ def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
 def decide_pairs(above, below, boxes, hulls, most, out):  # type: ignore[no-untyped-def]
     """Whether above[i], which is not wide, covers below[i]. above, below uint32 [P]; out uint8 [P].
 
-    boxes int64 [n + 1]: where the boxes of each form begin; a form that is its own hull has none,
-    and the hull is its box. A pair that needs more than `most` comparisons of boxes is MAYBE.
+    boxes int64 [n + 1]: where the boxes of each form begin; a form that equals its hull has no
+    boxes here, because the hull is its box. A pair that needs more than `most` comparisons of boxes
+    is MAYBE.
     """
     one_box, starts, column = hulls.one_box, hulls.starts, hulls.column
     left = np.empty(MOST_NEAR, np.int64)

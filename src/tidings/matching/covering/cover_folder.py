@@ -1,5 +1,5 @@
-"""A join of filters on disk: arrays that all participating processes map, and their results, one
-file per block of places.
+"""A join of filters on disk: arrays that all participating processes map into memory, and the
+results, in one file per block of places.
 
     hulls/, boxes/, prepared/    NAME.npy for each of their arrays
     order.npy, first.npy         the filters of the join; starts.npy: where the boxes of each begin
@@ -33,7 +33,7 @@ _PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """The metadata of the pairs of some places."""
+    """The metadata of one piece of the pairs in a file."""
 
     first: int
     last: int
@@ -55,9 +55,9 @@ def write_finder(folder: Path, finder: Finder) -> None:
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     """Map a folder written by `write_finder` into memory.
 
-    These are the only files that kernels use without comparing digests. The folder is private to
-    its owner and to one compilation, which writes it, lets its tasks read it, and removes it.
-    Nothing is kept for the next compilation.
+    Kernels use the files of this folder without comparing digests; the digests of all other files
+    are compared. The folder belongs to one user and to one compilation, which writes it, lets its
+    tasks read it, and removes it. Nothing is kept for the next compilation.
     """
     join = CoverJoin(
         _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", Prepared)

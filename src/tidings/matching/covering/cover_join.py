@@ -20,11 +20,12 @@ from tidings.matching.covering.hulls import Hulls
 from tidings.matching.segments.join_kernels import sort_by_code
 
 Array = npt.NDArray[Any]
-BITS = 16  # per code in the matrix of a join
+BITS = 16  # bits per code in the matrix of a join
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The hull of above[i] contains that of below[i]; `sure` if that proves a covering."""
+    """The hull of above[i] contains the hull of below[i]; `sure` says whether that proves a
+    covering."""
 
     above: Array  # uint32
     below: Array  # uint32
@@ -34,8 +35,9 @@ class Found(msgspec.Struct, frozen=True):
 class CoverJoin:
     """Finds which hulls contain which. Safe to use from several threads.
 
-    A hull that tests only computed terms has no slice to search. It is compared with all others, at
-    about 10 nanoseconds each. A hull that tests nothing contains all others, and is left out.
+    A hull that tests only computed terms has no slice to search. A hull without attribute tests is
+    compared with all others, at about 10 nanoseconds each. A hull without tests contains all
+    others, and is left out.
     """
 
     def __init__(self, hulls: Hulls, prepared: Prepared | None = None) -> None:
@@ -46,8 +48,8 @@ class CoverJoin:
         self._lock = threading.Lock()
 
     def pairs(self, first: int, last: int, room: int) -> Found | None:
-        """The coverers of hulls [first, last), provided that no hull covers an earlier one. None if
-        there are more than the larger of `room` and the number of hulls."""
+        """The coverers of the hulls [first, last), if no hull covers an earlier one. Return None if
+        there are more pairs than the larger of `room` and the number of hulls."""
         out = _make_room(max(room, self.hulls.hull_count))
         seen = np.zeros(1, np.int64)
         count = join_rows(self.hulls, self.prepared, first, last, out, seen)
@@ -63,7 +65,7 @@ class CoverJoin:
 
 
 def hulls_alike(hulls: Hulls, outers: Array) -> Found:
-    """Which of the hulls `outers` contain which of all hulls."""
+    """Find which of the hulls `outers` contain which hulls of all."""
     out = _make_room(len(outers) * hulls.hull_count)
     count = scan_rows(hulls, outers, 0, hulls.hull_count, out, 0)
     return Found(*(array[:count] for array in out))
@@ -94,8 +96,8 @@ def _prepare(hulls: Hulls) -> Prepared:
 
 
 def _undecided(hulls: Hulls, shift: Array) -> Array:
-    """Which hulls need an exact check as the outer one: those with sets of several spans, shifted
-    codes, computed terms, or several boxes."""
+    """Find the hulls that need an exact check as the outer hull: those with sets of several spans,
+    shifted codes, computed terms, or several boxes."""
     rough = (np.diff(hulls.spans) > 1) | (shift[hulls.column] > 0)
     rough |= hulls.column >= hulls.attributes
     total = np.concatenate([[0], np.cumsum(rough)])
@@ -105,7 +107,7 @@ def _undecided(hulls: Hulls, shift: Array) -> Array:
 
 
 def _entries(hulls: Hulls, order: Array) -> Array:
-    """The hulls that test attributes, sorted by column and first code of their access tests."""
+    """The hulls that test attributes, sorted by the column and first code of their access tests."""
     numbers = np.nonzero(hulls.computed > hulls.starts[:-1])[0]
     access = order[hulls.starts[numbers]]
     place = hulls.base[hulls.column[access]] + hulls.low[hulls.spans[access]]

@@ -16,7 +16,7 @@ from tidings.matching.jit.simd import inside, lowest_bit
 
 NO, MAYBE, YES = 0, 1, 2
 LANES = 64
-MOST_COLUMNS = 256  # approximate limit of columns in the matrix of a join, to bound its size
+MOST_COLUMNS = 256  # the matrix of a join has about this many columns at most, to bound its size
 Array = npt.NDArray[Any]
 
 
@@ -26,12 +26,12 @@ class Prepared(NamedTuple):
     entries: Array  # uint32 [E]: hulls that may cover others, sorted by place of the access test
     order: Array  # uint32 [T]: the attribute tests of each hull; the first is its *access* test
     shift: Array  # uint8 [C]: by how many bits codes are shifted to fit in 16; usually 0
-    exact: Array  # uint8 [n]: as the outer hull it needs an exact check by `holds`
+    exact: Array  # uint8 [n]: whether the hull needs an exact check as the outer one
     bare: Array  # int64: hulls that test only computed terms
 
 
 class PairRoom(NamedTuple):
-    """Output buffers for pairs of hulls of which one contains the other."""
+    """Output buffers for pairs of hulls in which one hull contains the other."""
 
     above: Array  # uint32
     below: Array  # uint32
@@ -42,11 +42,11 @@ class PairRoom(NamedTuple):
 def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
     """Heap sort: sort places[first:last] (uint32) by the values that they have in `by` (int64).
 
-    Not np.argsort: see `sort_lists` in tag_kernels.py.
+    np.argsort is not used, for the reason that `sort_lists` in tag_kernels.py gives.
     """
     size = last - first
     for done in range(size + size // 2):
-        # build the heap, then move its greatest to the end, one by one
+        # build the heap, then move its greatest element to the end, one by one
         if done < size // 2:
             hole, end = size // 2 - 1 - done, size
         else:
@@ -66,7 +66,8 @@ def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
 
 @kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
-    """Fill `order`: sort the tests of each hull by how many tests of all hulls begin inside."""
+    """Fill `order`: sort the tests of each hull by how many tests of all hulls begin inside
+    them."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)
@@ -102,7 +103,7 @@ def spans_hold(hulls, outer, inner):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
-    """Whether a row leaves only few values to every attribute that a computed column reads."""
+    """Whether a row leaves only a few values for every attribute that a computed column reads."""
     for source in range(hulls.reads[wanted], hulls.reads[wanted + 1]):
         found = False
         for test in range(hulls.starts[row], hulls.starts[row + 1]):
@@ -117,8 +118,9 @@ def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
 def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
     """Whether the filter of the outer hull covers that of the inner one: NO, MAYBE or YES.
 
-    The inner filter may decide a computed term without testing it. If it is a single box, it does
-    so only if it pins every attribute that the term reads; otherwise its boxes may decide it.
+    The inner filter may determine the value of a computed term without testing the term. An inner
+    filter of a single box determines it only if the box pins every attribute that the term reads;
+    with several boxes, the boxes may determine it.
     """
     starts, column = hulls.starts, hulls.column
     sure = hulls.one_box[outer] != 0
@@ -139,10 +141,11 @@ def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
 
 @kernel
 def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untyped-def]
-    """Which of the hulls `outers` contain which other hulls of [first, last), comparing all pairs.
+    """Find which of the hulls `outers` contain which other hulls in [first, last), by comparing all
+    pairs.
 
-    outers int64. `out` already has `pairs` pairs. Returns the new number of pairs, or -1 if `out`
-    is too small.
+    outers int64. `out` already contains `pairs` pairs. Returns the new number of pairs, or -1 if
+    `out` is too small.
     """
     room = out.above.shape[0]
     for outer in outers:
@@ -163,15 +166,16 @@ def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untype
 
 @kernel
 def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyped-def]
-    """Which entries before `last` cover which other hulls of [first, last).
+    """Find which entries before `last` cover which other hulls in [first, last).
 
-    Hulls that pass an entry's access test begin inside one of its spans. So they are slices of all
-    tests, sorted by (column, first code). The other tests run over a slice 64 hulls at a time, on a
-    matrix with two rows per relevant column, lowest and highest code. Entries are handled in runs
-    that share a matrix: those of one access column, until there are MOST_COLUMNS relevant columns.
+    The hulls that pass the access test of an entry begin inside one of the test's spans. So these
+    hulls form slices of all tests, sorted by (column, first code). The other tests run over a
+    slice, 64 hulls at a time, on a matrix with two rows per relevant column: the lowest and the
+    highest codes. Entries with the same access column are handled in runs that share a matrix; a
+    run ends when it has MOST_COLUMNS relevant columns.
 
-    seen int64 [1]: the number of candidates is added. Returns the number of pairs in `out`, or -1
-    if it is too small.
+    seen int64 [1]: the number of candidates is added to it. Returns the number of pairs in `out`,
+    or -1 if `out` is too small.
     """
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base, attributes = hulls.low, hulls.high, hulls.base, hulls.attributes
@@ -251,10 +255,10 @@ def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyp
                 here = local[column[wanted]]
                 down = low[spans[wanted]] >> shift[column[wanted]]
                 up = high[spans[wanted + 1] - 1] >> shift[column[wanted]]
-                if wanted != lead:  # the slice already guarantees its low end
+                if wanted != lead:  # the slice already guarantees the low end of this test
                     line[tests], least[tests], width[tests] = 2 * here, down, up - down
                     tests += 1
-                if is_wide[here] != 0:  # if all are single codes, the low end suffices
+                if is_wide[here] != 0:  # if every set is a single code, the low end suffices
                     line[tests], least[tests], width[tests] = 2 * here + 1, down, up - down
                     tests += 1
             for span in range(spans[lead], spans[lead + 1]):
@@ -296,10 +300,11 @@ def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyp
 def find_parents(  # type: ignore[no-untyped-def]
     first, last, above, below, top, parent_starts, parents, here, over, queue
 ):  # fmt: skip
-    """Find the parents of the hulls [first, last), given those of all earlier hulls.
+    """Find the parents of the hulls [first, last), given the parents of all earlier hulls.
 
     A coverer is a parent unless it lies above another coverer. Everything above a coverer is a
-    coverer too, even if no pair says so. Cost: linear in the coverers and their edges.
+    coverer too, even if no pair says so. The cost is linear in the number of coverers and their
+    edges.
 
     above, below uint32 [P]: the pairs of these hulls; top: the hull that covers everything, or -1.
     parent_starts int64 [n + 1], filled up to `first`, and parents uint32, large enough for all

@@ -1,21 +1,23 @@
 """Find which filters cover which, in bulk: the batch join with filters in place of events.
 
-A filter is like an event whose attributes are intervals instead of points. Another filter covers it
-if both ends of each interval pass:
+A filter is like an event that has intervals instead of points as attribute values. Another filter
+covers it if both ends of each of its intervals pass the tests of that filter:
 
     A covers B if, for every test of A, A.low <= B.low <= A.high and A.low <= B.high <= A.high
 
 1. Turn forms into hulls, in arrays (hull_gathering.py).
-2. Among filters with the same hull, find those that cover each other, and an order (undecided.py).
-   Filters that cover each other are called equal, and share one *place* from here on.
+2. Among filters with the same hull, find those that cover each other, and put them in order
+   (undecided.py). Filters that cover each other are called equal, and share one *place* from here
+   on.
 3. Sort the places so that a covering filter comes before those that it covers.
-4. For each block of places, in threads or processes: join its hulls with all hulls around them. If
-   hulls do not decide a pair, its boxes do; otherwise the filters are compared.
-5. Block after block, reduce coverers to parents, which needs the parents of all earlier blocks.
+4. For each block of places, in threads or processes: join its hulls with all hulls that may contain
+   them. If the hulls do not decide a pair, its boxes are compared, and if these do not decide it
+   either, the filters. 5. Block after block, reduce coverers to parents, which needs the parents of
+   all earlier blocks.
 
-Only edges are kept. So memory is bounded by the blocks in progress, however many filters cover one
-another; a block that finds more pairs than it has room for is split. The exception is step 2, for
-groups of filters with the same hull that cover each other, or nearly do.
+Only edges are kept. So memory is bounded by the blocks in progress, no matter how many filters
+cover one another; a block that finds more pairs than fit is split. The exception is step 2, for
+filters with the same hull that cover each other, or nearly do.
 """
 
 from __future__ import annotations
@@ -48,15 +50,15 @@ MOST_THREADS = 4
 class Coverage(msgspec.Struct, frozen=True):
     """The coverings among forms, which are numbered by position.
 
-    `first` has, for each form, the first form that is equal to it (perhaps itself). above[i] is a
-    parent of below[i], and both are first forms.
+    `first` has, for each form, the first form that is equal to it, which may be itself. above[i] is
+    a parent of below[i], and both are first forms.
     """
 
     first: Array
     above: Array
     below: Array
     candidates: int  # the number of pairs of hulls that the joins compared
-    pairs: int  # the number of coverings that they found
+    pairs: int  # the number of coverings that the joins found
 
 
 def cover(
@@ -67,8 +69,8 @@ def cover(
 ) -> Coverage:
     """The coverings among forms, reduced to edges; the result does not depend on `threads`.
 
-    `progress` is called with the number of forms placed since the last call, `note` with the name
-    of the next step.
+    `progress` is called with the number of forms placed since the last call, and `note` with the
+    name of the next step.
     """
     blocks = in_threads(threads)
     note("hulls")
@@ -82,9 +84,10 @@ def cover_hulls(
     progress: Callable[[int], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Coverage:
-    """The same for gathered hulls. `forms` provides the few filters that must be compared.
+    """Find the coverings among gathered hulls, as `cover` does. `forms` returns the few filters
+    that must be compared.
 
-    `blocks` finds the coverers of all places, and yields them block by block, in order.
+    `blocks` finds the coverers of all places, and yields the blocks in order.
     """
     hulls, never = gathered.hulls, gathered.never
     note("doubts")
@@ -117,16 +120,16 @@ def cover_hulls(
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """above[i] covers below[i]: places, uint32."""
+    """The filter at the place above[i] covers the one at below[i]; both uint32."""
 
     above: Array
     below: Array
-    looked_at: int  # the number of pairs of hulls among which they were found
+    looked_at: int  # the number of pairs of hulls that were compared to find them
 
 
 class Finder:
     """Finds the coverers of places. All filters of a place take part in the join, because a
-    covering that is missed for one of several equal filters may be found for another."""
+    covering that is not found for one of several equal filters may be found for another."""
 
     def __init__(
         self,
@@ -136,9 +139,9 @@ class Finder:
         boxes: Boxes,
         resolver: undecided.Resolver,
     ) -> None:
-        self.join = join  # of the hulls of the filters, in the order of ...
+        self.join = join  # the hulls of the filters, in the order of ...
         self.order = order.astype(np.uint32)  # ... these positions of forms
-        self.first = first  # the first equal form of each, in the same order
+        self.first = first  # for each form, the first form that is equal to it, in the same order
         self.boxes = boxes
         self._resolver = resolver
         fresh = np.ones(len(order), bool)
@@ -175,8 +178,8 @@ class Finder:
         )
 
     def _rows(self, first: int, last: int) -> Iterator[Found]:
-        """The coverers of the filters [first, last), split until they fit. A single filter always
-        fits."""
+        """The coverers of the filters [first, last), in pieces that are split until they fit. A
+        single filter always fits."""
         found = self.join.pairs(first, last, ROOM)
         if found is not None:
             yield found
@@ -205,7 +208,7 @@ Blocks = Callable[[Finder], Iterator[Block]]
 
 
 def in_threads(threads: int | None) -> Blocks:
-    """A function that finds the coverers of all blocks in threads of this process."""
+    """Return a function that finds the coverers of all blocks, in threads of this process."""
     if threads is None:
         threads = min(MOST_THREADS, os.cpu_count() or 1)
     if type(threads) is not int or threads < 1:
@@ -214,7 +217,7 @@ def in_threads(threads: int | None) -> Blocks:
 
 
 def _blocks(finder: Finder, threads: int) -> Iterator[Block]:
-    """The blocks of places in order; a few are computed ahead."""
+    """The blocks of places, in order; a few blocks are computed in advance."""
     count = len(finder)
     size = min(BLOCK, max(SMALLEST, -(-count // threads)))
     at = 0

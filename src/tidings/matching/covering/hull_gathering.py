@@ -1,15 +1,16 @@
-"""Turn forms into hulls, one after the other, without keeping the forms.
+"""Turn forms into hulls one by one, without keeping the forms.
 
-While forms are added, the rank of a cut is not known yet. So cuts are numbered in order of first
-occurrence, and a test is a few small integers in flat arrays. To divide the work, a process can
-pack what it gathered and send it to another process, which appends it to its own.
+While forms are being added, the rank of a cut is not known yet. So cuts are numbered in the order
+in which they first occur, and a test is a few small integers in flat arrays. To divide the work, a
+process can pack what it has gathered and send it to another process, which appends it to its own
+data.
 
     form       rows                                kind       boxes
     one box    its hull                            ONE_BOX    0
     several    its hull, and each of its boxes     0          their number
     wide       its hull                            0          0
 
-Cost while gathering: 16 bytes for a test of one interval, and the distinct cuts.
+Cost while gathering: 16 bytes for each test of one interval, plus the distinct cuts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tidings.matching.segments.join_kernels import sort_by_code
 
 Array = npt.NDArray[Any]
 ONE_BOX, NEVER = 1, 2  # bits of the kind of a form
-_END: Cut = (99,)  # sorts after all cuts: the end of a set without an upper bound
+_END: Cut = (99,)  # sorts after all cuts, and stands for the end of a set without an upper bound
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class Column(msgspec.Struct, frozen=True):
     text: str
     node: Expression
     cuts: list[Cut]  # sorted; the code of a value is the number of cuts before it
-    ordered: bool  # some set has a range or prefix of strings, so their order matters
+    ordered: bool  # some set has a range or prefix of strings, so the order of strings matters
 
     def values(self, low: Array, high: Array) -> ValueSet:
         """The set of values for spans of codes."""
@@ -163,7 +164,7 @@ class HullGathering:
         self._rows += len(boxes) + int(boxes.sum())
 
     def finish(self, order: Array | None = None) -> GatheredHulls:
-        """The hulls of all forms, in the given order. This empties the gathering."""
+        """The hulls of all forms, in the given order. The gathered data is freed."""
         kinds, boxes = np.array(self.kinds, np.uint8), np.array(self.boxes, np.int64)
         if order is None:
             order = np.arange(len(kinds))
@@ -202,7 +203,8 @@ def gather(forms: Iterable[Form]) -> GatheredHulls:
 
 
 class _Coded(msgspec.Struct, frozen=True):
-    """The tests of one column: `row`, `pinned` and `size` per test, `low` and `high` per span."""
+    """The tests of one column: `row`, `pinned` and `size` for each test, `low` and `high` for each
+    span."""
 
     row: Array
     pinned: Array
@@ -287,8 +289,9 @@ def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[
 
 
 def _asks_order(cuts: list[Cut], codes: Array, sizes: Array) -> bool:
-    """Whether `ranks.asks_order` is true of any of these sets. It is true if a set has only one of
-    the two cuts around a string. Those two are adjacent in the column and in a set."""
+    """Whether `ranks.asks_order` is true of any of these sets. A set asks for the order of strings
+    if it has only one of the two cuts around a string. The two cuts around a string are adjacent,
+    both in the column and in a set."""
     inner = [cut[0] == STRING and len(cut) > 1 and cut[1] != "" for cut in cuts]
     if not any(inner):
         return False

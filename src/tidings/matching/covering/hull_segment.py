@@ -1,6 +1,6 @@
-"""Build a segment, which matches events, from the hulls gathered for the join of filters.
+"""Build a segment, which matches events, from hulls that were gathered for the join of filters.
 
-The codes of hulls are those of a rank space, so the tests of boxes are reused unchanged. Only tests
+The codes of hulls come from a rank space, so the tests of boxes are reused unchanged. Only tests
 without a column (elements of lists and residuals) are turned back into sets of values.
 """
 
@@ -47,8 +47,8 @@ def segment_of_hulls(gathered: GatheredHulls, chosen: Array, forms: Sequence[For
 
 
 def _rows_of(gathered: GatheredHulls, forms: Array) -> tuple[Array, Array, Array]:
-    """The rows of the boxes of forms, the number of boxes per form, and which rows are hulls of
-    wide forms."""
+    """The rows of the boxes of forms, the number of boxes per form, and which of the rows are hulls
+    of wide forms."""
     starts = gathered.boxes.starts
     several = starts[forms + 1] > starts[forms]
     first = np.where(several, starts[forms], forms)
@@ -59,10 +59,11 @@ def _rows_of(gathered: GatheredHulls, forms: Array) -> tuple[Array, Array, Array
 
 def _terms(gathered: GatheredHulls, columns: Array) -> tuple[list[Term], Array]:
     """The terms of the tested columns, sorted by text, and the new number of each column, from 1; 0
-    if it is not indexed."""
+    for a column that is not indexed."""
     count = np.bincount(columns, minlength=len(gathered.columns))
     used = [at for at in np.nonzero(count)[0].tolist() if is_indexed(gathered.columns[at].node)]
-    if len(used) > segments.MOST_TERMS:  # the least tested terms are evaluated
+    # the terms that the fewest tests use are evaluated instead of indexed
+    if len(used) > segments.MOST_TERMS:
         used = sorted(used, key=lambda at: -count[at])[: segments.MOST_TERMS]
     used.sort(key=lambda at: gathered.columns[at].text)
     number = np.zeros(len(gathered.columns), np.uint32)

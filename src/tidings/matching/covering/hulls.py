@@ -1,4 +1,4 @@
-"""Hulls: the box around each of many filters, as flat arrays in rank space.
+"""Hulls: for each of many filters the box around it, as flat arrays in rank space.
 
     hull      its tests are contiguous, sorted by column; attributes are the first columns, computed
               terms the others
@@ -7,7 +7,7 @@
     code      as in ranks.py, with 0 for "not tested"; on one line of all codes, column c has
               base[c] .. base[c + 1], so that tests of all columns can be sorted together
 
-Cost of one hull: 8 bytes, 21 for each test, and 8 for each span after the first.
+A hull costs 8 bytes, 21 bytes for each test, and 8 for each span after the first.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Array = npt.NDArray[Any]
 
 
 class Hulls(NamedTuple):
-    """n hulls with T tests and S spans in all, over C columns."""
+    """n hulls with T tests and S spans in total, over C columns."""
 
     starts: Array  # int64 [n + 1]: where the tests of a hull begin
-    computed: Array  # int64 [n]: where its tests of computed terms begin
+    computed: Array  # int64 [n]: where the tests of computed terms of a hull begin
     column: Array  # uint32 [T]
     pinned: Array  # uint8 [T]: the set is a few points; only known if a computed term reads it
     spans: Array  # int64 [T + 1]: where the spans of a test begin
@@ -42,7 +42,7 @@ class Hulls(NamedTuple):
         return len(self.one_box)
 
     def take(self, numbers: Array) -> Hulls:
-        """These hulls, in this order."""
+        """The hulls with these numbers, in this order."""
         tests = ranges(self.starts[numbers], self.starts[numbers + 1])
         spans = ranges(self.spans[tests], self.spans[tests + 1])
         starts = bounds(self.starts[numbers + 1] - self.starts[numbers])
@@ -73,9 +73,9 @@ class Hulls(NamedTuple):
         )
 
     def sizes(self, computed: bool = False) -> tuple[Array, Array]:
-        """Two sizes of each hull: its number of tests, and the number of codes that they allow.
-        Computed terms count only if `computed`. If a hull contains a different one, it has fewer
-        tests, or equally many and more codes."""
+        """Two sizes of each hull: its number of tests, and the number of codes that the tests
+        allow. Computed terms count only if `computed`. If a hull contains a different one, it has
+        fewer tests, or as many tests and more codes."""
         ends = self.starts[1:] if computed else self.computed
         widths = self.high.astype(np.int64) - self.low + 1
         total = np.concatenate([[0], np.cumsum(widths)])
@@ -87,13 +87,13 @@ class Boxes(msgspec.Struct, frozen=True):
     """The hulls of n forms, followed by the boxes of forms that have several."""
 
     rows: Hulls
-    # int64 [n + 1]: the row where the boxes of each form begin; a form of one box, or a wide one,
-    # has no rows there
+    # int64 [n + 1]: the row where the boxes of each form begin; a form with one box, and a wide
+    # form, has no rows there
     starts: Array
 
 
 def bounds(sizes: Array) -> Array:
-    """The start of each run, given the sizes of consecutive runs, and the end of the last."""
+    """The start of each run and the end of the last, given the sizes of consecutive runs."""
     out = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
     return out

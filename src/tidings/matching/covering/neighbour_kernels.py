@@ -1,7 +1,7 @@
-"""Decide whether a new filter and compiled ones cover each other, from their boxes alone.
+"""Decide from their boxes alone whether a new filter and compiled filters cover each other.
 
-YES and NO are what a comparison of the filters would say, since it always finds a covering if one
-box contains another.
+YES and NO agree with a comparison of the filters, because that always finds a covering if one box
+contains another.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ Array = npt.NDArray[Any]
 
 
 class Boxed(NamedTuple):
-    """B boxes with T tests and S spans in all, of compiled filters or of a new one."""
+    """B boxes with T tests and S spans in total, of compiled filters or of a new one."""
 
-    tests: Array  # int64 [B + 1]: where the tests of a box begin, sorted by column
+    tests: Array  # int64 [B + 1]: where the tests of a box begin; they are sorted by column
     column: Array  # uint32 [T]
-    spans: Array  # int64 [T + 1]: where the spans of a test begin; none if its set is not known
+    # int64 [T + 1]: where the spans of a test begin; a test has none if its set is not known
+    spans: Array
     low: Array  # int32 [S]
-    high: Array  # int32 [S]: both ends included; low - 1 if both new cuts share a position
-    pinned: Array  # uint8 [T]: the set may be a few points
+    high: Array  # int32 [S]: both ends included; low - 1 if two new cuts share a position
+    pinned: Array  # uint8 [T]: whether the set may be a few points
 
 
 class ColumnReads(NamedTuple):
@@ -51,7 +52,7 @@ def spans_hold(outer, test, inner, other):  # type: ignore[no-untyped-def]
 
 @kernel
 def spans_meet(outer, test, inner, other):  # type: ignore[no-untyped-def]
-    """Whether two tests share a position."""
+    """Whether two tests have a position in common."""
     at, beside = outer.spans[test], inner.spans[other]
     while at < outer.spans[test + 1] and beside < inner.spans[other + 1]:
         if outer.high[at] < inner.low[beside]:
@@ -84,9 +85,9 @@ def decides(boxed, box, columns, wanted):  # type: ignore[no-untyped-def]
 
 @kernel
 def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-def]
-    """Whether the outer box contains the inner one: (answer, meets, leaves, decided). `meets`: they
-    overlap; `leaves`: a column on which the inner box extends beyond the outer one; `decided`: the
-    inner box's points may decide a computed term."""
+    """Whether the outer box contains the inner one: (answer, meets, leaves, decided). `meets`: the
+    boxes overlap; `leaves`: a column on which the inner box extends beyond the outer one;
+    `decided`: the points of the inner box may decide a computed term."""
     answer, leaves, decided = YES, np.int64(-1), False
     at, end = inner.tests[other], inner.tests[other + 1]
     for test in range(outer.tests[box], outer.tests[box + 1]):
@@ -113,11 +114,11 @@ def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-de
 
 @kernel
 def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore[no-untyped-def]
-    """Whether the outer boxes [first, last) contain the inner box, one alone or all together.
+    """Whether the outer boxes [first, last) contain the inner box, one box alone or all together.
 
-    They do not if each outer box that overlaps the inner one fails to span it on a different
-    column: some corner of the inner box is then outside all of them. left int64 [MOST_NEAR]:
-    scratch.
+    The outer boxes do not contain it if each outer box that overlaps the inner box fails to span it
+    on a different column, because some corner of the inner box is then outside all outer boxes.
+    left int64 [MOST_NEAR]: scratch.
     """
     near, apart, open_ = 0, True, False
     for box in range(first, last):
@@ -139,7 +140,7 @@ def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore
 
 @kernel
 def hull_allows(outer, box, inner, other, columns):  # type: ignore[no-untyped-def]
-    """Whether a box contains another, judging only by attributes."""
+    """Whether a box contains another, judging only by tests on attributes."""
     at, end = inner.tests[other], inner.tests[other + 1]
     for test in range(outer.tests[box], outer.tests[box + 1]):
         wanted = outer.column[test]
@@ -160,9 +161,10 @@ def hull_allows(outer, box, inner, other, columns):  # type: ignore[no-untyped-d
 def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
     """Which compiled filters cover the new one: out uint8 [n], NO, MAYBE or YES.
 
-    slots int64 [n + 1]: where the boxes of a filter begin; it has none if it matches nothing. wide
-    uint8 [n]: its only box is the hull of a tree. `new` has the new filter's `boxes` boxes (none if
-    it is wide), then its hull. A pair that needs more than `most` comparisons of boxes is MAYBE.
+    slots int64 [n + 1]: where the boxes of a filter begin; a filter that matches nothing has none.
+    wide uint8 [n]: whether the filter's only box is the hull of a tree. `new` contains the `boxes`
+    boxes of the new filter (none if it is wide), then its hull. A pair that needs more than `most`
+    comparisons of boxes is MAYBE.
     """
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
@@ -188,7 +190,7 @@ def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: 
 
 @kernel
 def find_below(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
-    """Which compiled filters the new one covers; arguments as in `find_above`."""
+    """Which compiled filters the new one covers; the arguments are those of `find_above`."""
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
         if (slots[slot + 1] - slots[slot]) * boxes > most:

@@ -1,19 +1,20 @@
 """Find which compiled filters a new filter covers, and which cover it, without parsing them again.
 
-All boxes of a segment are compared with those of the new filter in one pass. The new filter's cuts
-are not added to the segment's rank spaces. A new cut equals a compiled cut or lies between two, so
-there are two positions per compiled cut:
+All boxes of a segment are compared with the boxes of the new filter in one pass. The new filter's
+cuts are not added to the segment's rank spaces. A new cut equals a compiled cut or lies between two
+of them, so there are two positions per compiled cut:
 
     compiled cuts          0       1       2          cut i has position 2 i + 1
     positions          0   1   2   3   4   5   6      between cuts i - 1 and i is position 2 i
 
-Two new cuts may share a position; they are never compared with each other. Tests on elements of
-lists, and tests that must be evaluated, have a column here too, but no spans: their sets are not
-compared.
+Two new cuts may share a position; new cuts are never compared with each other. Tests on elements of
+lists, and tests that must be evaluated, have a column here too, but no spans, because their sets
+are not compared.
 
-Cost: 21 bytes per compiled test of one span; for each new filter, two passes of about 15
+Cost: 21 bytes per compiled test of one span, and for each new filter two passes of about 15
 nanoseconds per box (3 ms on 100,000 `mixed` filters; 20 ms if the new filter has three boxes with
-no test in common). For a wide new filter, the answer for all filters of several boxes is MAYBE.
+no test in common). If the new filter is wide, the answer for every filter with several boxes is
+MAYBE.
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ class Neighbours:
             self._column(term.elements, term.text, term.node, term.ranks.cuts)
         for text, node in source.opaque.items():
             self._column(False, text, node, [])
-        # attributes that computed terms read: a new filter may pin them
+        # attributes that computed terms read, which a new filter may restrict to a few points
         for _, node in list(self._nodes):
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
         self._reads = self._read_by(self._columns, self._nodes)
-        # boxes are sorted by slot; a slot may have several
+        # boxes are sorted by slot; a slot may have several boxes
         order = np.argsort(source.slots, kind="stable")
         self._slots = bounds(np.bincount(source.slots, minlength=count))
         number = np.empty(len(order), np.int64)
@@ -79,8 +80,9 @@ class Neighbours:
         return len(self._wide)
 
     def of(self, form: Form) -> tuple[Array, Array]:
-        """(above, below), uint8 by slot: whether that filter covers the form, and vice versa. MAYBE
-        means that the filters must be compared. A form that matches nothing has neither."""
+        """(above, below), uint8 by slot: whether the filter of the slot covers the form, and
+        whether the form covers the filter. MAYBE means that the filters must be compared. A form
+        that matches nothing has neither coverers nor covered filters."""
         above, below = np.zeros(len(self), np.uint8), np.zeros(len(self), np.uint8)
         if form.never:
             return above, below
@@ -114,7 +116,7 @@ class Neighbours:
         )
 
     def _compiled(self, source: DisassembledSegment, number: Array) -> Boxed:
-        """The tests of a segment. A box has one test per column, or several without spans."""
+        """The tests of a segment. A box has one test per column, or several tests without spans."""
         tests = source.tests
         others = [(box, column - 1) for box, column, *_ in source.elements]
         others += [
@@ -151,7 +153,8 @@ class Neighbours:
     def _new(
         self, boxes: Iterable[Box], terms: Mapping[str, Expression]
     ) -> tuple[Boxed, ColumnReads]:
-        """The boxes of a new filter, and what all columns read, including its new ones."""
+        """The boxes of a new filter, and what all columns read, including the new filter's own
+        columns."""
         foreign: dict[tuple[bool, str], int] = {}
         nodes: list[tuple[bool, Expression]] = []
         of: dict[str, int] = {}
@@ -191,7 +194,7 @@ class Neighbours:
         return boxed, known
 
     def _spans(self, column: int, values: ValueSet) -> list[tuple[int, int]]:
-        """A set as spans of positions; none in a column without cuts."""
+        """A set as spans of positions; no spans in a column without cuts."""
         if column >= len(self._cuts) or not self._cuts[column] or self._nodes[column][0]:
             return []
         cuts = self._cuts[column]

@@ -1,9 +1,9 @@
-"""Filters that hulls alone do not decide: those of several boxes, with computed terms, or trees.
+"""Filters that hulls alone do not decide: filters with several boxes or computed terms, and trees.
 
-A covering filter's hull on attributes is at least as wide. So filters that cover each other have
-the same hull, and only filters with the same hull need a further order. It is found here, before
-the join. Among such filters, one that equals its hull and tests only plain attributes is *certain*:
-it covers all others.
+On attributes, the hull of a covering filter is at least as wide. So filters that cover each other
+have the same hull, and only filters with the same hull need a further order. The order of filters
+with the same hull is found here, before the join. Among such filters, one that equals its hull and
+tests only attributes is *certain*: it covers all others.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Resolver:
         self._known: dict[int, bool] = {}
 
     def confirm(self, found: Found, keep: bool = False) -> Array:
-        """Which of the pairs are coverings. With `keep`, answers are remembered; then only one
-        thread may call this."""
+        """Which of the pairs are coverings. With `keep`, answers are stored; then only one thread
+        may call this."""
         answers = self._decider.decide(found)
         kept: Array = answers == YES
         for at in np.nonzero(answers == MAYBE)[0].tolist():
@@ -53,20 +53,20 @@ class Resolver:
 
 
 class HullOrder(msgspec.Struct, frozen=True):
-    """Which of n forms are equal, and the order of those with the same hull."""
+    """Which of n forms are equal, and the order of forms with the same hull."""
 
-    first: Array  # int64 [n]: the first equal form
+    first: Array  # int64 [n]: for each form, the first form that equals it
     hull: Array  # int64 [n]: one number per group with the same hull; -1 for forms in no group
     rank: Array  # int64 [n]: within a group; lower ranks cover higher ones, equal forms share one
     candidates: int
 
 
 def order_by_hull(hulls: Hulls, boxes: Boxes, never: Array, resolver: Resolver) -> HullOrder:
-    """Order the filters of each group with the same hull, if one of them is not certain.
+    """Order the filters of each group with the same hull, unless all of them are certain.
 
-    Nearly always, sorting filters by size gives an order in which none covers an earlier one, and
-    no pair needs to be kept. Otherwise, the range of filters in which pairs violate the order is
-    searched for equals, which takes memory for all coverings among them.
+    Nearly always, sorting filters by size gives an order in which no filter covers an earlier one,
+    and no pair needs to be stored. Otherwise, the range of filters in which pairs violate the order
+    is searched for equal filters, which takes memory for all coverings in that range.
     """
     certain = (hulls.one_box != 0) & (hulls.computed == hulls.starts[1:])
     first, rank = np.arange(hulls.hull_count), np.zeros(hulls.hull_count, np.int64)
@@ -92,7 +92,7 @@ def order_by_hull(hulls: Hulls, boxes: Boxes, never: Array, resolver: Resolver) 
 
 def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
     """Sort keys for `lexsort`, the most significant last, that mostly put covering filters first:
-    certain ones, then those with few tests per box, then those with many codes."""
+    certain filters, then filters with few tests per box, then filters with many codes."""
     tests, codes = boxes.rows.sizes(computed=True)
     count = len(certain)
     own = np.arange(count)
@@ -108,8 +108,8 @@ def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
 
 
 def _of_one_hull(hulls: Hulls, asked: Array, chosen: Array) -> Iterator[Array]:
-    """Groups of chosen filters with the same hull on attributes, if a group has several members and
-    one of them is in `asked`."""
+    """Groups of chosen filters with the same hull on attributes, for each group that has several
+    members and one of them in `asked`."""
     tests, codes = hulls.sizes()
     size = tests.astype(np.int64) << 40 | codes
     groups: dict[tuple[bytes, ...], list[int]] = {}
@@ -173,7 +173,7 @@ class _SameHull:
 def _order_equals(
     pairs: Iterable[tuple[int, int]], low: int, high: int, certain: Array
 ) -> list[list[int]]:
-    """The positions from `low` to `high` in groups of equals, covering groups first."""
+    """The positions from `low` to `high` in groups of equal filters, covering groups first."""
     groups = list(_groups(pairs, certain))[::-1]
     groups.sort(key=lambda group: not certain[group].any())
     alone = set(range(low, high + 1)).difference(*groups)
@@ -222,7 +222,8 @@ def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[i
 
 
 def _reach(one: int, above: dict[int, list[int]]) -> list[int]:
-    """All forms above this one. They have the same hull, so it covers them if it is certain."""
+    """All forms above this one. All these forms have the same hull, so a certain form covers
+    them."""
     seen = {one}
     stack = [one]
     while stack:

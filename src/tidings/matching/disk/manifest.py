@@ -1,18 +1,18 @@
-"""The manifest of a directory of Arrow files: format, counts, and the digest of every file.
+"""The manifest of a directory of Arrow files: its format, counts, and the digest of every file.
 
     {"format": ..., "version": ..., "notes": {...},
      "files": {NAME: [bytes, SHA-256], ...},
      "digest": SHA-256 of everything above}
 
-The digests are compared before any file is used, because kernels run on mapped files and trust
-every offset and every rank in them. A process compares a file once, and again only if its metadata
+The digests are compared before any file is used, because kernels work on mapped files and trust
+every offset and rank in them. A process checks a file once, and again only if the file's metadata
 changes. If the disk later corrupts pages that are no longer in memory, only the next process
 notices.
 
-The previous format had no digest of the manifest. It is still read: the files are compared with
-their digests, and the counts with the contents.
+The previous format had no digest of the manifest itself. The previous format is still read: the
+files are compared with their digests, and the counts with the contents.
 
-Cost: 1.3 GB/s per core where it was measured; several files are read at a time.
+Cost: hashing reads 1.3 GB/s per core where it was measured; several files are hashed at a time.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tidings.files import write_file
 from tidings.model import TidingsError
 
 MANIFEST = "manifest.json"
-REMEMBERED = 64  # the most directories for which a comparison is remembered
+REMEMBERED = 64  # the most directories that are remembered as checked
 _compared: dict[str, tuple[Any, ...]] = {}
 
 
 class SnapshotError(TidingsError):
-    """A snapshot can't be read or written: it is missing, corrupt, cut off, or of another
+    """A snapshot can't be read or written: it is missing, corrupt, truncated, or of another
     version."""
 
 
@@ -54,7 +54,7 @@ class Manifest(msgspec.Struct):
         return found
 
     def need(self, path: Path, **counts: int) -> None:
-        """Raise SnapshotError unless the counts in the notes are these."""
+        """Raise SnapshotError unless the notes contain these counts."""
         for name, there in counts.items():
             if self.count(name) != there:
                 raise SnapshotError(
@@ -64,8 +64,8 @@ class Manifest(msgspec.Struct):
 
 
 def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
-    """Write the manifest of a directory, after all its other files. It covers subdirectories by the
-    digests of their manifests."""
+    """Write the manifest of a directory, after all its other files. The manifest covers
+    subdirectories by the digests of their manifests."""
     paths = sorted((*folder.glob("*.arrow"), *folder.glob(f"*/{MANIFEST}")))
     names = [str(path.relative_to(folder)) for path in paths]
     sums = _digests(paths)
@@ -76,8 +76,8 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 
 
 def read_manifest(path: Path, kind: str, version: int) -> Manifest:
-    """Read the manifest and check it against its own digest. Its version may be `version` or one of
-    the two before. `need_files` checks the files."""
+    """Read the manifest and check it against its own digest. The version may be `version` or one of
+    the two before it. `need_files` checks the files."""
     try:
         raw = (path / MANIFEST).read_bytes()
     except OSError:
@@ -91,8 +91,8 @@ def read_manifest(path: Path, kind: str, version: int) -> Manifest:
             f"snapshot '{path}': found format {manifest.format} version {manifest.version} in "
             f"{MANIFEST}, expected {kind} version {version}; rebuild it"
         )
-    # The oldest of the three has no digest. A digest in it means that the version number is
-    # corrupt, and does not match.
+    # The oldest of the three versions has no digest. So if a manifest of that version has a digest,
+    # its version number is corrupt, and the digest does not match.
     has_digest = bool(manifest.digest) or manifest.version > version - 2
     if has_digest and manifest.digest != _digest_of(manifest):
         raise SnapshotError(_altered_message(path, MANIFEST))

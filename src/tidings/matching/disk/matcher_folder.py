@@ -42,7 +42,7 @@ from tidings.model import LimitError
 FORMAT, VERSION = "tidings-matcher", 5
 MOST_BYTES = 2**31 - 2**20  # the most bytes of text that 32-bit offsets can address
 Ids = Any  # a sequence of ids, or an Arrow column of them
-Texts = Any  # the same for texts
+Texts = Any  # a sequence of texts, or an Arrow column of them
 
 
 class OpenedMatcher(msgspec.Struct, frozen=True):
@@ -52,12 +52,12 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     probe: Probe
     ids: Any
     texts: Any
-    aside: Mapping[int, str] = {}  # by slot, why a filter is now refused
-    outdated: bool = False  # its filters must be compiled again
+    aside: Mapping[int, str] = {}  # by slot, the reason why a filter is now refused
+    outdated: bool = False  # whether its filters must be compiled again
 
 
 def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
-    """Write a matcher to a directory, and replace a snapshot that is already there."""
+    """Write a matcher to a directory; a snapshot that is already there is replaced."""
     with replacing(path) as folder:
         _write_files(folder, segment, probe, ids, texts)
 
@@ -150,7 +150,8 @@ def _read_files(path: Path, context: Context) -> OpenedMatcher:
 
 
 def has_rekeyed(texts: Any) -> bool:
-    """Whether a filter of an Arrow column may have had another identity in an older version."""
+    """Whether an Arrow column has a filter that may have had another identity in an older
+    version."""
     return any(
         pc.any(pc.match_substring(texts, call, ignore_case=True)).as_py()
         for call in rekeyed_calls()
@@ -171,7 +172,8 @@ def _array(path: Path) -> Any:
 
 
 def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[int, str]]:
-    """The terms, and by column why a term is now refused; null replaces such a term."""
+    """The terms and, by column, the reasons why terms are now refused; null replaces such a
+    term."""
     found: list[Term] = []
     refused: dict[int, str] = {}
     for row in read_table(path / "terms.arrow").to_pylist():
@@ -186,7 +188,7 @@ def _read_terms(path: Path, context: Context) -> tuple[tuple[Term, ...], dict[in
 
 
 def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, str]:
-    """By slot, why filters that test these columns are refused."""
+    """By slot, the reason why a filter that tests these columns is refused."""
     source = disassemble(segment)
     tests = zip(source.tests.box.tolist(), source.tests.column.tolist(), strict=True)
     elements = ((box, column) for box, column, *_ in source.elements)
@@ -198,12 +200,14 @@ def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, 
 
 
 def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
-    """The segment with all boxes of these slots disabled: each gets a rest that no event passes."""
+    """The segment with all boxes of these slots disabled: each box gets a rest that no event
+    passes."""
     arrays = segment.arrays
     flags = arrays.box_flags.copy()
     boxes = np.flatnonzero(np.isin(arrays.box_slot, list(aside)))
     flags[boxes] |= REST
-    flags.flags.writeable = arrays.box_flags.flags.writeable  # else Numba compiles again
+    # with another flag, Numba would compile the kernels again
+    flags.flags.writeable = arrays.box_flags.flags.writeable
     rest = {**segment.rest, **dict.fromkeys(boxes.tolist(), Rest(form=NEVER))}
     arrays = arrays._replace(box_flags=flags)
     return msgspec.structs.replace(segment, arrays=arrays, rest=rest)
@@ -212,8 +216,8 @@ def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
 def _read_rest(
     path: Path, texts: Any, context: Context
 ) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
-    """The rest of each box, the terms in all rests, and by slot why a filter is set aside. That
-    happens if the language has become stricter since the filter was compiled."""
+    """The rest of each box, the terms in all rests and, by slot, the reason why a filter is set
+    aside. A filter is set aside if the language has become stricter since it was compiled."""
     rest: dict[int, Rest] = {}
     opaque: dict[str, Any] = {}
     aside: dict[int, str] = {}

@@ -3,12 +3,12 @@
     manifest.json    format, version, notes, size and digest of every file
     NAME.arrow       one table per file
 
-files/atomic_folder.py describes how it is replaced. Files are opened one after the other, so a
-reader checks afterwards that it is still the same directory, and otherwise starts again. All
-processes that open it map the same pages, after comparing digests (manifest.py): kernels follow
-the offsets in them unchecked.
+files/atomic_folder.py describes how the directory is replaced. Files are opened one after another,
+so a reader checks afterwards that the directory is still the same, and otherwise starts again. All
+processes that open the directory map the same pages, after comparing digests (manifest.py), because
+kernels do not check the offsets in them.
 
-The files reveal who wants what, so only their owner can read them.
+The files reveal who subscribed to what, so only their owner can read them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidings.files import (
 from tidings.matching.disk.manifest import MANIFEST, SnapshotError
 from tidings.model import TidingsError
 
-TRIES = 20  # attempts to open a snapshot that is replaced meanwhile
+TRIES = 20  # attempts to open a snapshot that is being replaced
 Made = TypeVar("Made")
 
 
@@ -64,7 +64,7 @@ def read_whole(path: Path, read: Callable[[Path], Made]) -> Made:
                 continue
             if isinstance(problem, TidingsError | OSError | MemoryError):
                 raise
-            # The digests agree, so it was written like this: by a faulty program, or in the
+            # The digests agree, so the files were written like this: by a faulty program, or in the
             # previous format, whose manifest has no digest of its own.
             raise SnapshotError(
                 f"snapshot '{path}' can't be read: {type(problem).__name__}: {problem}; rebuild it"
@@ -86,7 +86,7 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 def read_table(path: Path) -> Any:
-    """A file as a memory-mapped table."""
+    """Map a file into memory as a table."""
     try:
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
     except (pa.ArrowInvalid, OSError) as problem:
@@ -94,5 +94,5 @@ def read_table(path: Path) -> Any:
 
 
 def as_array(column: Any) -> Any:
-    """A column of numbers as an array over the same memory."""
+    """A column of numbers as an array that uses the same memory."""
     return column.chunk(0).to_numpy() if column.num_chunks else np.asarray(column)

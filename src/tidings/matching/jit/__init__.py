@@ -1,4 +1,5 @@
-"""Compile kernels with Numba, cache them, and pass them arrays; nothing here knows filters.
+"""Compile kernels with Numba, cache them, and pass arrays to them; nothing in this folder depends
+on filters.
 
     compiling.py       decorators for kernels; the cache is named by a digest of the room's sources
     simd.py            sixty-four comparisons at a time, written as LLVM vector instructions
@@ -7,9 +8,9 @@
     gil.py             how background work and matching share the GIL
 
 A new kernel is a free function over arrays in a module `*_kernels.py` beside its caller, with the
-dtype and shape of each argument in the docstring. The digest covers only `matching`, and Numba
-checks only the file of the kernel itself. So pass constants from other rooms as arguments;
-otherwise cached code keeps their old values.
+dtype and shape of each argument in the docstring. The digest covers only the sources of `matching`,
+and Numba checks only the file of the kernel itself. So constants from other rooms must be passed as
+arguments; otherwise cached code keeps their old values.
 
 For matching and other rooms with kernels, not for users. Start at compiling.py.
 """

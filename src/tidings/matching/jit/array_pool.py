@@ -1,17 +1,17 @@
-"""Memory for large arrays, reused as soon as no array refers to it.
+"""A pool of memory for large arrays, which is reused as soon as no array refers to it.
 
 A batch of 65,536 events against a million filters writes 200 MB of matches. If each batch took this
-memory from the system, the system would have to allocate and zero all those pages again. That takes
-a tenth of the join's time, or even longer than the whole join (on virtual machines that return
-freed memory to their host). So the memory of results is kept:
+memory from the system, the system would have to map and zero all these pages each time. Mapping and
+zeroing takes a tenth of the join's time, or even longer than the whole join (on virtual machines
+that return freed memory to their host). So the memory of results is kept:
 
     empty(n) -> array -> base: Lease -> memory
                           | when the last array over it is deleted
                           v
                   kept, by size, for the next empty(n)
 
-Invariant: memory is either lent (one Lease exists) or kept, never both. Cost: at most MOST bytes
-are kept. Sizes are rounded up by at most an eighth, and pages that were never written cost nothing.
+Invariant: memory is either lent (one Lease exists) or kept, never both. The pool keeps at most MOST
+bytes. Sizes are rounded up by at most an eighth, and pages that were never written take no memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ WIDER = 4
 
 
 class _Lease:
-    """Memory in use. It returns to the pool when the last array over it is deleted."""
+    """Memory in use. A lease on memory, which returns to the pool when the last array that uses it
+    is deleted."""
 
     __slots__ = ("__array_interface__", "memory", "pool")
 
@@ -47,8 +48,8 @@ class _Lease:
 
 
 class ArrayPool:
-    """The kept memory, by size. Lists change only by single appends and pops. So no lock is needed,
-    even when another thread or the garbage collector interrupts a call."""
+    """The kept memory, by size. The lists change only by single appends and pops. So no lock is
+    needed, even when another thread or the garbage collector interrupts a call."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
@@ -62,7 +63,7 @@ class ArrayPool:
         return sum(size * len(kept) for size, kept in list(self._kept.items()))
 
     def empty(self, count: int, kind: npt.DTypeLike) -> Array:
-        """An array like `np.empty(count, kind)`."""
+        """Like `np.empty(count, kind)`, with memory from the pool."""
         kind = np.dtype(kind)
         size = count * kind.itemsize
         if size < LEAST or kind.hasobject:
@@ -76,8 +77,8 @@ class ArrayPool:
         return np.asarray(_Lease(memory, self, count, kind))
 
     def take_back(self, memory: Array) -> None:
-        """Keep memory that no array refers to. Above the limit, free the least recently used
-        size."""
+        """Keep memory to which no array refers any more. If that exceeds the limit, free the size
+        that was least recently used."""
         if memory.nbytes > self.most:
             return
         self._kept.setdefault(memory.nbytes, []).append(memory)
@@ -86,7 +87,7 @@ class ArrayPool:
             self._pop(min(sizes, key=self._asked.__getitem__, default=0))
 
     def _take(self, size: int) -> Array | None:
-        """The smallest kept memory that fits and is at most WIDER times as large."""
+        """The smallest kept block that is large enough and at most WIDER times as large."""
         for larger in sorted(self._kept):
             if size <= larger <= size * WIDER and (memory := self._pop(larger)) is not None:
                 return memory
@@ -95,12 +96,12 @@ class ArrayPool:
     def _pop(self, size: int) -> Array | None:
         try:
             return self._kept[size].pop()
-        except LookupError:  # nothing is kept, or another thread took it
+        except LookupError:  # nothing is kept, or another thread took the memory
             return None
 
 
 def _round_up(size: int) -> int:
-    """Round up by at most an eighth, so that there are few different sizes."""
+    """Round a size up by at most an eighth, so that there are few different sizes."""
     step = 1 << (size.bit_length() - 4)
     return -(-size // step) * step
 

@@ -1,8 +1,9 @@
 """Compile kernels that run without the GIL, and cache them in the user's cache folder.
 
 Numba checks the file of a kernel to see whether its cached code is still valid, but not the files
-of the kernels that it calls. So each version of this room's sources has its own folder, named by
-their digest. Folders that were not used for a long time are removed when a new one is created.
+of the kernels that it calls. So each version of this room's sources has its own cache folder, named
+by the digest of the sources. Folders that were not used for a long time are removed when a new one
+is created.
 """
 
 from __future__ import annotations
@@ -36,21 +37,22 @@ _DIGEST = sources_digest(ROOM)
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: in TIDINGS_CACHE_DIR, or in the user's cache folder."""
+    """The folder for compiled kernels: in TIDINGS_CACHE_DIR if that is set, else in the user's
+    cache folder."""
     given = os.environ.get("TIDINGS_CACHE_DIR")
     base = Path(given) if given else user_cache_folder()
     return base / "kernels" / _DIGEST
 
 
 def open_cache(folder: Path) -> None:
-    """Create the folder, or mark it as used; creating one removes old ones beside it. If nothing
-    can be written there, Numba picks another place itself."""
+    """Create the cache folder, or mark it as used; creating a folder removes old ones next to it.
+    If the folder is not writable, Numba itself chooses another place."""
     open_cache_folder(folder, "[0-9a-f]{12}", KEPT)
 
 
 def _choose_folder() -> None:
-    """Tell Numba where to keep kernels, unless the user did. If the variable names one of our
-    folders, a parent process set it, perhaps with different sources; then set it again."""
+    """Tell Numba where to cache kernels, unless the user has done so. If the variable names one of
+    our folders, a parent process has set it, perhaps with other sources; then it is set again."""
     ours = cache_folder()
     given = os.environ.get("NUMBA_CACHE_DIR")
     if not given or Path(given).parent == ours.parent:
@@ -65,12 +67,12 @@ _choose_folder()
 import numba  # noqa: E402
 from numba.core.caching import _CacheLocator  # noqa: E402
 
-KERNELS = "*.nb?"  # the files in which Numba keeps kernels
+KERNELS = "*.nb?"  # the files in which Numba caches kernels
 
 
 def kernel_folders() -> dict[str, Path]:
-    """Where Numba keeps the kernels of each folder of this room, by the name of the folder. The
-    paths depend on where the sources are."""
+    """For each folder of this room, by name, where Numba caches its kernels. The paths depend on
+    where the sources are."""
     found = {}
     for sources in sorted({file.parent for file in ROOM.rglob("*.py")}):
         name = _CacheLocator.get_suitable_cache_subpath(str(sources / "kernel.py"))  # type: ignore[no-untyped-call]
@@ -97,8 +99,8 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def short_kernel(function: Callable[..., Any]) -> Any:
-    """The same, but the kernel keeps the GIL: for work so short that taking the lock again would
-    take longer, above all while a background thread wants it too."""
+    """Like `kernel`, but the kernel keeps the GIL: for work so short that releasing and taking the
+    GIL would take longer, above all if a background thread is waiting for it."""
     return _name_files_uniquely(
         numba.njit(cache=True, boundscheck=False, error_model="numpy")(function)
     )
@@ -108,8 +110,9 @@ def _name_files_uniquely(compiled: Any) -> Any:
     """Give the cache files of each process unique names.
 
     Numba names them by the next free number. Two processes that compile one kernel for different
-    types at the same time pick the same number. The index then lists the code of one under the
-    types of the other: 64-bit integers were sorted as if they had 32 bits, without any error.
+    types at the same time would choose the same number. The index would then list the code for one
+    type under the other: this happened, and 64-bit integers were sorted as if they had 32 bits,
+    without any error.
     """
     file = compiled._cache._cache_file
     name_of = file._data_name

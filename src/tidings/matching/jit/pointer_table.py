@@ -1,9 +1,9 @@
 """Pass many arrays to a kernel as one table: the address and the length of each.
 
 Numba takes a tenth of a microsecond to unpack each array argument, and the kernel for single events
-needs thirty arrays that never change. It gets one table of addresses instead, and creates the views
-itself. Both sides iterate over the fields of the same named tuples (array_fields.py), so positions
-in the table are never written by hand:
+needs thirty arrays that never change. So the kernel gets one table of addresses, and creates the
+arrays itself. Both sides iterate over the fields of the same named tuples (array_fields.py), so
+positions in the table are never written by hand:
 
     table = pointer_table(boxes, probe)     in Python: int64 [n, 2]
     views = views_of(Boxes, Probe)          beside the kernel
@@ -28,7 +28,7 @@ from numba.np.numpy_support import from_dtype
 from tidings.matching.array_fields import ArrayField, fields_of
 
 Array = npt.NDArray[Any]
-# Numba has no type annotations for these.
+# Numba has no type annotations for these functions.
 _make_array: Any = arrayobj.make_array
 _populate_array: Any = arrayobj.populate_array
 _tuple_of: Any = types.BaseTuple.from_types
@@ -89,7 +89,7 @@ def _array_type(field: ArrayField) -> Any:
 
 
 def _view(context: Any, builder: Any, field: ArrayField, address: Any, count: Any) -> Any:
-    """An array over memory without reference counting."""
+    """An array over given memory, without reference counting."""
     array = _make_array(_array_type(field))(context, builder)
     size = np.dtype(field.dtype).itemsize
     _populate_array(

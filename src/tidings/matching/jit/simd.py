@@ -2,8 +2,8 @@
 
 `inside(column, at, low, width)` compares `column[at : at + 64]` with an interval and returns the
 results as the bits of one integer, lowest bit first. Numba does not turn such a loop into vector
-compares with mask results by itself. Written as LLVM vector instructions, it becomes two AVX-512
-compares, eight AVX2 ones, or NEON, depending on the machine.
+comparisons with mask results. Written as LLVM vector instructions, the loop becomes two AVX-512
+comparisons, eight AVX2 comparisons, or NEON code, depending on the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VECTOR = ir.VectorType(_SHORT, LANES)
 
 
 def _inside(_context: Any, column: Any, at: Any, low: Any, width: Any) -> Any:
-    """uint64: bit i is set when column[at + i] lies in low .. low + width (uint16, one compare).
+    """uint64: bit i is set if column[at + i] lies in low .. low + width (uint16, one comparison).
 
     The column must have 64 readable elements from `at`.
     """
@@ -32,7 +32,8 @@ def _inside(_context: Any, column: Any, at: Any, low: Any, width: Any) -> Any:
         array = context.make_array(sig.args[0])(context, builder, args[0])
         place = builder.gep(array.data, [args[1]])
         values = builder.load(builder.bitcast(place, ir.PointerType(_VECTOR)), align=2)
-        # unsigned wrap-around: below low becomes very large, so one compare tests both ends
+        # unsigned wrap-around: a value below low becomes very large, so one comparison tests both
+        # ends
         distance = builder.sub(values, _splat(builder, args[2]))
         within = builder.icmp_unsigned("<=", distance, _splat(builder, args[3]))
         return builder.bitcast(within, _LONG)

@@ -1,7 +1,7 @@
-"""Functions of the filter language over columns, where Arrow computes exactly the same result.
+"""Functions of the filter language on columns, where Arrow computes exactly the same result.
 
 The reference is filters/language/functions.py. Nulls need no special handling, because Arrow's
-functions of null are null. If a function can't give the same result, it raises NotColumnar, or
+functions return null for null. If a function can't give the same result, it raises NotColumnar, or
 Arrow raises ArrowInvalid.
 """
 
@@ -22,15 +22,16 @@ TEXT, WHOLE, DOUBLE, TRUTH, NOTHING = (
     pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null(),
 )  # fmt: skip
 LONGEST_LIKE = 256  # patterns of more characters are left to Python, which is no slower for them
-_EXACT = 2**53  # up to this, every integer is exactly a double
+_EXACT = 2**53  # up to this number, a double represents every integer exactly
 
 
 class NotColumnar(Exception):
-    """Arrow can't compute this expression, or not on these values."""
+    """Arrow can't compute this expression, or not for these values."""
 
 
 def as_double(value: Any, *, exact: bool = False) -> Any:
-    """A number as the nearest double; with `exact`, NotColumnar unless all are exactly doubles."""
+    """A number as the nearest double; with `exact`, NotColumnar is raised unless doubles represent
+    all values exactly."""
     if value.type == DOUBLE:
         return value
     if exact:
@@ -67,7 +68,7 @@ def _quotient(left: Any, right: Any) -> Any:
 
 def _remainder(left: Any, right: Any) -> Any:
     if left.type != WHOLE or right.type != WHOLE:
-        raise NotColumnar  # Arrow has no remainder of doubles
+        raise NotColumnar  # Arrow has no remainder for doubles
     whole = pc.multiply_checked(_quotient(left, right), right)
     return pc.subtract_checked(left, whole)
 
@@ -89,7 +90,7 @@ def _round(down: Callable[..., Any]) -> Callable[..., Any]:
 def _change_case(
     ascii_only: Callable[..., Any], change: Callable[[str], str]
 ) -> Callable[..., Any]:
-    """Arrow changes the case of ASCII letters; Python handles all others by the reference rules."""
+    """Arrow changes the case of ASCII letters; Python changes all others by the reference rules."""
 
     def body(text: Any) -> Any:
         odd = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
@@ -156,7 +157,7 @@ def _concatenate(*texts: Any) -> Any:
     size = reduce(pc.add, (pc.cast(pc.utf8_length(text), WHOLE) for text in texts))
     longest = pc.max(size).as_py() if isinstance(size, pa.Array) else size.as_py()
     if longest is not None and longest > MOST_TEXT:
-        raise NotColumnar  # the result is null for such a text, which must not be built
+        raise NotColumnar  # the reference gives null for such a text, which must not be built
     return pc.binary_join_element_wise(*texts, pa.scalar("", TEXT), null_handling="emit_null")
 
 

@@ -1,11 +1,12 @@
 """Compute expressions over whole columns with Arrow, exactly as `evaluate` does for one event.
 
-This module does not define what an expression means. Arrow may lack a function with exactly the
-meaning in filters/language/functions.py (remainders of doubles, regular expressions), or fail where
-the result is null (overflow). Then NotColumnar is raised, and the caller evaluates row by row.
+This module does not define what an expression means; it must agree with the reference. Arrow may
+lack a function with exactly the meaning in filters/language/functions.py (remainders of doubles,
+regular expressions), or may fail where the language gives null (overflow). In these cases
+NotColumnar is raised, and the caller evaluates row by row.
 
 Columns have five types: large_string, int64, double, bool, and null if there are no values. A
-function is null on a column whose type it is not defined for.
+function gives null on a column of a type for which it is not defined.
 """
 
 from __future__ import annotations
@@ -54,12 +55,14 @@ class Columnar:
         self._known: dict[str, Any] = {}
 
     def condition(self, node: Expression) -> Any:
-        """The array of a condition, not cached; NotColumnar if Arrow can't compute it."""
+        """Compute the array of a condition, without caching it; NotColumnar if Arrow can't compute
+        it."""
         try:
             found = self._compute(node)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             # Arrow refuses overflows, patterns that are too long, and types without a kernel. The
-            # language defines all of these, so such a condition is evaluated event by event.
+            # language defines a result in all these cases, so such a condition is evaluated event
+            # by event.
             raise NotColumnar from None
         return found if isinstance(found, pa.Array) else pa.repeat(found, len(self._nothing))
 
@@ -131,7 +134,7 @@ class Columnar:
         values = [self.value(arg) for arg in args]
         values = [value for value in values if value.type != NOTHING]
         if len({value.type for value in values}) > 1:
-            raise NotColumnar  # Arrow would convert them to one type
+            raise NotColumnar  # Arrow would convert the values to one type
         return pc.coalesce(*values) if values else self._nothing
 
     def _compare(self, op: Comparison, left: Any, right: Any) -> Any:
@@ -176,7 +179,8 @@ def _family(kind: Any) -> Any:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two values of one family as one type. Numbers must be exactly representable as doubles."""
+    """Convert two values of one family to one type. Numbers must be exactly representable as
+    doubles."""
     if left.type == right.type:
         return left, right
     return as_double(left, exact=True), as_double(right, exact=True)

@@ -1,7 +1,8 @@
-"""The column of a term in a batch of events: that of an attribute, or a computed one.
+"""The column of a term in a batch of events, read from an attribute or computed.
 
-A term of one attribute is computed once per distinct value. Arrow computes a term if it does so
-exactly as the language defines; all others are evaluated by the reference semantics.
+A term that reads one attribute is computed once per distinct value. Arrow computes a term where its
+result is exactly what the language defines; all other terms are evaluated by the reference
+semantics.
 """
 
 from __future__ import annotations
@@ -44,10 +45,12 @@ _CLOCK_PARTS = {"hour": pc.hour, "minute": pc.minute, "second": pc.second}
 def as_batch(
     events: Any, attributes: Attributes | None = None, nulls: Collection[Path] = ()
 ) -> pa.RecordBatch:
-    """Arrow data, a DataFrame or a list of mappings as one record batch of the usual types.
+    """Convert Arrow data, a DataFrame or a list of mappings to one record batch with the usual
+    types.
 
-    Declared attributes are read by their types: of a mapping all, of a table columns of text. The
-    nulls of mappings are marked at the paths `nulls`; those of a table count as absent.
+    Declared attributes are converted to their types: in mappings all attributes, in a table only
+    columns of text. Nulls in mappings are marked at the paths `nulls`; nulls in a table count as
+    absent.
     """
     if isinstance(events, (list, tuple)):
         if attributes is not None:
@@ -77,16 +80,17 @@ def _as_batch(events: Any) -> pa.RecordBatch:
 
 
 def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert types that parts of Arrow do not support or handle wrongly.
+    """Convert types that Arrow supports only in part or handles wrongly.
 
-    `take` fails on string views, and encoding them as a dictionary loses nulls. Lists have five
-    layouts. In time zones ahead of UTC, the last instants of 9999 are beyond Python's range.
+    `take` fails on string views, and dictionary encoding of string views loses nulls. Arrow has
+    five layouts for lists. In time zones ahead of UTC, the last instants of 9999 are beyond
+    Python's range.
     """
     for at, field in enumerate(batch.schema):
         kind = _usual_type(field.type)
         if kind != field.type:
             column = batch.column(at)
-            if _is_list_view(field.type):  # a cast would give broken offsets
+            if _is_list_view(field.type):  # a cast would produce broken offsets
                 column = pa.array(column.to_pylist(), kind)
             batch = batch.set_column(at, field.name, column.cast(kind))
     return batch
@@ -167,7 +171,7 @@ def attribute(batch: pa.RecordBatch, path: Path) -> Any:
 
 
 def _step(column: Any, name: str) -> Any:
-    """A field of a struct, or the value of a key in a map; None if there can be none."""
+    """A field of a struct, or the value of a key in a map; None if the column has neither."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if _has_keys(column.type):
@@ -226,9 +230,10 @@ def in_python(column: Any) -> list[Any]:
 
 
 def explicit_nulls(batch: pa.RecordBatch, path: Path) -> Any:
-    """Where the value at a path is null and not absent, as a mask; None if it is so nowhere.
+    """A mask of the rows in which the value at a path is null and not absent; None if there are no
+    such rows.
 
-    That is where a mark says so, and where a map has the key with null as its value.
+    The mask selects rows with a mark, and rows in which a map has the key with null as its value.
     """
     *above, name = path
     at = batch.schema.get_field_index(above[0] if above else NULL_MARK + name)
@@ -246,7 +251,7 @@ def explicit_nulls(batch: pa.RecordBatch, path: Path) -> Any:
 
 
 def _null_items(column: Any, name: str) -> Any:
-    """Where a map has this key, and no value for it."""
+    """The rows in which a map has this key without a value."""
     has_value = pa.MapArray.from_arrays(column.offsets, column.keys, pc.is_valid(column.items))
     found = pc.map_lookup(has_value, pa.scalar(name, column.type.key_type), "last")
     return pc.and_(column.is_valid(), pc.invert(found))
@@ -299,8 +304,8 @@ def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) ->
 
 
 def are_marked(node: Expression, batch: pa.RecordBatch) -> bool:
-    """Whether an expression tells nulls from absence in this batch, so that it must be evaluated
-    event by event."""
+    """Whether an expression distinguishes null from absent in this batch, so that it must be
+    evaluated event by event."""
     paths = null_paths(node)
     return bool(paths) and any(
         name.startswith(NULL_MARK) or (_has_map(kind) and any(path[0] == name for path in paths))
@@ -319,7 +324,7 @@ def _all_fields(fields: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def nested(path: Path, cell: Any) -> dict[str, Any]:
-    """An event with only this value of a column, at this path."""
+    """An event that has only this value of a column, at this path."""
     event = {path[-1]: ABSENT if cell is None else cell}
     for step in reversed(path[:-1]):
         event = {step: event}
@@ -327,14 +332,16 @@ def nested(path: Path, cell: Any) -> dict[str, Any]:
 
 
 def _by_arrow(node: Expression, batch: pa.RecordBatch) -> Any:
-    """The column of a term that Arrow computes as we define it; None for other terms."""
+    """The column of a term for which Arrow's result is the one that we define; None for other
+    terms."""
     if not (isinstance(node, Call) and len(node.args) == 1 and isinstance(node.args[0], Attribute)):
         return None
     column = attribute(batch, node.args[0].path)
     if node.name in _DATE_PARTS and pa.types.is_date(column.type):
         return _DATE_PARTS[node.name](column)
     if pa.types.is_timestamp(column.type) and node.name in (*_DATE_PARTS, *_CLOCK_PARTS):
-        in_utc = column.cast(pa.timestamp(column.type.unit))  # take the parts of the UTC time
+        # the parts of a timestamp are those of its time in UTC
+        in_utc = column.cast(pa.timestamp(column.type.unit))
         return (_DATE_PARTS | _CLOCK_PARTS)[node.name](in_utc)
     if node.name == "length" and pa.types.is_string(column.type):
         return pc.utf8_length(column)

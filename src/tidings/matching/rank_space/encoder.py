@@ -1,4 +1,5 @@
-"""Encode Arrow columns as codes of one term: a fast method per common type, Python for others."""
+"""Encode Arrow columns as codes of one term: each common type has a fast method, and Python handles
+all others."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _TABLE_SPAN = 1 << 20  # thresholds within this span are looked up in a table
 
 
 class Encoder:
-    """Encodes columns into the rank space of one term. Its tables are built on first use."""
+    """Encodes columns into the rank space of one term. The encoder's tables are built on first
+    use."""
 
     def __init__(self, ranks: Ranks) -> None:
         self.ranks = ranks
@@ -109,7 +111,8 @@ class Encoder:
         return (found + self.ranks.number_base).astype(np.uint32)
 
     def _decimals(self, column: Any, kind: Any) -> Codes | None:
-        """Decimals as integers in units of their last digit; None if some exceed 64 bits."""
+        """Decimals as integers, in units of their last digit; None if some of them exceed 64
+        bits."""
         if kind.bit_width < 128:
             column = column.cast(pa.decimal128(kind.precision, kind.scale))
         words = max(kind.bit_width, 128) // 64
@@ -136,7 +139,7 @@ class Encoder:
 
     @cached_property
     def _known(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """(offsets, bytes) of the strings that filters mention, sorted."""
+        """(offsets, bytes) of the strings that filters mention, in sorted order."""
         packed = [text.encode() for text in self.ranks.sorted_strings]
         offsets = np.zeros(len(packed) + 1, dtype=np.int64)
         np.cumsum([len(one) for one in packed], out=offsets[1:])
@@ -176,7 +179,8 @@ _NO_BYTES = np.zeros(1, dtype=np.uint8)
 
 
 def _values(column: Any, kind: Any) -> npt.NDArray[Any]:
-    """The values of a primitive array as they lie in memory; at nulls they are arbitrary."""
+    """The values of a primitive array as they are in memory; where the array is null they are
+    arbitrary."""
     data = column.buffers()[1]
     if data is None or len(column) == 0:
         return np.zeros(len(column), dtype=kind)
@@ -184,7 +188,7 @@ def _values(column: Any, kind: Any) -> npt.NDArray[Any]:
 
 
 def in_micros(column: Any) -> Any:
-    """A column of timestamps in microseconds, rounded down, also before 1970."""
+    """A column of timestamps in microseconds, rounded down, even before 1970."""
     kind = column.type
     if kind.unit == "ns":
         column = pc.floor_temporal(column.cast(pa.timestamp("ns")), unit="microsecond")

@@ -1,10 +1,10 @@
 """Encode one event as codes: the fast path from a mapping to rank space.
 
-Encoding twenty attributes takes a few microseconds, as long as the kernel takes for the rest. So
-common types of common terms are looked up inline, in one loop. Integers are left to the kernel,
-because a bisection in Python costs more than everything else. If filters test far more attributes
-than an event has, the codes of an empty event are copied, and only its own attributes are looked
-up.
+Encoding twenty attributes takes a few microseconds, as long as the kernel takes for everything
+else. So common types of common terms are looked up inline, in one loop. Integers are left to the
+kernel, because a bisection in Python would cost more than everything else. If filters test far more
+attributes than an event has, the codes of an empty event are copied, and only the attributes of the
+event are looked up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ Lookup = tuple[
     int, str | None, dict[str, int], int, int, int, Ranks, Callable[[Event], int], frozenset[str]
 ]
 Array = npt.NDArray[Any]
-# An event is sparse if there are more columns than SPARSE per attribute plus WORTH.
+# An event is sparse if the number of columns exceeds SPARSE times the number of its attributes plus
+# WORTH.
 SPARSE = 4
 WORTH = 64
 _INT64 = np.dtype(np.int64)
@@ -56,7 +57,7 @@ def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lo
 
 
 class IntegerCodes(NamedTuple):
-    """Tables by which the kernel finds the codes of integers."""
+    """The tables in which the kernel looks up the codes of integers."""
 
     columns: Annotated[Array, ArrayField(np.int64, 4)]
     """[C, 4]: the integer of the first place, first and last place in `table`, 1; or the code of
@@ -89,7 +90,7 @@ def integer_codes(encoders: Sequence[Encoder | None]) -> IntegerCodes:
 
 class Reader:
     """Turns events into the int64 values that the kernel takes: the codes of all columns from
-    column 0, then the numbers of columns that have an integer instead of its code."""
+    column 0 on, then the numbers of the columns that have an integer instead of its code."""
 
     def __init__(self, lookups: Sequence[Lookup]) -> None:
         self._lookups = list(lookups)
@@ -142,9 +143,10 @@ class Reader:
             yield from reading.get(name, ())
 
     def of_json(self, text: str | bytes) -> Array | None:
-        """The same from JSON text, decoding only the tested attributes; None if that is not enough,
-        or if the text can't be decoded."""
-        if self._decode is None or not text.isascii():  # msgspec would check all of it as UTF-8
+        """The codes of an event from its JSON text; only the tested attributes are decoded. None if
+        that is not enough, or if the text can't be decoded."""
+        # msgspec would check the whole text as UTF-8
+        if self._decode is None or not text.isascii():
             return None
         try:
             values = astuple(self._decode(text))

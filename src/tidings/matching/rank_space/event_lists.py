@@ -1,14 +1,14 @@
 """A list of mappings as one record batch.
 
-Each attribute becomes a column. A column has one type, so the values of an attribute must be of one
-type in all events of the list; integers and doubles may be mixed if doubles can hold the integers.
-None is null and a missing name is absent. Where filters tell the two apart, a mark stands beside
-the null (see model.NULL_MARK):
+Each attribute becomes a column. A column has one type, so an attribute must have the same type in
+all events of the list; integers and doubles may be mixed if doubles represent the integers exactly.
+None is null, and a missing name means absent. Where filters distinguish null from absent, a mark
+stands next to the null (see model.NULL_MARK):
 
     events   {"a": None, "s": {"x": None}}     {}         nulls   a, s.x
     batch    a: null, null    "\\0null a": true, null    s: {x: null, "\\0null x": true}, null
 
-Cost: one Python step per value, so Arrow data is several times as fast.
+Cost: one Python step per value, so matching Arrow data is several times as fast.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMBERS = {"int", "float"}
 
 def batch_of(events: Sequence[Mapping[str, Any]], nulls: Collection[Path] = ()) -> pa.RecordBatch:
     """The events as a record batch, with marks for the nulls at the paths `nulls`;
-    NotificationError if they do not fit into columns."""
+    NotificationError if the events do not fit into columns."""
     names: dict[str, None] = {}
     marker = _Marker(nulls) if nulls else None
     for at, event in enumerate(events):
@@ -46,12 +46,12 @@ def batch_of(events: Sequence[Mapping[str, Any]], nulls: Collection[Path] = ()) 
 
 
 def read_declared(events: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """The events as `Attributes.read` gives them, with decimals as such: `read` may make one of
-    them an integer or a double, and a column has one type."""
+    """The events as `Attributes.read` returns them, except that decimals stay decimals: `read` may
+    turn a decimal into an integer or a double, but a column has one type."""
     found: list[Any] = []
     exact = {name: kind for name, kind in attributes.tree.items() if _has_decimals(kind)}
     for event in events:
-        if isinstance(event, Mapping):  # batch_of refuses all others
+        if isinstance(event, Mapping):  # batch_of refuses everything else
             event = attributes.read(event)
             for name in event.keys() & exact.keys():
                 event[name] = _as_decimals(event[name], exact[name])
@@ -78,7 +78,7 @@ def _as_decimals(value: Any, kind: DataType | None) -> Any:
 
 
 class _Marker:
-    """The paths below one value whose nulls are marked, by their first steps."""
+    """The paths below one value at which nulls are marked, grouped by their first steps."""
 
     def __init__(self, paths: Collection[Path]) -> None:
         self.is_marked = () in paths
@@ -89,7 +89,8 @@ class _Marker:
         self.below = {name: _Marker(some) for name, some in below.items()}
 
     def mark(self, value: Any) -> Any:
-        """The value with marks, in a copy. A path leads through a list into each element."""
+        """The value with marks, in a copy. A path through a list leads into each of its
+        elements."""
         if not self.below:
             return value
         if isinstance(value, (list, tuple)):

@@ -1,8 +1,8 @@
-"""Gather the tests of one term filter by filter, then turn them all into codes at once.
+"""Gather the tests of one term filter by filter, then turn all of them into codes at once.
 
-While filters are added, the rank of a cut is not known yet, so cuts are numbered in order of first
-occurrence. A test is then three small integers in flat arrays, and its set can be dropped: of a
-million filters, only the distinct cuts remain as objects.
+While filters are being added, the rank of a cut is not known yet, so cuts are numbered in the order
+in which they first occur. A test is then three small integers in flat arrays, and its set can be
+freed: for a million filters, only the distinct cuts remain as objects.
 
     cuts      (2, 90, 0)  (2, 110, 1)  (2, 100, 1)      numbers 0, 1, 2; ranks 0, 2, 1
     tests     box 0: 0..1   box 1: 0..2                 codes 1..2 and 1..1
@@ -27,17 +27,18 @@ _END = 0xFFFFFFFF  # stands for the upper end of the value line, which is not a 
 
 
 class TestRows(NamedTuple):
-    """Tests of one term as rows."""
+    """The tests of one term, one row per test."""
 
     box: UInt32
     column: UInt32
     low: UInt32
     high: UInt32
-    several: Int64  # -1, or the number of the interval set
+    several: Int64  # -1, or the number of the set if it has several intervals
 
 
 class TermTests:
-    """One row per test. `several` has, by row, the sets that are not a single interval."""
+    """The tests of one term while they are gathered, one row per test. `several` contains, by row,
+    the sets that are not a single interval."""
 
     __slots__ = ("boxes", "first", "last", "node", "numbers", "ordered", "several")
 
@@ -75,8 +76,8 @@ class TermTests:
         self.ordered = self.ordered or asks_order(values)
 
     def to_codes(self, column: int, several: list[list[tuple[int, int]]]) -> tuple[Ranks, TestRows]:
-        """The rank space of all gathered cuts, and the rows in its codes. The intervals of sets
-        that have more than one are appended to `several`."""
+        """The rank space of all gathered cuts, and the rows translated to its codes. For sets with
+        several intervals, the intervals are appended to `several`."""
         cuts = list(self.numbers)
         order = order_of_cuts(cuts)
         rank = np.empty(len(cuts) + 1, np.uint32)
@@ -94,10 +95,10 @@ class TermTests:
 
 
 def order_of_cuts(cuts: list[Cut]) -> Array:
-    """The indexes that sort the cuts."""
+    """The indexes that put the cuts in order."""
     inner = [at for at, cut in enumerate(cuts) if cut[0] == NUMBER and len(cut) == 3]
     values = np.array([cuts[at][1] for at in inner], np.float64)
-    # below 2**53, integers are exactly doubles, so sorting the doubles sorts the numbers
+    # below 2**53, doubles represent all integers exactly, so sorting the doubles sorts the numbers
     if len(inner) < FEW or np.abs(values).max() >= 2.0**53:
         return np.array(sorted(range(len(cuts)), key=cuts.__getitem__), np.int64)
     after = np.array([cuts[at][2] for at in inner], np.uint8)

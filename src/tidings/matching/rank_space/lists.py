@@ -1,4 +1,4 @@
-"""Encode the elements of list columns as codes, and note the families of the elements."""
+"""Encode the elements of list columns as codes, and record the families of the elements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ListCodes(msgspec.Struct, frozen=True):
 
 @kernel
 def _sort_rows(starts, codes, out_starts, out):  # type: ignore[no-untyped-def]
-    """Sort each row, which is short, and drop repeats; return how many codes remain.
+    """Sort each row, which is short, and drop repeated codes; return how many codes remain.
 
     starts, out_starts int64 [n + 1]; codes, out uint32 [starts[n]] or more.
     """
@@ -70,7 +70,7 @@ def _union_of_rows(starts, bits, out):  # type: ignore[no-untyped-def]
 
 
 def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
-    """The codes of an Arrow column; in a column of another type, no event has a list."""
+    """The codes of an Arrow column; if the column has another type, no event has a list."""
     count = len(column)
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         return ListCodes(
@@ -90,7 +90,7 @@ def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
 
 
 def encode_list(value: Any, encoder: Encoder) -> ListCodes:
-    """The same for a single value."""
+    """The codes of a single value."""
     if not isinstance(value, list):
         return ListCodes(
             np.zeros(2, np.int64), np.zeros(1, np.uint32), np.full(1, NO_LIST, np.uint8)

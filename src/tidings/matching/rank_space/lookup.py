@@ -1,6 +1,6 @@
-"""Kernels that encode columns of one type in bulk.
+"""Kernels that encode whole columns of one type.
 
-Shapes, for n values of a column and K known strings, which are those that filters mention:
+Shapes for n values of a column and K known strings, which are the strings that filters mention:
 
     starts int32 or int64 [n + 1], text uint8    the strings of the column
     offsets int64 [K + 1], data uint8            the known strings, sorted
@@ -17,8 +17,8 @@ from tidings.matching.jit.compiling import kernel
 
 @kernel
 def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
-    """FNV-1a, with a final mix, of data[first:last] (uint8). It suits the short strings of
-    filters."""
+    """FNV-1a, with a final mix, of data[first:last] (uint8). This hash suits the short strings that
+    filters contain."""
     value = np.uint64(0xCBF29CE484222325)
     for i in range(first, last):
         value = (value ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
@@ -27,7 +27,7 @@ def hash_bytes(data, first, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def same_bytes(a, a_first, b, b_first, size):  # type: ignore[no-untyped-def]
-    """Whether a[a_first:] and b[b_first:] (uint8) agree in their first `size` bytes."""
+    """Whether a[a_first:] and b[b_first:] (uint8) are equal in their first `size` bytes."""
     for i in range(size):  # noqa: SIM110  Numba has no all()
         if a[a_first + i] != b[b_first + i]:
             return False
@@ -57,8 +57,8 @@ def rank_known_strings(  # type: ignore[no-untyped-def]
     unknown,
     out,
 ):
-    """Encode strings by hash: a known string gets its code, any other `unknown` (uint32). The table
-    comes from `fill_table`."""
+    """Encode strings by hash: a known string gets its code, any other string gets `unknown`
+    (uint32). The table comes from `fill_table`."""
     mask = table.shape[0] - 1
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
@@ -77,8 +77,8 @@ def rank_known_strings(  # type: ignore[no-untyped-def]
 
 @kernel
 def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-untyped-def]
-    """Compare a[a_first:a_last] with b[b_first:b_last] (uint8): -1 below, 0 equal, 1 above. The
-    order of bytes in UTF-8 is that of code points."""
+    """Compare a[a_first:a_last] with b[b_first:b_last] (uint8): -1 below, 0 equal, 1 above. In
+    UTF-8, the order of bytes is the order of code points."""
     size = min(a_last - a_first, b_last - b_first)
     for i in range(size):
         x, y = a[a_first + i], b[b_first + i]
@@ -93,7 +93,7 @@ def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-un
 @kernel
 def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type: ignore[no-untyped-def]
     """Encode strings by bisection in the sorted known strings. gaps uint32 [K + 1]: the code just
-    below each of them, and the code above all."""
+    below each known string, and the code above all of them."""
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
         low, high = 0, offsets.shape[0] - 1
@@ -113,9 +113,9 @@ def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type
 
 @kernel
 def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
-    """Encode integers by one lookup, if thresholds lie close together. values int64 [n]; table
-    uint32: the codes of `lowest` and the integers after it. Its first and last code also apply to
-    everything below and above."""
+    """Encode integers by one lookup, for thresholds that lie close together. values int64 [n];
+    table uint32: the codes of `lowest` and of the integers after it. The first code of the table
+    also applies to everything below it, and the last code to everything above it."""
     top = table.shape[0] - 1
     for i in range(values.shape[0]):
         value = values[i]

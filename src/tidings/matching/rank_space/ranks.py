@@ -1,9 +1,9 @@
 """Rank space: the values of one term as small integers.
 
-Filters test a term with sets of values. The cuts are the end points of all these sets, sorted; they
-divide the line of values into pieces. The *code* of a value is the number of cuts before it, so it
-names the piece that holds the value. Every set is then one or a few intervals of codes, whatever
-the type:
+Filters test a term with sets of values. The cuts are the end points of all these sets, in sorted
+order; they divide the line of values into pieces. The *code* of a value is the number of cuts
+before it, so it identifies the piece that contains the value. Every set is then one or a few
+intervals of codes, whatever the type:
 
     cuts        (2,)      (2, 5, 0)   (2, 5, 1)    (4,)
     codes    0   |    1       |    2      |    3     |    4
@@ -35,7 +35,8 @@ Places = npt.NDArray[np.int64]
 
 
 class Ranks:
-    """The sorted cuts of a term. `ordered`: some set depends on the order of strings."""
+    """The sorted cuts of a term. `ordered` says whether some set depends on the order of
+    strings."""
 
     def __init__(self, cuts: list[Cut], ordered: bool) -> None:
         self.cuts = cuts
@@ -90,7 +91,7 @@ class Ranks:
 
     @cached_property
     def other(self) -> int:
-        """The code of lists, structs and other values without an order."""
+        """The code of lists, structs and other values that have no order."""
         return bisect_right(self.cuts, (sets.OTHER, 0, 0))
 
     @cached_property
@@ -111,8 +112,8 @@ class Ranks:
 
     @cached_property
     def _small(self) -> tuple[Places, Places] | None:
-        """The number cuts as two arrays: their values, and 1 for cuts after the value. None if some
-        value is not an integer that a double can hold exactly."""
+        """The cuts between numbers as two arrays: their values, and 1 for each cut that is after
+        its value. None if some value is not an integer that a double represents exactly."""
         inner = self._inner(sets.NUMBER)
         values = [cut[1] for cut in inner]
         if not set(map(type, values)) <= {int}:
@@ -132,7 +133,7 @@ class Ranks:
         return np.array([least for least in out if least <= INT_MAX], dtype=np.int64)
 
     def scaled(self, scale: int) -> npt.NDArray[np.int64]:
-        """The same for decimals in units of their last digit, which is the one at `scale`."""
+        """Thresholds for decimals, in units of the last digit, which is the digit at `scale`."""
         found = self._scaled.get(scale)
         if found is None:
             least = [_least_unit(cut[1], cut[2], scale) for cut in self._inner(sets.NUMBER)]
@@ -151,7 +152,8 @@ class Ranks:
 
     @cached_property
     def doubles(self) -> npt.NDArray[np.float64]:
-        """The same for doubles, NaN last: the threshold of the cut before NaN is NaN itself."""
+        """Thresholds for doubles, with NaN last: the threshold of the cut before NaN is NaN
+        itself."""
         if self._small is not None:
             whole = self._small[0].astype(np.float64)
             found = np.where(self._small[1] == 1, np.nextafter(whole, np.inf), whole)
@@ -163,7 +165,7 @@ class Ranks:
 
     @cached_property
     def double_list(self) -> list[float]:
-        """`doubles` as a list without NaN, for bisection."""
+        """`doubles` without NaN, as a list for bisection."""
         out: list[float] = self.doubles[~np.isnan(self.doubles)].tolist()
         return out
 
@@ -208,7 +210,7 @@ class Ranks:
 
     @cached_property
     def unknown_string(self) -> int:
-        """The code of a string that no filter mentions, if the order does not matter."""
+        """The code of a string that no filter mentions, if the order of strings does not matter."""
         # after the last mentioned string and before the end of the family
         return bisect_right(self.cuts, (sets.STRING,)) + len(self._inner(sets.STRING))
 
@@ -239,7 +241,8 @@ def _least_integer(value: float, after: int) -> int:
 
 
 def _least_unit(value: Any, after: int, scale: int) -> int:
-    """The least number of units of 10 ** -scale at or above a number, or above it if `after`."""
+    """The least number of units of 10 ** -scale that is at or above a number; strictly above it if
+    `after`."""
     if math.isinf(value):
         return INT_MAX + 1 if value > 0 else INT_MIN
     exact = Fraction(exact_value(value)) * 10**scale
@@ -248,7 +251,8 @@ def _least_unit(value: Any, after: int, scale: int) -> int:
 
 
 def _least_double(value: float, after: int) -> float:
-    """The least double at or above a number, or above it if `after`, compared exactly."""
+    """The least double that is at or above a number, compared exactly; strictly above it if
+    `after`."""
     try:
         nearest = float(value)
     except OverflowError:  # pragma: no branch
@@ -267,21 +271,22 @@ def asks_order(values: ValueSet) -> bool:
         if cut[0] != sets.STRING or len(cut) == 1 or cut[1] == "":
             at += 1
         elif cut[2] == 0 and cuts[at + 1 : at + 2] == ((sets.STRING, cut[1], 1),):
-            at += 2  # a single string, included or excluded
+            at += 2  # the set includes or excludes a single string
         else:
             return True
     return False
 
 
 def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
-    """Merge rank spaces into one; return it, and for each part the places of its cuts in it.
+    """Merge rank spaces into one; return the merged one and, for each part, the places of its cuts.
 
-    It runs during matching, so it must be fast: the cuts of the largest part are copied in slices,
-    and only cuts that it lacks are handled one by one.
+    Merging runs during matching, so it must be fast: the cuts of the largest part are copied in
+    slices, and only cuts that it lacks are handled one by one.
     """
     base = max(parts, key=len)
     found = [_places_in(base, part) for part in parts]
-    before: dict[Cut, int] = {}  # by cut missing in the largest part: its place there
+    # for each cut that the largest part lacks, the place where it would be
+    before: dict[Cut, int] = {}
     for part, places in zip(parts, found, strict=True):
         for number in np.nonzero(places < 0)[0].tolist():
             before[part.cuts[number]] = -1 - int(places[number])
@@ -309,7 +314,7 @@ def merge_ranks(parts: Sequence[Ranks]) -> tuple[Ranks, list[Places]]:
 
 
 def _places_in(base: Ranks, part: Ranks) -> Places:
-    """The place of each cut of a part among those of the base; for a missing cut, -1 minus the
+    """For each cut of a part, its place among the cuts of the base; for a missing cut, -1 minus the
     place where it would be."""
     if part is base:
         return np.arange(len(base.cuts))

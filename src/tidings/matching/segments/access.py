@@ -1,9 +1,9 @@
 """Choose the access test of each box, and lay out the arrays of a segment accordingly.
 
-The access test is the one that the fewest events pass, judging by past events. Without their
-histograms, filters are assumed to ask for the values that events have: each code counts once, and
-once more for each filter that wants exactly that code. Lists and structs hardly count: event
-patterns allow for them next to every value, whether events have them or not.
+The access test is the one that the fewest events pass, judging by past events. If there are no
+histograms of past events, filters are assumed to ask for the values that events have: each code
+counts once, and once more for each filter that asks for exactly that code. Lists and structs hardly
+count, because event patterns allow for them next to every value, whether events have them or not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tidings.matching.segments.segment import (
 
 Array = npt.NDArray[Any]
 MOST_INTERVALS = 64  # a set with more intervals is not split into one entry per interval
-ElementTest = tuple[int, int, Ranks, Any, int]  # box, column, ranks, place of the element, outcomes
+ElementTest = tuple[int, int, Ranks, Any, int]  # box, column, ranks, the element's place, outcomes
 
 
 def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array]) -> Array:
@@ -52,7 +52,7 @@ def shares(tests: Tests, terms: Sequence[Term], histograms: Mapping[str, Array])
 
 
 def code_of_lists(ranks: Ranks) -> int | None:
-    """The code of lists and structs, or None if other values share it."""
+    """The code of lists and structs; None if other values have the same code."""
     return ranks.other if (sets.OTHER,) in ranks.place else None
 
 
@@ -69,7 +69,7 @@ def weights(seen: Array | None, points: Array, size: int, lists: int | None = No
 
 
 def _narrow_several(tests: Tests, rows: Array, total: Array, out: Array) -> None:
-    """Correct the shares of sets with several intervals: sum the intervals, without the gaps."""
+    """Correct the shares of sets with several intervals: add up the intervals without the gaps."""
     for row in rows[tests.several[rows] >= 0]:
         first, last = tests.set_starts[tests.several[row] : tests.several[row] + 2]
         low, high = tests.set_low[first:last], tests.set_high[first:last]
@@ -84,7 +84,7 @@ def choose_access(
     rest: set[int],
     histograms: Mapping[str, Array],
 ) -> tuple[Arrays, Array]:
-    """Choose the best access test of each box; return the arrays of the segment, and the new number
+    """Choose the best access test of each box; return the arrays of the segment and the new number
     of each box."""
     count = len(slots)
     share = shares(tests, terms, histograms)
@@ -148,7 +148,8 @@ def _entries(
 
 
 def _is_split(tests: Tests, rows: Array) -> Array:
-    """Which access tests are sets of few intervals. Each of their intervals becomes an entry."""
+    """Find the access tests that are sets of a few intervals. Each interval of such a set becomes
+    an entry."""
     which = tests.several[rows]
     if len(tests.set_starts) == 1:
         return np.zeros(len(which), bool)
@@ -184,7 +185,7 @@ def _extras(
 
 
 def _coarse_extras(tests: Tests, rows: Array) -> list[tuple[int, int, int, int, int]]:
-    """Extras with the exact interval of each test whose term has too many codes for 16 bits."""
+    """Extras with the exact interval of each test on a term that has too many codes for 16 bits."""
     base = len(tests.set_low)
     tests.set_low = np.concatenate([tests.set_low, tests.low[rows]])
     tests.set_high = np.concatenate([tests.set_high, tests.high[rows]])
@@ -209,7 +210,8 @@ def _lay_out(
     width = (high - low).astype(np.int64)
     wide_class = np.zeros(len(width), np.int64)
     some = width > 0
-    wide_class[some] = 1 + np.log2(width[some]).astype(np.int64) // 2  # each class 4 times wider
+    # each class is 4 times as wide as the one before
+    wide_class[some] = 1 + np.log2(width[some]).astype(np.int64) // 2
     order = np.lexsort((low, wide_class, column))
     column, low, high, owner = column[order], low[order], high[order], owner[order]
     wide_class, width = wide_class[order], width[order]

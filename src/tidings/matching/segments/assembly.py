@@ -1,8 +1,8 @@
 """Turn segments back into tests, merge segments, and rebuild them with better access tests.
 
-This works on arrays alone: no filter is parsed again, and no form is kept. A test is recovered from
-one of three places: an entry (several, for a set of several intervals), a row of tests, or an extra
-that has exactly what a row of tests has in coarse codes.
+This module works on arrays alone: no filter is parsed again, and no form is kept. A test is
+recovered from one of three places: an entry (or several entries, for a set of several intervals), a
+row of tests, or an extra, which has the exact codes of a row of tests in coarse codes.
 """
 
 from __future__ import annotations
@@ -144,14 +144,14 @@ def _elements(
 
 
 def _place_of(ranks: Ranks, code: int) -> Any:
-    """The only place with this code, since an element is a single point."""
+    """The only place that has this code; an element is a single point."""
     found = ValueSet((ranks.cuts[code - 1], ranks.cuts[code])).points()
     assert found is not None
     return found[0]
 
 
 def assemble(source: DisassembledSegment, histograms: Mapping[str, Array] | None = None) -> Segment:
-    """Build a segment from these tests; the histograms decide the access tests."""
+    """Build a segment from these tests; the histograms determine the access tests."""
     arrays, number = choose_access(
         source.tests,
         source.slots,
@@ -167,7 +167,8 @@ def assemble(source: DisassembledSegment, histograms: Mapping[str, Array] | None
 
 
 def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment:
-    """Merge the filters of several segments, without dead filters and terms that only they test."""
+    """Merge the filters of several segments; dead filters, and terms that only they test, are
+    dropped."""
     parts = [_drop_dead(disassemble(segment), dead) for segment in given]
     parts = _limit_terms(parts)
     by_name: dict[tuple[bool, str], list[tuple[int, int]]] = {}  # (part, column) by term
@@ -187,7 +188,7 @@ def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment
     whole = _concatenate(
         terms, [_move_tests(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
     )
-    # statistics do not apply to a term that lost cuts in the merge, so it gets no moves
+    # the counts of a term that lost cuts in the merge no longer apply, so it gets no moves
     for number, (part, segment) in enumerate(zip(parts, given, strict=True)):
         before = {id(term): at for at, term in enumerate(segment.terms, 1)}
         whole.moves.append(
@@ -234,7 +235,8 @@ def _choose_tests(tests: Tests, kept: Array) -> Tests:
 
 
 def _prune(source: DisassembledSegment) -> DisassembledSegment:
-    """Drop terms that no test uses, and the unused cuts of a term if fewer than half are in use."""
+    """Drop terms that no test uses, and the unused cuts of a term if fewer than half of its cuts
+    are used."""
     used = _used_cuts(source)
     terms: list[Term] = []
     columns = np.zeros(len(source.terms) + 1, np.uint32)
@@ -280,7 +282,8 @@ def _used_cuts(source: DisassembledSegment) -> list[Array]:
 
 
 def _limit_terms(parts: list[DisassembledSegment]) -> list[DisassembledSegment]:
-    """Limit the terms to the available columns: the least tested terms are evaluated instead."""
+    """Limit the terms to the available columns: the terms with the fewest tests are evaluated
+    instead of indexed."""
     count: dict[str, int] = {}
     lists = {term.text for part in parts for term in part.terms if term.elements}
     for part in parts:

@@ -1,7 +1,7 @@
 """The hot loops of the batch join, compiled by Numba: free functions over arrays.
 
-Arrays that belong together are passed as a named tuple: `Arrays` of segment.py, and those below (n
-events, C columns). All kernels release the GIL and are cached on disk.
+Arrays that belong together are passed as a named tuple: `Arrays` of segment.py, and the tuples
+below (n events, C columns). All kernels release the GIL and are cached on disk.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ Array = npt.NDArray[Any]
 
 
 class ListColumns(NamedTuple):
-    """The codes of all columns whose terms are elements of lists, concatenated."""
+    """The codes of all columns that contain elements of lists, concatenated."""
 
-    base: Array  # int64 [C]: where a column begins in `starts` and `state`; -1 if not of lists
+    # int64 [C]: where a column begins in `starts` and `state`; -1 for a column without lists
+    base: Array
     starts: Array  # int64, n + 1 per column: where the codes of each event begin
     codes: Array  # uint32, sorted for each event
     state: Array  # uint8: a bit per family of the elements; bit 7 if the value is not a list
 
 
 class SortedBatch(NamedTuple):
-    """A batch sorted by the codes of one access term."""
+    """A batch, sorted by the codes of one access term."""
 
     starts: Array  # int64 [K + 1]: where each code of the term begins
     order: Array  # uint32 [n]: the event at each place
@@ -41,7 +42,7 @@ class Pairs(NamedTuple):
     out_event: Array  # the events of matches
     out_slot: Array  # the slots of their filters
     rest_event: Array  # the events of pairs whose rest must be evaluated
-    rest_box: Array  # the boxes of those pairs
+    rest_box: Array  # the boxes of the pairs whose rest must be evaluated
 
 
 @kernel
@@ -75,7 +76,7 @@ def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
 @kernel
 def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-def]
     """Whether a code lies in one of the intervals `first` to `last` - 1, which are sorted and
-    disjoint. lows, highs uint32; both ends are included."""
+    disjoint. lows, highs uint32; both ends of an interval are included."""
     low, high = np.int64(first), np.int64(last)
     while low < high:
         middle = (low + high) >> 1
@@ -90,7 +91,7 @@ def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-d
 def list_outcome(lists, event, wanted, comparable):  # type: ignore[no-untyped-def]
     """The outcome of array_contains: 1 (unknown), 2 (false) or 4 (true).
 
-    If an element is not comparable with the wanted one, "false" becomes "unknown".
+    If an element is not comparable with the wanted element, "false" becomes "unknown".
     """
     first, last = lists.starts[event], lists.starts[event + 1]
     end = last
@@ -126,12 +127,12 @@ def extras_hold(arrays, box, event, exact, lists):  # type: ignore[no-untyped-de
 def join(position, last, arrays, batch, lists, dead, many, pairs, counts):  # type: ignore[no-untyped-def]
     """The batch join of one access term: entries [position, last) against a sorted batch.
 
-    The events that pass an entry's access test are one slice of the order; the other tests run
-    over it 64 events at a time. Matches go to `pairs.out_*`, pairs with a rest to `pairs.rest_*`.
-    The kernel stops early when an output could overflow. If counts (int64 per event, or empty) are
-    wanted, matches of filters with one box are counted instead of written. dead, many uint8
-    [slots]: removed filters, and filters of several boxes.
-    Returns (position reached, number of matches, number of pairs with a rest).
+    The events that pass the access test of an entry form one slice of the order; the other tests
+    run over this slice, 64 events at a time. Matches go to `pairs.out_*`, pairs with a rest to
+    `pairs.rest_*`. The kernel stops early when an output could overflow. If `counts` (int64 per
+    event) is not empty, matches of filters with one box are counted there and not written. dead,
+    many uint8 [slots]: removed filters, and filters of several boxes. Returns (position reached,
+    number of matches, number of pairs with a rest).
     """
     n_out, n_rest = 0, 0
     room_out, room_rest = pairs.out_event.shape[0], pairs.rest_event.shape[0]
@@ -191,10 +192,11 @@ def count_events(events, starts):  # type: ignore[no-untyped-def]
 
 @kernel
 def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
-    """Write slots (uint32 [P]) to the next free place of their event, and advance place int64 [n].
+    """Write slots (uint32 [P]) to the next free place of their event, and advance `place` (int64
+    [n]).
 
-    many uint8 [slots]: filters of several boxes, the only ones that can repeat. Returns whether any
-    of the slots is one of these.
+    many uint8 [slots]: filters with several boxes, the only filters whose slots can repeat. Returns
+    whether any of the slots belongs to such a filter.
     """
     repeats = False
     for i in range(events.shape[0]):
@@ -207,7 +209,7 @@ def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def drop_repeats(starts, out, many, seen):  # type: ignore[no-untyped-def]
-    """Keep each slot once per event, in place. Returns how many remain.
+    """Keep each slot once per event, in the same array. Returns how many slots remain.
 
     starts int64 [n + 1], updated; out uint32; seen int64 [slots], filled with -1.
     """

@@ -1,15 +1,16 @@
 """The filters of a segment that don't fit columns of given types; see filters/misfits.py.
 
-A term whose cuts all lie in the family of its column has no misfits, which two bisections show. For
+A term whose cuts all lie in the family of its column has no misfits, as two bisections show. For
 other terms, the tests are recovered from the arrays and checked all at once. So the usual answer,
-"none", costs one step per term and residual, however many filters test it: 0.1 ms for 200,000
-filters of four tests. With misfits, it takes 1.1 s for the same filters (two busy cores).
+"none", costs one step per term and residual, however many filters test them: 0.1 ms for 200,000
+filters of four tests. If there are misfits, the search takes 1.1 s for the same filters (two busy
+cores).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from tidings.filters import Misfit, domain_of, misfit_of_term, misfit_of_test, misfits_of
 from tidings.filters.canonical import is_opaque
-from tidings.filters.language import Attribute, Expression, Types, attributes_of
+from tidings.filters.language import Attribute, Expression, Types, attributes_of, program_of
 from tidings.filters.values import Cut, ValueSet, sets
 from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments.assembly import disassemble
@@ -26,6 +27,7 @@ from tidings.matching.segments.segment import Segment, Tests
 Array = npt.NDArray[Any]
 Path = tuple[str, ...]
 Found = dict[Misfit, list[Array]]  # slots
+Slots = dict[Path, set[int]]
 _NULL_CUTS = set(sets.NULL.cuts)
 
 
@@ -33,9 +35,79 @@ def find_misfits(segments: Iterable[Segment], types: Types) -> dict[Misfit, Arra
     """The misfits, each with the slots of the filters that have it, ascending."""
     found: Found = {}
     for segment in segments:
-        _find_indexed(segment, types, found)
-        _find_rest(segment, types, found)
+        here: Found = {}
+        wrong = _find_indexed(segment, types, here)
+        wrong_rest = _find_rest(segment, types, here)
+        programs = _program_slots(segment) if here else {}
+        fitting = _fitting_slots(segment, programs, wrong, wrong_rest) if programs else {}
+        for one, slots in here.items():
+            kept = np.concatenate(slots)
+            if one.path in fitting:
+                kept = kept[~np.isin(kept, list(fitting[one.path]))]
+            if len(kept):
+                found.setdefault(one, []).append(kept)
     return {one: np.unique(np.concatenate(slots)) for one, slots in found.items()}
+
+
+def _program_slots(segment: Segment) -> Slots:
+    """The filters with programs of another dialect, by the columns that the programs read. These
+    fit a column if one of their tests does; see filters/misfits.py."""
+    reads = {
+        text: attributes_of(node)
+        for text, node in segment.opaque.items()
+        if program_of(node) is not None
+    }
+    found: Slots = {}
+    if reads:
+        for box, rest in segment.rest.items():
+            for text, _ in rest.tests:
+                for path in reads.get(text, ()):
+                    found.setdefault(path, set()).add(int(segment.arrays.box_slot[box]))
+    return found
+
+
+def _fitting_slots(
+    segment: Segment,
+    programs: Slots,
+    wrong: Mapping[int, Array | None],
+    wrong_rest: Mapping[str, set[int] | None],
+) -> Slots:
+    """Of the filters with programs, those with a test that fits, by the column that it reads.
+
+    `wrong` has the slots whose test of a column does not fit (None: all of them), and `wrong_rest`
+    the same for the terms of residuals."""
+    apart = disassemble(segment)
+    element_boxes: dict[int, list[int]] = {}
+    for element in apart.elements:
+        element_boxes.setdefault(element[1], []).append(element[0])
+    found: Slots = {path: set() for path in programs}
+    for column, term in enumerate(segment.terms, 1):
+        paths = attributes_of(term.node) & programs.keys()
+        misfits = wrong.get(column, _NO_SLOTS)
+        if not paths or misfits is None:
+            continue
+        slots = np.concatenate(
+            [
+                apart.slots[apart.tests.box[apart.tests.column == column]],
+                apart.slots[element_boxes.get(column, [])],
+            ]
+        )
+        fitting = set(np.setdiff1d(slots, misfits).tolist())
+        for path in paths:
+            found[path] |= fitting & programs[path]
+    for box, rest in segment.rest.items():
+        slot = int(segment.arrays.box_slot[box])
+        for text, _ in rest.tests:
+            node, misfit_slots = segment.opaque[text], wrong_rest.get(text, set())
+            if misfit_slots is None or slot in misfit_slots or program_of(node) is not None:
+                continue
+            for path in attributes_of(node) & programs.keys():
+                if slot in programs[path]:
+                    found[path].add(slot)
+    return found
+
+
+_NO_SLOTS: Array = np.zeros(0, np.uint32)
 
 
 def find_readers(segments: Iterable[Segment], path: Path) -> Array:
@@ -59,9 +131,12 @@ def find_readers(segments: Iterable[Segment], path: Path) -> Array:
     return np.unique(np.concatenate(out))
 
 
-def _find_indexed(segment: Segment, types: Types, found: Found) -> None:
-    wrong: dict[int, Misfit] = {}  # by column: all tests of the term are misfits
-    doubtful: dict[int, ValueSet] = {}  # by column: the tests that allow none of these are misfits
+def _find_indexed(segment: Segment, types: Types, found: Found) -> dict[int, Array | None]:
+    """Find the misfits of indexed tests. Return, by column, the slots whose test does not fit and
+    does not pass without a value either; None for all."""
+    wrong: dict[int, Misfit] = {}  # by column: for these terms, all tests are misfits
+    # by column: for these terms, tests that allow none of these values are misfits
+    doubtful: dict[int, ValueSet] = {}
     for column, term in enumerate(segment.terms, 1):
         one = _misfit_of_list(term.node, types) if term.elements else None
         one = one or (None if type(term.node) is Attribute else misfit_of_term(term.node, types))
@@ -70,8 +145,9 @@ def _find_indexed(segment: Segment, types: Types, found: Found) -> None:
             wrong[column] = one
         elif domain is not None and not _all_inside(term.ranks.cuts, domain):
             doubtful[column] = domain
+    out: dict[int, Array | None] = dict.fromkeys(wrong)
     if not wrong and not doubtful:
-        return
+        return out
     apart = disassemble(segment)
     for column, one in wrong.items():
         boxes = apart.tests.box[apart.tests.column == column].tolist()
@@ -83,6 +159,9 @@ def _find_indexed(segment: Segment, types: Types, found: Found) -> None:
             one = misfit_of_test(term.node, values, types)
             if one is not None:
                 found.setdefault(one, []).append(slots)
+                if not values & sets.NULL:
+                    out[column] = np.concatenate([out.get(column, _NO_SLOTS), slots])
+    return out
 
 
 def _misfit_of_list(node: Expression, types: Types) -> Misfit | None:
@@ -103,14 +182,14 @@ def _all_inside(cuts: list[Cut], domain: ValueSet) -> bool:
 def _excluded(
     tests: Tests, slot_of: Array, column: int, ranks: Ranks, domain: ValueSet
 ) -> Iterable[tuple[Array, ValueSet]]:
-    """The filters whose tests of a term allow nothing of a family, by the families that they do
-    allow: (slots, values)."""
+    """The filters whose tests of a term allow no value of a family, grouped by the families that
+    they do allow: (slots, values)."""
     rows = np.flatnonzero(tests.column == column)
     if not len(rows):
         return
     owner, low, high = _intervals(tests, rows)
     slots, place = np.unique(slot_of[tests.box[rows]], return_inverse=True)
-    allowed = np.zeros(len(slots), np.int64)  # bit f: a value of family f
+    allowed = np.zeros(len(slots), np.int64)  # bit f: a value of family f is allowed
     for family in range(sets.OTHER + 1):
         first = bisect_right(ranks.cuts, (family,))
         last = bisect_left(ranks.cuts, (family + 1,))
@@ -144,15 +223,17 @@ def _intervals(tests: Tests, rows: Array) -> tuple[Array, Array, Array]:
     )
 
 
-def _find_rest(segment: Segment, types: Types, found: Found) -> None:
-    """Misfits of residuals and of wide filters."""
+def _find_rest(segment: Segment, types: Types, found: Found) -> dict[str, set[int] | None]:
+    """Find the misfits of residuals and of wide filters. Return, by term, the slots whose test does
+    not fit and does not pass without a value either; None for all."""
     wrong = {
         text: one
         for text, node in segment.opaque.items()
         if (one := misfit_of_term(node, types)) is not None
     }
     slot_of = segment.arrays.box_slot
-    allowed: dict[tuple[int, str], ValueSet] = {}  # of terms for which no column was left
+    # for terms that have no column because none was left
+    allowed: dict[tuple[int, str], ValueSet] = {}
     for box, rest in segment.rest.items():
         ones = {wrong[text] for text, _ in rest.tests if text in wrong}
         if rest.form is not None:
@@ -163,7 +244,11 @@ def _find_rest(segment: Segment, types: Types, found: Found) -> None:
             if text not in wrong and not is_opaque(segment.opaque[text]):
                 place = int(slot_of[box]), text
                 allowed[place] = allowed.get(place, sets.NOTHING) | values
+    some: dict[str, set[int]] = {}
     for (slot, text), values in allowed.items():
         misfit = misfit_of_test(segment.opaque[text], values, types)
         if misfit is not None:
             found.setdefault(misfit, []).append(np.array([slot], slot_of.dtype))
+            if not values & sets.NULL:
+                some.setdefault(text, set()).add(slot)
+    return {**dict.fromkeys(wrong), **some}

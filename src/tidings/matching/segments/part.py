@@ -1,4 +1,4 @@
-"""A segment in use: batches of events are joined with it, single events are looked up in it.
+"""A segment in use: batches of events are joined with it, and single events are looked up in it.
 
 For each access term, the batch join sorts the batch by the codes of the term, permutes the other
 columns accordingly, and runs the kernel over the entries. Only the tables of the encoders are kept
@@ -35,13 +35,15 @@ Array = npt.NDArray[Any]
 Watch = Callable[[Array], None]  # called with the codes of an event
 ROOM = 1 << 20  # the least size of an output buffer, in pairs
 PADDING = 64
-DENSE = 256  # up to this many slots per match, a pass over all slots is faster than sorting
+# if there are at most this many slots per match, a pass over all slots is faster than sorting
+DENSE = 256
 FEW = 32  # for up to this many matches, Python is faster than NumPy
 _INDEX = np.dtype(np.intp)  # the index type that NumPy uses without a copy
 
 
 class Access(msgspec.Struct, frozen=True):
-    """The range of entries of one access term, and the columns that their boxes test."""
+    """The entries of one access term, as a range, and the columns that the boxes of these entries
+    test."""
 
     column: int
     first: int
@@ -75,8 +77,8 @@ class Part:
             for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
         ]
         self._accesses = list(_accesses(segment))
-        self._sure = not segment.rest  # everything that the kernel finds is a match
-        self._several = bool(segment.many.any())  # a filter of two boxes may match twice
+        self._sure = not segment.rest  # whether everything that the kernel finds is a match
+        self._several = bool(segment.many.any())  # a filter with two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
         self._no_lists = _stack_lists(np.full(len(segment.terms) + 1, -1, np.int64), [])
 
@@ -90,7 +92,7 @@ class Part:
         _ = self._reader, self._probe_tables
 
     def with_segment(self, segment: Segment) -> Part:
-        """The same part with other slots."""
+        """The same part with a segment that has other slots."""
         return Part(segment, self._counts, self.__dict__.get("index", self._ready))
 
     @cached_property
@@ -129,11 +131,11 @@ class Part:
         watch: Callable[[Codes], None] | None = None,
         counts: Array | None = None,
     ) -> list[tuple[Array, Array]]:
-        """(event, slot) of every match, in chunks. A filter of several boxes may occur more than
-        once.
+        """Yield (event, slot) of every match, in chunks. A filter with several boxes may occur more
+        than once.
 
         `watch` is called with the codes of the batch, for statistics. With `counts` (int64 per
-        event), matches of filters with one box and no rest are counted there instead.
+        event), matches of filters with one box and no rest are counted there and not returned.
         """
         counts = _NO_COUNTS if counts is None else counts
         codes = self.encode(batch)
@@ -202,7 +204,8 @@ class Part:
 
     @cached_property
     def index(self) -> Probe:
-        """The index for single events. Built on first use, because batches do not need it."""
+        """The index for single events. The index is built on first use, because batches do not need
+        it."""
         return self._ready or build_probe(self.segment, self._counts)
 
     @cached_property
@@ -221,7 +224,8 @@ class Part:
         return kept, pointer_table(*kept)
 
     def probe(self, event: Event, dead: Array, watch: Watch | None = None) -> Array:
-        """The slots of the filters that match one event. `watch` is called with its codes."""
+        """The slots of the filters that match one event. `watch` is called with the codes of the
+        event."""
         list_codes = self.element_codes(event)
         found = self._run_probe(self._reader.of_event(event), dead, list_codes, watch)
         if not self._sure:
@@ -231,7 +235,8 @@ class Part:
     def probe_json(
         self, text: str | bytes, dead: Array, watch: Watch | None = None
     ) -> Array | None:
-        """The same for JSON text; None if the whole event is needed, or if it can't be decoded."""
+        """The slots of the filters that match one event, given as JSON text; None if the whole
+        event is needed, or if the text can't be decoded."""
         values = self._reader.of_json(text) if self._sure else None
         if values is None:
             return None
@@ -241,7 +246,8 @@ class Part:
     def _run_probe(
         self, values: Array, dead: Array, list_codes: ListColumns, watch: Watch | None
     ) -> Array:
-        """What the kernel finds: slots, or boxes if some boxes have a rest to evaluate."""
+        """Run the kernel; return the slots that it finds, or the boxes if some boxes have a rest to
+        evaluate."""
         _, table = self._probe_tables
         room = 1024
         while True:
@@ -266,7 +272,7 @@ class Part:
         return boxes if all(kept) else boxes[kept]
 
     def element_codes(self, event: Event) -> ListColumns:
-        """The codes of the elements of all lists that filters look into."""
+        """The codes of the elements of all lists that filters examine."""
         if not self._has_lists:
             return self._no_lists
         base = self._no_lists.base.copy()
@@ -279,8 +285,8 @@ class Part:
 
 
 def _drop_repeats(slots: Array) -> Array:
-    """Keep each slot once. Most events match few filters, by one box each; for those, a single
-    NumPy call would take longer than everything else."""
+    """Keep each slot once. Most events match few filters, through one box each; for these events, a
+    single NumPy call would take longer than everything else."""
     if len(slots) <= FEW and len(set(slots.tolist())) == len(slots):
         return slots
     size = int(slots.max()) + 1
@@ -307,7 +313,7 @@ _NO_LISTS = (np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, np.uint8
 
 
 def _stack_lists(base: Array, found: list[lists.ListCodes]) -> ListColumns:
-    """Several list columns as one set of arrays."""
+    """Combine several list columns into one set of arrays."""
     if not found:
         return ListColumns(base, *_NO_LISTS)
     starts, states = [], []

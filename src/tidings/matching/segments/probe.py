@@ -1,9 +1,10 @@
 """The index for single events: boxes are found by two of their tests at once.
 
-Sorting pays only for a batch. For a single event, boxes are looked up, and one test lets too many
-through: if filters have popular values and wide ranges, thousands of 100,000 pass their best test.
-So the codes of every column are divided into bins that about equally many events fall into. Each
-pair of columns that has the two best tests of many boxes forms a grid of cells:
+Sorting is worthwhile only for a batch. For a single event, boxes are looked up, and a single test
+per box lets too many boxes through: if filters have popular values and wide ranges, thousands of
+100,000 boxes pass their best test. So the codes of every column are divided into bins with about
+equally many events each. Each pair of columns that has the two best tests of many boxes gets a grid
+of cells:
 
                     bins of b
               +-----+-----+-----+-----+       A box is in all cells that its two intervals touch. An
@@ -12,9 +13,10 @@ pair of columns that has the two best tests of many boxes forms a grid of cells:
               |     |     |   y | z   |       boxes that fail need no further memory access.
               +-----+-----+-----+-----+
 
-Every pair of columns costs an event a lookup, even if the cell is empty. So boxes whose pair is
-rare are not put in a grid. They are kept as *single* entries, grouped by similar width and sorted
-by their low end. In each group, the entries that can contain a code are a slice.
+For every pair of columns, an event costs a lookup, even if the cell is empty. So boxes whose pair
+is rare are not put in a grid. Boxes with a rare pair are kept as *single* entries, grouped by
+similar width and sorted by their low ends. In each group, the entries that can contain a given code
+form a slice.
 
 Cost: 20 bytes per record, and 1 to MOST_CELLS records per box (1.7 for `mixed` filters); 18 bytes
 per single entry, and up to 32 for the index of points; 4 bytes per cell. Looking up a pair takes as
@@ -37,11 +39,12 @@ from tidings.matching.segments.probe_kernels import Probe
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
-BINS, FINE_BINS = 16, 32  # bins per column: few fit the cache, more let fewer boxes through
-MANY = 1 << 18  # finer bins pay from this many entries
+# bins per column: a few bins fit into the cache, more bins let fewer boxes through
+BINS, FINE_BINS = 16, 32
+MANY = 1 << 18  # from this many entries on, finer bins are worthwhile
 MOST_CELLS = 64  # a box that would be in more cells stays single
 MOST_CODES = 8  # points are indexed by code if there are at most this many codes per entry
-LEAST_VISITS = 3  # a pair pays if it saves an event this many entries
+LEAST_VISITS = 3  # a pair is worthwhile if it saves an event this many visits of entries
 
 
 class _Entries(msgspec.Struct):
@@ -56,7 +59,7 @@ class _Entries(msgspec.Struct):
 
 
 class _Grid(msgspec.Struct):
-    """The entries that go into cells."""
+    """The entries that are placed in cells."""
 
     rows: Array
     pair: Array
@@ -67,7 +70,7 @@ class _Grid(msgspec.Struct):
 
 
 def build_probe(segment: Segment, counts: Mapping[str, Array] | None = None) -> Probe:
-    """Build the probe of a segment. `counts` maps the text of a term to the events seen per
+    """Build the probe of a segment. `counts` maps the text of a term to the number of events per
     code."""
     entries = _entries(segment)
     share = _shares(segment, entries, counts or {})
@@ -147,7 +150,7 @@ def _grid(
     segment: Segment, entries: _Entries, share: list[Array], starts: Array, bins: Array
 ) -> _Grid:
     exact = np.array([False, *(not term.elements for term in segment.terms)])
-    exact &= segment.arrays.shift == 0  # coarse codes do not have the exact interval of an entry
+    exact &= segment.arrays.shift == 0  # coarse codes can't express the exact interval of an entry
     rows = np.nonzero(exact[entries.column] & (entries.second[:, 0] > 0))[0]
     low, high = entries.low[rows].astype(np.int64), entries.high[rows].astype(np.int64)
     column = entries.column[rows].astype(np.int64)

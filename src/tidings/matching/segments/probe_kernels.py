@@ -54,7 +54,8 @@ _views = views_of(*TABLE)
 def count_cells(spans, pair, pairs, cells):  # type: ignore[no-untyped-def]
     """Count the records of each cell, and turn the counts into where each cell begins.
 
-    spans int64 [E, 4]: first and last bin of the first column and of the second; pair int64 [E].
+    spans int64 [E, 4]: the first and last bin in the first column, and in the second; pair int64
+    [E].
     """
     for entry in range(spans.shape[0]):
         start, width = pairs[pair[entry], 2], pairs[pair[entry], 3]
@@ -67,7 +68,7 @@ def count_cells(spans, pair, pairs, cells):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_cells(spans, pair, pairs, cells, content, records):  # type: ignore[no-untyped-def]
-    """Put a copy of each entry's content (uint16 [E, 10]) into every cell that it spans."""
+    """Copy the content of each entry (uint16 [E, 10]) into every cell that the entry spans."""
     place = cells[:-1].copy()
     for entry in range(spans.shape[0]):
         start, width = pairs[pair[entry], 2], pairs[pair[entry], 3]
@@ -87,7 +88,7 @@ def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
         lowest = numbers[column, 0]
         if value < lowest:
             return np.int64(table[first])
-        if value >= lowest + (last - first):  # a difference could overflow
+        if value >= lowest + (last - first):  # computing the difference first could overflow
             return np.int64(table[last - 1])
         return np.int64(table[first + (value - lowest)])
     low, high = first, last
@@ -114,10 +115,10 @@ def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
 
 @kernel
 def left_holds(table, box, skipped, coarse, exact, dead, lists):  # type: ignore[no-untyped-def]
-    """Whether a box passes its tests after the first `skipped` ones, and its extras.
+    """Whether a box passes its extras and all its tests except the first `skipped` ones.
 
-    It takes the table instead of its views, because those are 150 numbers that would be put on the
-    stack for each call.
+    This function takes the table instead of its views, because the views are 150 numbers that would
+    be put on the stack for each call.
     """
     _, arrays, _ = _views(table)
     test, beyond = np.int64(arrays.box_tests[box]) + skipped, np.int64(arrays.box_tests[box + 1])
@@ -143,11 +144,12 @@ def probe(  # type: ignore[no-untyped-def]
     slots_wanted,
     found,
 ):
-    """Match one event against all boxes: by cell if their pair has a grid, else by entry.
+    """Match one event against all boxes: by cell if the pair of a box has a grid, else by entry.
 
-    values int64: the codes of all columns, then the numbers of columns that have an integer instead
-    of its code; the kernel replaces it. table: the pointer table of TABLE. found intp: gets the
-    boxes that match, or their slots if `slots_wanted`. Returns how many, or -1 if `found` is full.
+    values int64: the codes of all columns, then the numbers of the columns that have an integer
+    instead of its code; the kernel replaces each such integer with its code. table: the pointer
+    table of TABLE. found intp: gets the boxes that match, or their slots if `slots_wanted`. Returns
+    the number of boxes or slots, or -1 if `found` is full.
     """
     integers, arrays, tables = _views(table)
     lists = ListColumns(list_base, list_starts, list_codes, list_state)

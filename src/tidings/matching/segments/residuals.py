@@ -1,12 +1,13 @@
 """Evaluate residuals: which of the remaining pairs of event and box pass.
 
-Pairs come in runs, one box at a time. A term is evaluated at once for all runs that test it:
+Pairs come in runs, one box at a time. A term is evaluated once for all runs that test it:
 
     term of one attribute     on its distinct values: by Arrow, or else by Python
     term of several           on the remaining events: by Arrow
     all others, wide filters  event by event, on the pairs that have passed so far
 
-A term that few pairs test is also evaluated event by event: a whole column would cost more.
+A term that only a few pairs test is also evaluated event by event, because computing a whole column
+would cost more.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def _keep(kept: Array, outcomes: Array, places: Array, uses: list[Use]) -> None:
 
 
 def _without(runs: list[Run], done: set[str]) -> Iterator[Run]:
-    """The runs that still have something to test, without the terms in `done`."""
+    """Remove the terms in `done` from the runs, and drop the runs that then have nothing left to
+    test."""
     for first, last, rest in runs:
         tests = tuple(test for test in rest.tests if test[0] not in done)
         if rest.form is not None or len(tests) == len(rest.tests):
@@ -103,7 +105,7 @@ def _without(runs: list[Run], done: set[str]) -> Iterator[Run]:
 def _check_by_rows(
     segment: Segment, batch: pa.RecordBatch, runs: list[Run], events: Array, kept: Array
 ) -> None:
-    """Evaluate every pair that passed so far by the reference semantics, and update `kept`."""
+    """Evaluate every pair that has passed so far by the reference semantics, and update `kept`."""
     if not runs:
         return
     numbers, alive = events.tolist(), kept.tolist()
@@ -137,11 +139,12 @@ class Residuals:
         self._distinct: dict[Path, tuple[Any, Array, Columnar]] = {}
 
     def outcomes(self, node: Expression, demand: int) -> Array | None:
-        """0, 1 or 2 (unknown, false, true) for each needed row; None to evaluate row by row.
+        """0, 1 or 2 (unknown, false, true) for each needed row; None if the condition must be
+        evaluated row by row.
 
-        `demand` is the number of rows on which it would be evaluated.
+        `demand` is the number of rows on which the condition would be evaluated.
         """
-        if not is_opaque(node):  # not a condition, but a term for which there was no column left
+        if not is_opaque(node):  # this is not a condition, but a term for which no column was left
             return None
         if columns.are_marked(node, self._batch):
             return None
@@ -172,7 +175,7 @@ class Residuals:
         return outcomes
 
     def _encode(self, path: Path) -> tuple[Any, Array, Columnar]:
-        """The distinct values of an attribute, null last, and for each row the index of its
+        """The distinct values of an attribute, with null last, and for each row the index of its
         value."""
         column = self._columns[path]
         if not pa.types.is_dictionary(column.type):

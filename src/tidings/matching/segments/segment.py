@@ -10,8 +10,9 @@
               terms of over 65,536 codes, elements of lists; checked on the few remaining events
     rest      residuals and wide filters; evaluated on the events that remain after that
 
-Column 0 is the same for all events: boxes without an indexable test have their entry there.
-Cost of one box of k indexable tests: 6 (k - 1) bytes of tests, 12 of entry, 9 of box.
+Column 0 is the same for all events; boxes without an indexable test have their entry in it. Cost of
+a box with k indexable tests: 6 (k - 1) bytes for its tests, 12 bytes for its entry, and 9 for the
+box.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from tidings.matching.rank_space.ranks import Ranks
 
 EXTRA, REST = 1, 2  # flags of a box
 INTERVALS, ELEMENT = 1, 2  # kinds of extra
-MOST_TERMS = 30_000  # the most columns: their numbers, even doubled, fit in 16 bits
+MOST_TERMS = 30_000  # the most columns, so that twice their number fits into 16 bits
 
 Array = npt.NDArray[Any]
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A column: its expression and its rank space. `elements`: its values are elements of a
-    list."""
+    """A column: its expression and its rank space. `elements` says whether the values are elements
+    of a list."""
 
     text: str
     node: Expression
@@ -49,7 +50,7 @@ class Arrays(NamedTuple):
     """Everything the kernels need (E entries, G groups, B boxes, T tests, X extras, C columns).
     The fields are also the names of files in a snapshot."""
 
-    entry_low: UInt32  # [E]: one access interval of one box, both ends included
+    entry_low: UInt32  # [E]: one access interval of one box, with both ends included
     entry_high: UInt32  # [E]
     entry_box: UInt32  # [E]
     group_column: Int64  # [G]: a group is a run of entries of one column and similar width
@@ -84,18 +85,18 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class Segment(msgspec.Struct, frozen=True):
-    terms: tuple[Term, ...]  # of columns 1, 2, ...
+    terms: tuple[Term, ...]  # the terms of columns 1, 2, ...
     arrays: Arrays
     rest: Mapping[int, Rest]  # by box
-    opaque: Mapping[str, Expression]  # terms of the rest
+    opaque: Mapping[str, Expression]  # the terms in the rests
     slots: int  # one more than the highest slot
-    many: Array  # uint8 per slot: 1 for a filter of several boxes, which may be found repeatedly
+    many: Array  # uint8 per slot: 1 for a filter with several boxes, which may be found repeatedly
 
 
 class Tests(msgspec.Struct):
     """All indexable tests of a segment as arrays, before access tests are chosen.
 
-    One row per test: box, column, and interval of codes. For a set of several intervals, low and
+    One row per test: box, column, and interval of codes. For a set with several intervals, low and
     high enclose all of them. Set s has its intervals in set_low and set_high, from set_starts[s] up
     to set_starts[s + 1].
     """
@@ -104,7 +105,7 @@ class Tests(msgspec.Struct):
     column: Array
     low: Array
     high: Array
-    several: Array  # -1, or the number of the interval set
+    several: Array  # -1, or the number of the set if it has several intervals
     set_starts: Array
     set_low: Array
     set_high: Array

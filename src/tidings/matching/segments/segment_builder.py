@@ -1,5 +1,5 @@
-"""Build a segment from filters. One pass over Python objects gathers their forms as tests of boxes;
-everything after that works on arrays."""
+"""Build a segment from filters. One pass over Python objects gathers the forms of filters as tests
+of boxes; everything after that works on arrays."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class UnindexedTests:
     def add_other(
         self, box: int, term: str, node: Expression, values: ValueSet, left: list[Any]
     ) -> None:
-        """Add a test that has no column; if it must be evaluated, append it to `left`."""
+        """Add a test without a column; if it must be evaluated, append it to `left`."""
         if is_element(node):
             self._add_element(box, node, values)
         else:
@@ -81,7 +81,8 @@ class BoxGathering(UnindexedTests):
                 self.rest[number] = Rest(tests=tuple(left))
 
     def _tests_of(self, term: str, node: Expression) -> TermTests | None:
-        """A place for the tests of a new term; None if it is not indexed, or no column is left."""
+        """The object that gathers the tests of a new term; None if the term is not indexed, or if
+        no column is left."""
         if not is_indexed(node) or len(self.by_term) >= segment.MOST_TERMS:
             return None
         return self.by_term.setdefault(term, TermTests(node))
@@ -93,7 +94,7 @@ def is_indexed(node: Expression) -> bool:
 
 
 def is_element(node: Expression) -> TypeGuard[Call]:
-    """Whether a term tests a list for one element."""
+    """Whether a term tests if a list contains one given element."""
     return (
         isinstance(node, Call)
         and node.name == "array_contains"

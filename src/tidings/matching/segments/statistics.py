@@ -1,4 +1,4 @@
-"""Statistics of events: how often each code of each term was seen, in a sample.
+"""Statistics of events: in a sample of events, how often each code of each term was seen.
 
 A sample of each batch is counted. The counts decide which test of a box becomes its access test,
 and whether an earlier choice is still good.
@@ -19,8 +19,8 @@ from tidings.matching.segments.part import Codes, Part
 Array = npt.NDArray[Any]
 SAMPLE = 1024  # about this many events of a batch are counted
 FIRST_LOOK = 4096  # the choice is reviewed after this many events, then at each doubling
-DRIFT = 1.5  # up to this many times the least possible work is tolerated
-FADE = 1 << 20  # counts are halved after this many events, so that old events fade
+DRIFT = 1.5  # a choice is kept while it causes at most this many times the least possible work
+FADE = 1 << 20  # counts are halved after this many events, so that old events count less and less
 
 
 class Statistics:
@@ -75,16 +75,16 @@ class Statistics:
 
 
 def move_counts(counts: Array, place: Array, size: int) -> Array:
-    """Translate counts to a rank space of `size` codes that has the old cuts at these places. If an
-    old code is split into several, its count is spread evenly."""
+    """Translate counts to a rank space with `size` codes, in which the old cuts are at these
+    places. If an old code is split into several, its count is spread evenly."""
     first = np.append(0, place + 1)
     sizes = np.append(place + 1, size) - first
     return np.repeat(counts / sizes, sizes)
 
 
 def excess_work(part: Part, counts: dict[str, Array]) -> float:
-    """The ratio of the candidates that the current access tests let through to those of the
-    best."""
+    """How many times as many candidates the current access tests let through as the best ones
+    would."""
     source = disassemble(part.segment)
     share = shares(source.tests, source.terms, counts)
     boxes = len(source.slots)

@@ -1,4 +1,4 @@
-"""The attributes that filters read, and the kinds of values they are compared with."""
+"""The attributes that filters read, and the kinds of values that they are compared with."""
 
 from __future__ import annotations
 

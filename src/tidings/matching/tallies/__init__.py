@@ -5,5 +5,6 @@
        `──tally_kernels──>  how often each filter fired in each time bucket
 
 Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. For snapshots,
-which tag, and spark, which counts in backtests; not for users. Start at tag_kernels.py.
+which uses the tags, and spark, which uses the counts in backtests; not for users. Start at
+tag_kernels.py.
 """

@@ -1,4 +1,4 @@
-"""Reduce the nodes that match an event to the lowest of them, or list their members.
+"""Reduce the nodes that match an event to the lowest ones, or list their members.
 
 Shapes, for n events, m matches and N nodes:
 
@@ -21,8 +21,8 @@ def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_star
     """Keep the living matches that cover no other living match of their event; return how many.
 
     Every node between two matches matches too. So it is enough to drop the parents of every living
-    match, and, above dead parents, their parents in turn. Cost: one step per edge between matches.
-    covered int64 [N]: scratch, filled with negative values; out int64 [m].
+    match and, where a parent is dead, the parents of that parent in turn. Cost: one step per edge
+    between matches. covered int64 [N]: scratch, filled with negative values; out int64 [m].
     """
     count = 0
     stack = np.empty(64, np.int64)
@@ -58,10 +58,10 @@ def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_star
 def sort_lists(starts, values):  # type: ignore[no-untyped-def]
     """Sort the values (int64 [m]) of each event in place.
 
-    No other kernel may use a sort of Numba. Its sorts are closures that differ in what they call,
-    but not always in their names: the names come from a counter that begins anew in every process.
-    If two kernels were compiled and cached by two processes, both could get the same name, and a
-    third process that loads both would run one's sort in the other.
+    No other kernel may use a sort of Numba. Numba's sorts are closures that differ in what they
+    call, but not always in their names, because the names come from a counter that starts again in
+    every process. If two processes compile and cache two kernels, both kernels may get the same
+    name, and a third process that loads both would run the sort of one in the other.
     """
     for event in range(starts.shape[0] - 1):
         values[starts[event] : starts[event + 1]].sort()
@@ -90,7 +90,8 @@ def put_members(places, member_starts, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def sink(child_starts, children, waiting, depths):  # type: ignore[no-untyped-def]
-    """Compute the number of nodes on the longest path down to each node; return the edges visited.
+    """For each node, compute the number of nodes on the longest path down to it; return the number
+    of edges visited.
 
     A node is visited after all its parents, so each edge is visited once. child_starts int64
     [N + 1], children int64; waiting int64 [N]: the number of parents of each node, overwritten;

@@ -4,11 +4,11 @@
     life A   stamps 41-43  up to serial 120         k before the last of a run has a serial that is
     life B   stamps 44-90  up to serial 300         at least k lower
 
-Stamps that were refused have no serials. They lie between runs. When two runs are merged, the new
-run records how many of its stamps may have no serial.
+Stamps that were refused have no serials. Refused stamps lie between runs. When two runs are merged,
+the new run records how many of its stamps may have no serial.
 
-If a lineage does not hold a whole run, the stamps whose serials may be gone are reported: perhaps
-too many, never too few.
+If a lineage does not contain a whole run, the stamps whose serials may be gone are reported:
+perhaps too many, but never too few.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AcknowledgedRuns:
             before is not None
             and before.life == life
             and before.last + 1 == first
-            and serial - before.serial == last - before.last  # without a gap in the serials
+            and serial - before.serial == last - before.last  # there is no gap in the serials
         ):
             before.last, before.serial = last, serial
             return
@@ -56,7 +56,7 @@ class AcknowledgedRuns:
             self._shrink()
 
     def take_lost(self, lineage: Lineage) -> tuple[Span, ...]:
-        """Remove the stamps that a lineage does not hold, and return them."""
+        """Remove the stamps that a lineage does not contain, and return them."""
         lost: list[Span] = []
         kept: list[Run] = []
         for run in self._runs:
@@ -77,7 +77,7 @@ class AcknowledgedRuns:
         lost = [Span(max(run.first, stamp), run.last) for run in self._runs if run.last >= stamp]
         kept = [run for run in self._runs if run.first < stamp]
         for run in kept:
-            if run.last >= stamp:  # its serial is still an upper bound
+            if run.last >= stamp:  # the serial of the run is still an upper bound
                 run.last = stamp - 1
         self._runs = kept
         return merge_spans(lost)

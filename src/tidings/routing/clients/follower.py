@@ -1,4 +1,4 @@
-"""Collects the answers to those who tag: the definition of a channel, or the pages of its changes.
+"""Collects the answers to a follower: the definition of a channel, or the pages of its changes.
 
 Follow ──> Changed, more ──> Follow, after ──> Changed     all pages at the version of the first
 """
@@ -11,8 +11,8 @@ Question = m.Describe | m.Follow
 
 
 class Follower:
-    """One question, until its answer is complete. `question` is what to send now, and again if no
-    answer comes."""
+    """One question, until its answer is complete. `question` is the message to send now, and to
+    repeat if no answer arrives."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -28,7 +28,8 @@ class Follower:
         return bool(self.refusal or self.described or self.changed)
 
     def receive(self, message: m.Message) -> bool:
-        """Take an answer; True if something is to be sent, or all is complete."""
+        """Process an answer; return True if there is something to send, or if the answer is
+        complete."""
         if not isinstance(message, m.Described | m.Changed) or self.is_done:
             return False
         if message.request != self.question.request:
@@ -44,7 +45,7 @@ class Follower:
     def _take_page(self, page: m.Changed) -> None:
         before = self._pages[-1] if self._pages else page
         if (page.life, page.version, page.whole) != (before.life, before.version, before.whole):
-            self._pages = []  # the owner has started over, or no longer knows so much
+            self._pages = []  # the owner has started over, or no longer knows that much
             self._ask(self._first)
             return
         self._pages.append(page)

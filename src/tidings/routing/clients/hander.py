@@ -1,10 +1,10 @@
-"""Hands parts over in order, some of them at a time, until all are acknowledged.
+"""Hands parts over in order, several at a time, until all are acknowledged.
 
     parts ──> under way (at most 8) ──Taken──> done
                   └── sent again, all of them, after the link was lost
 
-What is under way is taken in order. So an acknowledgment covers the parts before it, and only the
-refusal of the first one counts: others may be refused just because one before them was lost.
+Parts in flight are taken in order. So an acknowledgment covers the parts before it, and only the
+refusal of the first part counts: others may be refused just because a part before them was lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_UNDER_WAY = 8
 
 
 class Hander:
-    """The parts of one source that are under way."""
+    """The parts of one source that are in flight."""
 
     def __init__(self) -> None:
         self._under_way: deque[m.HandOver] = deque()
@@ -35,17 +35,17 @@ class Hander:
         return len(self._under_way) < MOST_UNDER_WAY
 
     def offer(self, part: m.HandOver) -> m.HandOver:
-        """Begin with another part; return what to send."""
+        """Start with another part; return what to send."""
         self._under_way.append(part)
         return part
 
     def again(self) -> Iterable[m.HandOver]:
-        """All parts that are to be sent again, because answers may have been lost."""
+        """All parts that must be sent again, because answers may have been lost."""
         self.refused = None
         return tuple(self._under_way)
 
     def receive(self, message: m.Message) -> bool:
-        """Take an answer; True if it says something about what is under way."""
+        """Process an answer; return True if it concerns a part in flight."""
         if not isinstance(message, m.Taken):
             return False
         keys = [(one.source, one.batch, one.part) for one in self._under_way]

@@ -86,7 +86,8 @@ def look_up(
     rest: list[Range] = []
     for node, first, last in ranges:
         there = numbers.get(node, {})
-        if len(there) <= last - first:  # others choose the length of a range, so it can be huge
+        # other nodes choose the length of a range, so it can be huge
+        if len(there) <= last - first:
             here = sorted(number for number in there if first <= number <= last)
         else:
             here = [number for number in range(first, last + 1) if number in there]

@@ -2,6 +2,7 @@
 
     message ──> from_below ──> subscriptions    who wants which node        ┐
                                charges          who pays for answers        ├──> context: the
+                               rights           which nodes limited neighbours may see
                                questions        what was passed on above    │    messages to send
                                recovery         what neighbours missed      │
                                return_paths     where acknowledgments go    │
@@ -30,6 +31,8 @@ from tidings.routing.forwarding.neighbours import (
     Questions,
     Recovery,
     ReturnPaths,
+    Rights,
+    Sent,
     Subscriptions,
     bound_ranges,
     name_owner,
@@ -73,7 +76,8 @@ class Downstream(ABC):
         self.graph: LabelGraph[Name] = LabelGraph()
         self.caches = GraphCaches()
         self.charges = Charges(context)
-        self.questions = Questions(context, self.charges, first_request)
+        self.rights = Rights(context)
+        self.questions = Questions(context, self.charges, self.rights, first_request)
         self.recovery = Recovery(context, self.charges, self.questions, cache)
         self.return_paths = ReturnPaths(context)
         self.subscriptions = Subscriptions(context, self.charges, self.graph, self.caches, total)
@@ -237,7 +241,7 @@ class Downstream(ABC):
         return self.subscriptions.admit(name, nodes, self.count_unknown())
 
     def _subscribe(self, sender: Name, nodes: Iterable[int]) -> None:
-        for node in self.admit(sender, nodes):
+        for node in self.admit(sender, self.rights.admit(sender, nodes)):
             if self.subscriptions.add(sender, node):
                 self.want(node)
 
@@ -259,6 +263,8 @@ class Downstream(ABC):
         if isinstance(message, m.Ask):
             message = self.with_owner(sender, message)
             work, owner = work_of(message.interest), message.owner
+        elif not isinstance(message, m.Confirm) and not self.rights.admit(sender, (message.node,)):
+            return
         if self.charges.may_ask(sender, owner):
             number = self.questions.add(sender, message.request, work, owner)
             if number is not None:
@@ -266,14 +272,37 @@ class Downstream(ABC):
 
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
         if self.charges.may_ask(sender):
-            here, elsewhere = self.split_ranges(bound_ranges(message.ranges))
-            rest = self.recovery.answer(sender, message, here, elsewhere)
+            ranges = bound_ranges(message.ranges)
+            within = self.rights.limit(sender, message.within)
+            split = self.split_limited(sender, ranges, within) if within else None
+            here, elsewhere = self.split_ranges(ranges) if split is None else split
+            rest = self.recovery.answer(sender, message, here, elsewhere, within)
             if rest is not None:
                 self.ask_above(rest)
 
     def split_ranges(self, ranges: list[m.Range]) -> tuple[list[m.Range], list[m.Range]]:
         """The ranges to look up in the cache, and those that can't be there."""
         return ranges, []
+
+    def split_limited(
+        self, sender: Name, ranges: list[m.Range], within: m.Within
+    ) -> tuple[list[m.Range], list[m.Range]]:
+        """The same for a neighbour that is limited. Its own nodes are looked up here. Whether it
+        may see other nodes below them, only the root knows."""
+        is_alone = within == self.context.within_of(sender)
+        here = [one for one in ranges if is_alone and self.rights.is_granted(sender, one.node)]
+        return here, [one for one in ranges if one not in here]
+
+    def renew_rights(self, name: Name, now: float) -> list[Sent]:
+        """Note that a neighbour may have other rights than before: take away the nodes that were
+        not granted under its present ones. It asks for them again."""
+        self.context.now = now
+        known = self.neighbours.get(name)
+        if known is not None and self.context.within_of(name):
+            held = [*known.nodes]
+            for node in set(held).difference(self.rights.admit(name, held)):
+                self.unsubscribe(name, node)
+        return self.drain_outgoing()
 
     def pass_down(self, message: m.Message) -> None:
         """Give an answer to the neighbour that asked."""
@@ -302,8 +331,9 @@ class Downstream(ABC):
     # -- owners --------------------------------------------------------------------------------
 
     def with_owner(self, sender: Name, message: m.Ask) -> m.Ask:
-        """Set the owner of a question."""
-        return name_owner(self.context, sender, message)
+        """Set the owner of a question, and the filters that limit it."""
+        within = self.rights.limit(sender, message.within)
+        return msgspec.structs.replace(name_owner(self.context, sender, message), within=within)
 
     def with_name_owner(self, sender: Name, message: m.Resume | m.Confirm) -> m.Resume | m.Confirm:
         """Set the owner of a name. Routers are trusted to name those below them."""

@@ -1,10 +1,10 @@
-"""Three simpler ways to forward by header, of which labels are a refinement.
+"""Three simpler methods of forwarding by header, of which labels are a refinement.
 
     content list     the header lists every matching node; routers keep no edges
     full graph       the header has the lowest nodes; every router has all edges and walks up
     minimal graph    the same with only the nodes that neighbours subscribe to; headers change
 
-Tests and measurements compare labels with them.
+Tests and measurements compare labels with these methods.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class FullGraph(ContentList):
 
 class MinimalGraph(FullGraph):
     """Each neighbour gets the lowest of the nodes that it subscribes to. The edges may include
-    nodes without subscribers, which are only walked through."""
+    nodes without subscribers, which are only passed through."""
 
     def forward(self, header: Iterable[int]) -> dict[Neighbour, tuple[int, ...]]:
         wanted: dict[Neighbour, set[int]] = {}

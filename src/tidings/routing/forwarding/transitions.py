@@ -1,4 +1,4 @@
-"""The states of a node at a router, in one table. It generates the diagram in the docs."""
+"""The states of a node at a router, in one table. The table generates the diagram in the docs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from enum import Enum
 class State(Enum):
     """The state of a node at a router."""
 
-    ABSENT = "absent"  # nobody below wants it
-    PENDING = "pending"  # asked for above; its place in the graph is not known yet
+    ABSENT = "absent"  # nobody below wants the node
+    PENDING = "pending"  # the node was requested above; its place in the graph is not known yet
     ACTIVE = "active"  # acknowledged from above
-    INTERRUPTED = "interrupted"  # was active, but nothing was heard from above for a while
-    LEAVING = "leaving"  # unsubscribed above, but not confirmed yet
+    # the node was active, but nothing has arrived from above for a while
+    INTERRUPTED = "interrupted"
+    LEAVING = "leaving"  # unsubscribed above, but this is not confirmed yet
 
 
 class Event(Enum):
@@ -23,7 +24,7 @@ class Event(Enum):
     TOLD = "told"  # the router learns its place in the graph
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
-    SILENT = "silent"  # nothing was heard for a while
+    SILENT = "silent"  # nothing has arrived for a while
     GONE = "confirmed gone"
 
 

@@ -56,7 +56,8 @@ class Tally:
 
 
 def mix_edges(node: int, parents: Iterable[int]) -> int:
-    """A digest of a node and its parents. The XOR of these is the digest of a graph."""
+    """A digest of a node and its parents. The XOR of the digests of all nodes is the digest of a
+    graph."""
     mixed = mix(node)
     for parent in sorted(parents):
         mixed = mix(mixed ^ parent)

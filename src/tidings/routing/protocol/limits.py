@@ -1,7 +1,7 @@
 """Limits on what neighbours and strangers can make a node keep and do.
 
-Requests beyond a limit are counted. They are ignored if a well-behaved neighbour retries by itself
-after a while, and refused with a message if retrying would not help.
+Requests beyond a limit are counted. Such requests are ignored if a well-behaved neighbour retries
+by itself after a while, and refused with a message if retrying would not help.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Annotated
 
 import msgspec
 
-LONG = 4096  # bytes; longer filters are mostly kept out of memory, and their sum is limited
+# longer filters (in bytes) are mostly kept out of memory, and their total size is limited
+LONG = 4096
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
@@ -19,17 +20,19 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The `[limits]` of a router's file."""
 
     # connections
-    strangers: Positive = 256  # links without a greeting; beyond it the oldest is closed
+    strangers: Positive = 256  # links without a greeting; beyond this number, the oldest is closed
     greeting_bytes: Positive = 4096
     neighbours: Positive = 10_000
     guest_percent: Percent = 50  # share of `neighbours` for guests with the same token
     bound_percent: Percent = 10  # share of `neighbours` reserved for bound names and routers
     router_percent: Percent = 5  # share of `neighbours` reserved for routers
     frame_bytes: Positive = 16 << 20
-    queue_bytes: Positive = 32 << 20  # queued for one neighbour; at twice that its link is closed
-    all_queues_bytes: Positive = 512 << 20  # beyond it the link with the longest queue is closed
+    # bytes queued for one neighbour; at twice this size, its link is closed
+    queue_bytes: Positive = 32 << 20
+    # beyond this size, the link with the longest queue is closed
+    all_queues_bytes: Positive = 512 << 20
 
-    # neighbours; names with `all_` limit all of them together
+    # limits for neighbours; names with `all_` limit all neighbours together
     nodes: Positive = 1_000_000  # nodes that one neighbour wants
     unknown: Positive = 10_000  # wanted nodes that are not in the graph yet
     all_unknown: Positive = 100_000
@@ -43,29 +46,35 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     long_filter_bytes: Positive = 8 << 20  # filters beyond 4 KiB; in memory up to 30 times that
     long_percent: Percent = 25  # share of `long_filter_bytes` for one subscriber
     content_bytes: Positive = 1 << 20  # the attributes of a notification, without its payload
-    match_millis: Positive = 1  # for the filters of one subscriber; tenfold for each megabyte
-    new_nodes: Positive = 10_000  # nodes that one owner asked for and nobody wants yet
+    # milliseconds for the filters of one subscriber; tenfold for each megabyte
+    match_millis: Positive = 1
+    new_nodes: Positive = 10_000  # nodes that one owner asked for and that nobody wants yet
     all_new_nodes: Positive = 100_000
     all_nodes: Positive = 2_000_000
     marks: Positive = 256  # marks of one notification for the filters of one subscriber
     all_marks: Positive = 65_535  # marks of one notification for the filters of all subscribers
     matches: Positive = 1024  # filters of one subscriber that match one notification
-    filters_bytes: Positive = 128 << 20  # all filters of one subscriber, measured by `work_of`
-    unsynced_bytes: Positive = 64 << 20  # publications not on the disk; beyond it reading stops
+    # bytes of all filters of one subscriber, measured by `work_of`
+    filters_bytes: Positive = 128 << 20
+    # bytes of publications that are not on the disk; beyond this, reading stops
+    unsynced_bytes: Positive = 64 << 20
 
-    part_bytes: Positive = 4 << 20  # the columns of one part that is handed over
+    part_bytes: Positive = 4 << 20  # bytes of the columns of one part that is handed over
     names: Positive = 10_000  # named subscriptions
-    sources: Positive = 10_000  # sources of such parts whose progress is remembered
+    sources: Positive = 10_000  # sources of parts whose progress is remembered
 
-    kept: Positive = 1_000_000  # notifications kept on the disk for subscribers that are behind
-    kept_bytes: Positive = 4 << 30  # journal size for these; beyond it the oldest are dropped
-    kept_marks: Positive = 10_000_000  # marks of these; each takes 32 bytes of memory
+    # notifications kept on the disk for subscribers that have fallen behind
+    kept: Positive = 1_000_000
+    # bytes of the journal for kept notifications; beyond this, the oldest are dropped
+    kept_bytes: Positive = 4 << 30
+    kept_marks: Positive = 10_000_000  # marks of kept notifications; each takes 32 bytes of memory
     kept_seconds: Positive = 7 * 86_400  # older notifications are dropped
-    disk_bytes: Positive = 8 << 30  # size of the journal; beyond it publications are refused
+    disk_bytes: Positive = 8 << 30  # bytes of the journal; beyond this, publications are refused
 
     # answers
-    answer_bytes: Positive = 1 << 20  # the answer to one request for missed notifications
-    unread_bytes: Positive = 4 << 20  # queued for a neighbour; beyond it its questions are ignored
+    answer_bytes: Positive = 1 << 20  # bytes of the answer to one request for missed notifications
+    # bytes queued for a neighbour; beyond this, its questions are ignored
+    unread_bytes: Positive = 4 << 20
     burst: Positive = 500_000  # entries of answers that an owner may get at once
     work: Positive = 200_000  # entries of answers that an owner may get each second
 
@@ -84,6 +93,6 @@ def work_of(interest: bytes) -> int:
 
 
 def long_bytes(work: int) -> int:
-    """The size of a filter whose cost of reading is `work`, if it is a long filter; else 0."""
+    """The size of a filter whose cost of reading is `work`, if it is a long filter; otherwise 0."""
     size = (work - 1 + 7 * 1024) // 8
     return size if size > LONG else 0

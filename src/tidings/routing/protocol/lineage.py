@@ -1,24 +1,25 @@
-"""The lives of a rendezvous point, and whether it still has what somebody heard from it.
+"""The lives of a rendezvous point, and whether it still has what others have seen from it.
 
     lineage   A from 1      B from 61      C from 80 (now)        the serials, and the life to
               1 ......... 60 61 ....... 79 80 ...                 which each of them belongs
 
-Each start of a rendezvous point is a *life*, known by a random number. Before it serves anybody, it
-writes the life and its first serial to the journal; the list of these is its lineage. A journal
-that was restored from a backup knows nothing of what came after the backup. The next lineage shows
-what is gone: a subscriber that heard serial 70 in life A sees that A ends at 60.
+Each start of a rendezvous point is a *life*, identified by a random number. Before a rendezvous
+point serves anybody, it writes the life and its first serial to the journal; the list of lives is
+its lineage. A journal that was restored from a backup contains nothing of what came after the
+backup. The next lineage shows what is gone: a subscriber that saw serial 70 in life A learns that A
+ends at 60.
 
     held      the life is in the lineage, and the serial is before the next life: continue
     broken    otherwise: the rendezvous point has lost something that was heard: start over
 
-A state machine that hears of another life asks the node above for the lineage and judges for
-itself, because what others claim to have heard could be forged. A router passes a lineage on only
+A state machine that learns of another life asks the node above for the lineage and judges for
+itself, because what others claim to have seen could be forged. A router passes a lineage on only
 after accepting it. Lives have no order, and do not come from a clock.
 
 Late messages from an abandoned life do not bring it back: a node above that only lags behind will
-catch up in a moment. If it stays in that life for long, the life is accepted again, and always as a
-break. This happens when a virtual machine is restored from a snapshot of its memory. So it is safe
-to forget the oldest abandoned lives when there are many.
+catch up in a moment. If the node above stays in that life for long, the life is accepted again, and
+always as a break. Returning to an abandoned life happens when a virtual machine is restored from a
+snapshot of its memory. So it is safe to forget the oldest abandoned lives when there are many.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Break(msgspec.Struct, frozen=True):
 
 class Lineage:
     """Lives in order of time; the last one is the current life. Only the last MOST_LIVES are kept:
-    older ones count as not held."""
+    for older ones, the answer is that nothing is held."""
 
     def __init__(self, lives: Sequence[m.Life] = ()) -> None:
         self.lives = tuple(lives[-MOST_LIVES:])
@@ -72,14 +73,14 @@ class Lineage:
         return self._ends.get(life, 0)
 
     def holds(self, life: int, serial: int) -> bool:
-        """Does the rendezvous point still have everything that was heard in a life up to a
-        serial?"""
+        """Whether the rendezvous point still has everything that was seen in a life up to a
+        serial."""
         return serial < self.end(life)
 
     def first_node(self, last: int) -> int:
         """The number after which this life numbers its nodes; `last` is the highest number so far.
         After a journal has gone back in time, no number may be reused for another filter, not even
-        one that no notification has used. So each life but the first skips a random number of
+        one that no notification has used. So every life except the first skips a random number of
         blocks, and so does the first life after a loss. Numbers still rise."""
         if len(self.lives) < 2 and not last:
             return 0
@@ -87,7 +88,7 @@ class Lineage:
 
 
 def is_lineage(lives: Sequence[m.Life]) -> bool:
-    """Are all lives distinct, and do their first serials rise?"""
+    """Whether all lives are distinct and their first serials increase."""
     firsts = [one.first for one in lives]
     distinct = {one.life for one in lives} - {0}
     return bool(lives) and len(distinct) == len(lives) and firsts == sorted(firsts)
@@ -103,7 +104,7 @@ class Verdict(Enum):
 
 
 class Standing:
-    """The life that a state machine is in, and the highest serial that it has heard in it."""
+    """The life that a state machine is in, and the highest serial that it has seen in this life."""
 
     def __init__(self, times: Times, request: int = 0, *, hands_on: bool = False) -> None:
         """`request` is the number of the last question that was asked. A state machine that passes
@@ -116,13 +117,13 @@ class Standing:
         self._hands_on = hands_on
         self._request = request
         self._asked = float("-inf")
-        self._is_curious = False  # should it ask for the lineage?
+        self._is_curious = False  # whether to ask for the lineage
         self._left: dict[int, None] = {}
         self._behind: float | None = None  # since when the node above has been in an abandoned life
 
     def accepts(self, life: int, now: float) -> bool:
-        """Should a message from a life be processed? In the first life, always: there is nothing
-        to judge yet."""
+        """Whether a message from a life should be processed. In the first life every message is
+        processed, because there is nothing to judge yet."""
         if life == self.life:
             self._behind = None
             return True
@@ -135,12 +136,12 @@ class Standing:
         return False
 
     def note_serial(self, serial: int) -> None:
-        """Note that a serial was heard."""
+        """Record that a serial was seen."""
         self.serial = max(self.serial, serial)
 
     def next_question(self, now: float, *, anyway: bool = False) -> m.Trace | None:
-        """The question for the node above, if one is due. With `anyway` it is always due: the node
-        above may have changed."""
+        """The question for the node above, if one is due. With `anyway`, a question is always due,
+        because the node above may have changed."""
         if not anyway and not (self._is_curious and now - self._asked >= self._retry):
             return None
         self._asked = now
@@ -149,7 +150,7 @@ class Standing:
 
     def judge(self, answer: m.Lineage, now: float) -> Verdict:
         """Decide what the lineage in an answer means, and accept its life if it is credible.
-        Answers to older questions are ignored: they may be very late."""
+        Answers to older questions are ignored, because they may be very late."""
         life, before = answer.epoch, self.life
         if answer.request != self._request or not is_lineage(answer.lives):
             return Verdict.NOTHING

@@ -1,7 +1,7 @@
 """The marks of a newly numbered notification, as two columns.
 
 As an object, a mark would cost a tuple for itself and one for its label. A notification can have
-hundreds of marks, and no code needs them individually: they are counted, packed and written as
+hundreds of marks, and no code needs them individually: marks are counted, packed and written as
 columns.
 """
 
@@ -27,7 +27,7 @@ class Marks(Sequence[Mark]):
 
     @property
     def packed(self) -> bytes:
-        """The marks as bytes. They are computed once and used twice: in the journal and in the
+        """The marks as bytes. The bytes are computed once and used twice: in the journal and in the
         frame."""
         if not self._packed:
             pairs = chain.from_iterable(zip(self.nodes, self.numbers, strict=True))

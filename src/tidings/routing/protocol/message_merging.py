@@ -1,4 +1,4 @@
-"""Merging messages about single nodes for the same neighbour into messages about many."""
+"""Merge messages about single nodes for the same neighbour into messages about many nodes."""
 
 from __future__ import annotations
 

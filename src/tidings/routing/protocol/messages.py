@@ -45,6 +45,12 @@ LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. It is limited because others remember it."""
+LONGEST_WITHIN = 4096  # characters
+Within = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
+]
+"""Filters that must all cover what a subscriber asks for. The nodes on the way to the root set
+them, from the rights of the neighbours that ask."""
 
 
 class Mark(NamedTuple):
@@ -232,6 +238,7 @@ class Ask(Message, frozen=True, tag="ask"):
     request: Number
     interest: bytes
     owner: PartyName = ""
+    within: Within = ()
 
 
 class Count(Up, frozen=True, tag="count"):
@@ -245,6 +252,7 @@ class Count(Up, frozen=True, tag="count"):
 class Recover(Up, frozen=True, tag="recover"):
     request: Number
     ranges: Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_RANGES)]
+    within: Within = ()
 
 
 class Resume(Up, frozen=True, tag="resume"):

@@ -4,8 +4,8 @@
     totals    notifications that matched it
     latest    the serial of the last notification that had it as a lowest node
 
-A notification is numbered when it is given to the journal (`given`), and counts for neighbours when
-it is on the disk.
+A notification is numbered when it is passed to the journal (`given`), and counts for neighbours
+when it is on the disk.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Counts:
         self.changed: dict[int, int] = {}
         """Totals that changed since the last beat."""
         self._sums = sums
-        # notifications that are stored and not counted yet:
+        # notifications that are stored but not counted yet:
         self._uncounted: dict[Label, int] = {}  # how often each set of nodes was matched
         self._last: dict[Label, Record] = {}  # the last notification with each set of marks
         self._blocks: list[Block] = []
@@ -62,7 +62,8 @@ class Counts:
         return self._latest
 
     def number(self, lowest: Label) -> Sequence[m.Mark]:
-        """The marks of the next notification. Their numbers are used up once `give` gets them."""
+        """The marks of the next notification. The numbers are used up once `give` gets the
+        marks."""
         given = self.given_counts
         if len(lowest) < FEW:
             return tuple([m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest])
@@ -70,7 +71,7 @@ class Counts:
         return Marks(lowest, tuple(map(add, before, repeat(1))))
 
     def give(self, record: Record) -> None:
-        """Note that a notification was given to the journal."""
+        """Record that a notification was passed to the journal."""
         self.given = record.serial
         if len(record.marks) < FEW:
             for node, number, _ in record.marks:
@@ -79,13 +80,14 @@ class Counts:
             self.given_counts.update(zip(*columns(record.marks), strict=True))
 
     def give_block(self, block: Block) -> None:
-        """The same for many."""
+        """Record that many notifications were passed to the journal."""
         self.given = block.last_serial
         marks = block.marks
         self.given_counts.update(zip(marks.distinct.tolist(), marks.last.tolist(), strict=True))
 
     def take_back(self) -> None:
-        """Go back to the last serial on the disk: no acknowledgment may name a later one."""
+        """Go back to the last serial on the disk, because no acknowledgment may name a later
+        one."""
         self.given = self._sums.serial
 
     def store(self, record: Record) -> Label:
@@ -104,8 +106,8 @@ class Counts:
         self._blocks.append(block)
 
     def catch_up(self) -> None:
-        """Count the stored notifications before somebody reads the counts. Many notifications have
-        the same nodes, and these are counted together."""
+        """Count the stored notifications before somebody reads the counts. Notifications that have
+        the same nodes are counted together."""
         for matched, times in self._uncounted.items():
             for node in matched:
                 self._add(node, times)
@@ -118,7 +120,7 @@ class Counts:
             self._count_blocks()
 
     def _count_blocks(self) -> None:
-        """Count the notifications of blocks. Each node is visited once for all of them."""
+        """Count the notifications of blocks. Each node is visited once for all notifications."""
         blocks, self._blocks = self._blocks[::-1], []
         matched, often = np.unique(
             np.concatenate([one.matched.distinct for one in blocks]), return_inverse=True
@@ -127,7 +129,7 @@ class Counts:
         np.add.at(times, often, np.concatenate([one.matched.times for one in blocks]))
         for node, many in zip(matched.tolist(), times.tolist(), strict=True):
             self._add(node, many)
-        # the latest block comes first, and `unique` finds the first
+        # the latest block comes first, because `unique` finds the first occurrence
         nodes, at = np.unique(
             np.concatenate([one.marks.distinct for one in blocks]), return_index=True
         )
@@ -135,7 +137,8 @@ class Counts:
         serials = np.concatenate([one.serial + one.marks.rows for one in blocks])[at]
         for node, number, serial in zip(*map(np.ndarray.tolist, (nodes, last, serials)),
                                         strict=True):  # fmt: skip
-            if number > self._counts.get(node, 0):  # a record after the block may be counted
+            # a record after the block may already be counted
+            if number > self._counts.get(node, 0):
                 self._counts[node], self._latest[node] = number, serial
 
     def _add(self, node: int, times: int) -> None:

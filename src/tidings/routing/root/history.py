@@ -1,21 +1,21 @@
-"""The versions of a channel, and what stood in the place of nodes that are gone.
+"""The versions of a channel, and the nodes that replace removed nodes.
 
     numbers    1   2   3   4        16777217   16777218         one counter for everything
                +a  +b  -a  +c   │   +d         -b               + a node begins, - one ends
                life A           │   life B, which begins far above
 
-Each change of the nodes takes the next number. A node is known by the number with which it began;
-the *version* is the number of the last change. So at version 3 the nodes are those up to 3 that
-ended after 3. Numbers are never given again, and each life of a rendezvous point begins above a
-random gap (see `Lineage.first_node`). So a version that was given by a life which a restored
-journal has forgotten is never mistaken for one of this lineage.
+Each change of the nodes takes the next number. A node is identified by the number with which it
+began; the *version* is the number of the last change. So at version 3 the nodes are those up to 3
+that ended after 3. Numbers are never reused, and each life of a rendezvous point begins above a
+random gap (see `Lineage.first_node`). So a version from a life that a restored journal has
+forgotten is never mistaken for a version of this lineage.
 
-Whoever tagged a notification at an older version may name nodes that are gone by now. Its tag also
-rests on coverings that were known then. So for each removed node this keeps what was around it:
-nodes with the same filter in other words, the nodes above and the nodes below.
+A tag from an older version may name nodes that have been removed since. Such a tag also relies on
+coverings that were known then. So the history keeps, for each removed node, what was around it:
+nodes with the same filter written differently, the nodes above and the nodes below.
 
-Cost: an entry for each removed node, and 8 bytes for each node around it. Beyond MOST_AROUND of
-these the oldest go, and with them the versions before (`floor`).
+Cost: an entry for each removed node, and 8 bytes for each node around it. Beyond MOST_AROUND
+entries, the oldest are dropped, and with them the versions before `floor`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Gone(msgspec.Struct, frozen=True, array_like=True):
     """A removed node: the version that removed it, and the nodes around it then."""
 
     version: int
-    equal: tuple[int, ...] = ()  # with the same filter in other words
+    equal: tuple[int, ...] = ()  # nodes with the same filter, written differently
     above: tuple[int, ...] = ()  # its parents
-    below: tuple[int, ...] = ()  # its children; empty if nothing was above it
+    below: tuple[int, ...] = ()  # the children of the node; empty if nothing was above it
 
     @property
     def size(self) -> int:
@@ -42,7 +42,7 @@ class Gone(msgspec.Struct, frozen=True, array_like=True):
 
 
 class History(msgspec.Struct):
-    """The past of a channel's nodes, as far as it is needed. The journal keeps it too."""
+    """The past of a channel's nodes, as far as it is needed. The journal stores the history too."""
 
     life: int = 0
     """The first life of the lineage. It changes when numbers begin anew."""
@@ -67,7 +67,7 @@ class History(msgspec.Struct):
     # -- what happens --------------------------------------------------------------------------
 
     def begin_life(self, life: int, base: int, *, broken: bool) -> None:
-        """Note a start of the rendezvous point. After a loss, nothing before it is known."""
+        """Record a start of the rendezvous point. After a loss, nothing before it is known."""
         if broken or not self.life:
             self.life = life
             self.floor = self.renewed = self.version
@@ -80,7 +80,8 @@ class History(msgspec.Struct):
         self.version = max(self.version, node)
 
     def drop(self, node: int, gone: Gone) -> None:
-        if not gone.version:  # from a journal of before, which did not number this
+        # the journal is from before this version, which did not number removals
+        if not gone.version:
             self.floor = self.renewed = self.version
             return
         self.version = max(self.version, gone.version)
@@ -92,30 +93,31 @@ class History(msgspec.Struct):
             self.around -= self.gone.pop(oldest).size
 
     def renew(self, version: int, hidden: Iterable[int], declaration: str) -> None:
-        """Note that filters are read in another way now: everybody starts over."""
+        """Record that filters are now interpreted in another way, so that all followers start
+        over."""
         self.version = self.renewed = max(self.version, version)
         self.hidden, self.declaration = tuple(hidden), declaration
 
     # -- what was ------------------------------------------------------------------------------
 
     def knows(self, version: int) -> bool:
-        """Is this a version of this lineage since which every removed node is known?"""
+        """Whether this is a version of this lineage since which every removed node is known."""
         if not self.floor <= version <= self.version:
             return False
         spans = [*self.spans, (self.base, self.version)]
         return version == self.floor or any(above < version <= upto for above, upto in spans)
 
     def changed_since(self, version: int) -> bool:
-        """Are all changes since a version known to those who follow?"""
+        """Whether followers can get all changes since a version."""
         return version >= self.renewed and self.knows(version)
 
     def stands_for(self, nodes: Iterable[int]) -> set[int]:
-        """These nodes, with others in the place of those that are gone. They are not gone, but need
-        not be the lowest, and some may never have been here."""
+        """The given nodes, with removed nodes replaced by others. The replacements exist, but need
+        not be the lowest, and some may never have existed here."""
         return self._follow(nodes, lambda gone: gone.equal or gone.above)
 
     def lay_below(self, nodes: Iterable[int]) -> set[int]:
-        """The same downwards: what these nodes covered when they were there."""
+        """The nodes that these nodes covered when they existed."""
         return self._follow(nodes, lambda gone: gone.equal or gone.below)
 
     def _follow(self, nodes: Iterable[int], to: Callable[[Gone], Iterable[int]]) -> set[int]:

@@ -69,5 +69,12 @@ class Interests(Protocol):
     def text(self, node: int) -> str:
         """The interest of a node, as others can read it."""
 
+    def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
+        """Why an interest is refused to somebody who may only have what all filters of `within`
+        cover; empty if they do. TidingsError if the interest is refused to everybody."""
+
+    def lies_within(self, node: int, within: Sequence[str]) -> bool:
+        """Is it proven that all filters of `within` cover a node?"""
+
     def equal(self, node: int) -> Sequence[int]:
         """The other nodes that are known to cover a node and to be covered by it."""

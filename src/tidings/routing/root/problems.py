@@ -1,6 +1,6 @@
-"""Unexpected exceptions: they are logged, counted and survived.
+"""Unexpected exceptions are logged and counted, and the node continues.
 
-If handling a message fails, its sender is told so. Promises made to others are still kept.
+If handling a message fails, its sender is told so. What others were promised is still done.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Problems:
         self._context = context
 
     def report(self, what: str) -> str:
-        """Log the current exception; return a sentence for those whom it concerns."""
+        """Log the current exception; return a sentence for those who are affected."""
         self._context.beyond["problems"] += 1
         _log.exception("%s: could not %s", self._context.name, what)
         return f"the rendezvous point could not {what}: internal error; see its log"

@@ -39,7 +39,7 @@ from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming
-from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside
+from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
@@ -91,12 +91,13 @@ class Rendezvous(Downstream):
         self.history = memory.history.copy()
         self.registry = Registry(self.history, (one.node for one in memory.placed))
         parts = Parts(
-            context, self.charges, interests, graph, caches, claims, counts, queue, self.registry,
-            self.subscriptions, problems,
+            context, self.charges, self.rights, interests, graph, caches, claims, counts, queue,
+            self.registry, self.subscriptions, problems,
         )  # fmt: skip
         self.nodes = nodes = Nodes(parts)
         self.set_aside = SetAside(parts, nodes)
-        self.placing = Placing(parts, nodes, self.set_aside, last_node)
+        self.territory = Territory(parts, self.history)
+        self.placing = Placing(parts, nodes, self.set_aside, self.territory, last_node)
         self.stamps = Stamps(memory.publishers)
         self.tagger = tagger = Tagger(self.limits, interests, claims, self.set_aside)
         self.intake = Intake(
@@ -184,7 +185,7 @@ class Rendezvous(Downstream):
                 self.placing.answer(sender, message)
         elif isinstance(message, m.Count):
             self.hear(sender)
-            if self.charges.may_ask(sender):
+            if self.charges.may_ask(sender) and self.rights.admit(sender, (message.node,)):
                 self._count(sender, message)
         elif isinstance(message, m.Resume | m.Confirm):
             self.hear(sender)
@@ -343,6 +344,8 @@ class Rendezvous(Downstream):
         """Answer a named subscription."""
         if message.epoch != self.epoch:
             self.tell_epoch(sender)
+        elif isinstance(message, m.Resume) and not self.rights.admit(sender, (message.node,)):
+            return
         elif isinstance(message, m.Resume) and message.node not in self.graph:
             self.send(sender, m.Refuse(self.epoch, (message.node,)))
         else:
@@ -371,6 +374,11 @@ class Rendezvous(Downstream):
         exist, is_known = self.nodes.existing(ranges), self.nodes.is_known
         here = [one for one in exist if is_known(one.node)]
         return here, [one for one in exist if not is_known(one.node)]
+
+    def split_limited(
+        self, sender: Name, ranges: list[m.Range], within: m.Within
+    ) -> tuple[list[m.Range], list[m.Range]]:
+        return self.split_ranges(self.territory.select(ranges, within))
 
     # -- wanted nodes --------------------------------------------------------------------------
 

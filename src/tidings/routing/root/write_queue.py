@@ -35,8 +35,10 @@ class WriteQueue:
         """How many entries the waiting answers have."""
         self.unsynced_bytes = 0
         """Bytes of the publications that are not on the disk yet."""
-        self._waiting: deque[tuple[int, Waiting]] = deque()  # with the write it waits for
-        self._sizes: deque[tuple[int, int]] = deque()  # a write, and the bytes of its publication
+        # each item with the write that it waits for
+        self._waiting: deque[tuple[int, Waiting]] = deque()
+        # each write, with the bytes of its publication
+        self._sizes: deque[tuple[int, int]] = deque()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -81,7 +83,7 @@ class WriteQueue:
     # -- waiting for the disk ------------------------------------------------------------------
 
     def hold_record(self, record: Record | Block) -> None:
-        """Hold what was the last write until it is on the disk."""
+        """Hold the last write until it is on the disk."""
         self.records.append(record)
         self._waiting.append((self.written, record))
 
@@ -92,8 +94,8 @@ class WriteQueue:
             self.promised += len(sent[1].counts)
 
     def next_stop(self, count: int) -> int:
-        """How many of the first `count` writes to announce at once: up to a block, which has many
-        notifications."""
+        """How many of the first `count` writes to announce at once: up to and including a block,
+        which has many notifications."""
         for number, what in self._waiting:
             if number >= count:
                 break

@@ -9,8 +9,8 @@
     time_buckets.py      minutes, hours, days, weeks, months, in UTC
     backtest_result.py, backtest_plots.py    the result as tables and pictures
 
-There is one stage and no shuffle. Users get `backtest` from `tidings.spark` (docs/backtests.md);
-the names exported here are for cli. Start at backtesting.py.
+A backtest has one stage and no shuffle. Users get `backtest` from `tidings.spark`
+(docs/backtests.md); the names exported here are for cli. Start at backtesting.py.
 """
 
 from tidings.spark.backtests.backtest_plots import load_matplotlib

@@ -1,7 +1,7 @@
 """Draws a backtest: text charts for a terminal, and a PNG with matplotlib.
 
-If there are more time buckets than columns, a column shows its busiest bucket: a peak that wakes
-people at night must not vanish in a mean.
+If there are more time buckets than columns, a column shows its busiest bucket, because a peak that
+wakes people at night must not vanish in a mean.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BLUE, _RED, _GREY = "#2f6f9f", "#c2452d", "#666666"
 
 
 class Result(Protocol):
-    """The part of Backtest's interface that plotting needs. This module can't import Backtest,
+    """The part of Backtest's interface that the plots need. This module can't import Backtest,
     because backtest_result.py imports this module."""
 
     every: TimeBucket
@@ -65,7 +65,7 @@ def columns(counts: Array, starts: Array, every: TimeBucket, width: int) -> tupl
 
 
 def sparkline(counts: Array, starts: Array, every: TimeBucket, width: int) -> str:
-    """A one-line chart. A column in which a filter fired is never blank."""
+    """A one-line chart. Draw a one-line chart; a column in which a filter fired is never blank."""
     values, _ = columns(counts, starts, every, width)
     most = int(values.max(initial=0)) or 1
     return "".join(_BLOCKS[-(-int(value) * 8 // most)] for value in values)
@@ -138,7 +138,7 @@ def draw(result: Result, path: Path, title: str | None) -> None:
     _format_dates(axes[-1])
     try:
         figure.savefig(path, format="png")
-    except (ValueError, OverflowError) as problem:  # years outside matplotlib's calendar
+    except (ValueError, OverflowError) as problem:  # years outside the calendar of matplotlib
         raise TidingsError(f"the times of these rows can't be drawn: {problem}") from None
 
 
@@ -179,7 +179,7 @@ def _finish_axes(axis: Any, result: Result, counts: Array) -> None:
 
 
 def _draw_row(axis: Any, result: Result, id_: Any) -> None:
-    """Draw the row of one filter. It has its own scale, so the label gives the maximum."""
+    """Draw the row of one filter. The row has its own scale, so its label gives the maximum."""
     about = result[id_]
     axis.set_yticks([])
     axis.spines[["top", "right", "left"]].set_visible(False)

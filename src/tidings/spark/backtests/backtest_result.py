@@ -53,7 +53,7 @@ class Fired(msgspec.Struct, frozen=True):
 class Backtest:
     """How often filters would have fired, over time.
 
-    `result["an id"]` has the figures of one filter. Only time buckets with rows are listed, in
+    `result["an id"]` returns the figures of one filter. Only time buckets with rows are listed, in
     order; times are in UTC. Equal filters are counted once and reported for each id.
     """
 
@@ -144,16 +144,17 @@ class Backtest:
         return self._tally.counts @ members
 
     def samples(self, id_: Id) -> list[Sample]:
-        """The first rows that a filter fired on, in order."""
+        """The first rows on which a filter fired, in order."""
         found = self._tally.earliest.samples_of(self._at(id_))
         return [Sample(_moment(time, time != NEVER), row) for time, row in found]
 
     def never_fired(self) -> list[Id]:
-        """The filters that fired on no row."""
+        """The filters that did not fire on any row."""
         return [id_ for id_ in self.ids if not self._totals[self._place[id_]]]
 
     def noisiest(self, most: int | None = None) -> list[Id]:
-        """The filters that fired most often, noisiest first; by default all that fired."""
+        """The filters that fired most often, the noisiest first; by default, all filters that
+        fired."""
         fired = [id_ for id_ in self.ids if self._totals[self._place[id_]]]
         return sorted(fired, key=lambda id_: -self._totals[self._place[id_]])[:most]
 
@@ -200,8 +201,8 @@ class Backtest:
         return backtest_plots.sparkline(self.counts(id_), self.stretches, self.every, width)
 
     def plot_png(self, path: str | Path, title: str | None = None) -> None:
-        """Draw bars over time into a PNG file. Several filters are added up; the ten noisiest also
-        get a row each.
+        """Draw bars over time into a PNG file. The counts of several filters are added up; the ten
+        noisiest filters also get a row each.
 
         Needs matplotlib, from the extra `plot`.
         """

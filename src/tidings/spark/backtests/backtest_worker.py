@@ -30,7 +30,7 @@ _UTC = pa.timestamp("us", "UTC")
 
 
 class CountTask(msgspec.Struct, frozen=True):
-    """Instructions for a task. Columns are given by position."""
+    """The instructions for a task. Columns are given by position."""
 
     pinned: Pinned
     tested: tuple[str, ...]
@@ -101,7 +101,8 @@ def _count_rows(task: CountTask, view: View, tally: Tally, batch: pa.RecordBatch
 
 
 def micros_of(column: Any) -> Array:
-    """Times in µs since 1970, NEVER for null; strings are parsed like timestamps in CSV files."""
+    """Times in µs since 1970, with NEVER for null; strings are parsed like timestamps in CSV
+    files."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         column, _ = read_texts(column.cast(pa.string()), _UTC)

@@ -57,24 +57,26 @@ def backtest(
 ) -> Backtest:
     """Count how often filters would have fired on the rows of a table, over time.
 
-    - `filters`: one filter text, a mapping of ids to filter texts, a Snapshot, or its path. If
-      workers may run on other machines, it must be a snapshot in a folder that all of them can
-      read.
-    - `time`: the column with the time of a row: dates, timestamps, or strings of either. The
-      default is the only column of dates or timestamps; a table without one is counted as a whole.
-    - `every`: minute, hour, day, week (from Monday), month, or a number of minutes; in UTC.
-    - `samples`: the number of rows to keep for each filter: the earliest ones, and among rows of
+    - `filters` is one filter text, a mapping of ids to filter texts, a Snapshot, or the path of
+      one. If workers may run on other machines, `filters` must be a snapshot in a folder that all
+      of them can read.
+    - `time` is the column with the time of a row: dates, timestamps, or strings of either. By
+      default, `time` is the only column of dates or timestamps; a table without such a column is
+      counted as a whole.
+    - `every` is minute, hour, day, week (from Monday), month, or a number of minutes; in UTC.
+    - `samples` is the number of rows to keep for each filter: the earliest rows, and among rows of
       the same time those with the lowest hash, so that the choice does not depend on partitions.
-    - `progress` is called from a thread with tasks done, tasks in total and rows counted so far.
+    - `progress` is called from a thread with the number of finished tasks, the number of tasks, and
+      the number of rows counted so far.
     - `errors`: by default, filters that are refused, or that don't fit the columns, raise an error
-      that lists them with their ids. With "collect", refused ones are left out and are in the
-      result's `refused`, and a warning names those that don't fit.
+      that lists them with their ids. With "collect", refused filters are left out and are listed in
+      the result's `refused`, and a warning names the filters that don't fit.
 
-    Rows without a time are counted separately. Columns are checked as by `tag`.
+    Rows without a time are counted separately. Columns are checked in the same way as by `tag`.
 
-    Memory does not depend on the number of rows. For each filter and time bucket with rows it takes
-    8 bytes in the driver and 4 in a Python worker, and briefly twice that; the samples come on top.
-    More than 50 million such counts are refused.
+    Memory does not depend on the number of rows. For each filter and time bucket with rows, a
+    backtest takes 8 bytes in the driver and 4 in a Python worker, and briefly twice that; the
+    samples take additional memory. More than 50 million such counts are refused.
     """
     step = TimeBucket.parse(every)
     if samples < 0:
@@ -110,7 +112,8 @@ def backtest(
 
 
 def time_column(schema: StructType, given: str | None) -> str | None:
-    """The column with the time of a row: the given one, or the only one of dates or timestamps."""
+    """The column with the time of a row: the given column, or the only column of dates or
+    timestamps."""
     names = schema.fieldNames()
     if given is None:
         found = [field.name for field in schema.fields if family_of(field.dataType) == "time"]
@@ -153,7 +156,7 @@ def _stage(
     pinned: Pinned,
     step: TimeBucket,
 ) -> tuple[DataFrame, CountTask]:
-    """The table of parts, and the instructions for its tasks."""
+    """The table of parts, and the instructions for the tasks that compute it."""
     from pyspark.sql import functions as f
 
     shown = shown_columns(df.schema, tested, time) if samples else []
@@ -162,7 +165,7 @@ def _stage(
     if samples:
         hashed = [_column(df, name) for name in shown if _is_hashed(df.schema, name)]
         columns.append(f.xxhash64(*hashed or [f.lit(0)]).alias("order"))
-    if not tested:  # filters that test no column, such as `true`
+    if not tested:  # the filters test no column, as `true` does
         columns, names = [f.lit(True).alias("none"), *columns], ["", *names]
     task = CountTask(
         pinned,
@@ -178,8 +181,8 @@ def _stage(
 
 
 def shown_columns(schema: StructType, tested: list[str], time: str | None) -> list[str]:
-    """The columns of a sample: the time, the columns that filters test, and further ones up to
-    SHOWN."""
+    """The columns of a sample: the time, the columns that filters test, and other columns up to
+    SHOWN in total."""
     names = schema.fieldNames()
     wanted = [*([] if time is None else [time]), *tested]
     wanted += [
@@ -261,15 +264,15 @@ def _report_progress(
 
 
 class _ArrowBatches:
-    """Reads Arrow batches from Spark's JVM as tasks finish. `toArrow` would keep all of them until
+    """Reads Arrow batches from Spark's JVM as tasks finish. `toArrow` would keep all batches until
     the last task is done."""
 
     def load_stream(self, stream: Any) -> Iterator[Any]:
         import pyarrow as pa
 
         yield from pa.ipc.open_stream(stream)
-        # The rest of the stream is not read: the order of the batches, or an error, which
-        # `getResult` raises.
+        # The rest of the stream is not read: it contains the order of the batches, or an error,
+        # which `getResult` raises.
 
 
 def _stream_parts(stage: DataFrame, end: Callable[[], None]) -> Iterator[bytes]:

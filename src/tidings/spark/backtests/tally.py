@@ -11,8 +11,8 @@ For N filters and B time buckets with rows, a tally has
     last      [N]     the latest time
     earliest  [N, k]  the k sample rows of each filter
 
-Cost: 4 bytes per count in a task, 8 in the driver, and briefly twice that when the array grows or
-is sorted. A tally has at most MOST_COUNTS counts.
+Cost: 4 bytes per count in a task and 8 in the driver, and briefly twice that when the array grows
+or is sorted. A tally has at most MOST_COUNTS counts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 
 MOST_COUNTS = 50_000_000
 MOST_SAMPLES = 1_000_000
-MOST_LETTERS = 200  # longer strings in a sample are cut
+MOST_LETTERS = 200  # longer strings in a sample are cut off
 NEVER = np.iinfo(np.int64).max  # the time of a row without a time
 _ALWAYS = np.iinfo(np.int64).min
 _NEW = 1 << 40  # the first number for rows of the current batch
@@ -64,7 +64,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Tally:
-    """Counts of N filters over time, with k samples of each."""
+    """The counts of N filters over time, with k samples of each filter."""
 
     def __init__(self, filters: int, samples: int, kind: type = np.uint32) -> None:
         self.rows = 0
@@ -96,7 +96,7 @@ class Tally:
     def add_rows(self, matched: tuple[Array, Array], times: Array, numbers: Array | None) -> None:
         """Count the matches (starts, places) of some rows; rows without a time have NEVER.
 
-        `numbers` has the time bucket of each row; it is None if there is no time column.
+        `numbers` contains the time bucket of each row, or is None if there is no time column.
         """
         self.rows += len(times)
         slots = np.full(len(times), -1, np.int64)
@@ -178,8 +178,8 @@ class Tally:
 
 
 class Earliest:
-    """The k sample rows of each filter: the earliest, and among rows of the same time those with
-    the lowest hash, so that the choice does not depend on partitions.
+    """The k sample rows of each filter: the earliest rows, and among rows of the same time those
+    with the lowest hash, so that the choice does not depend on partitions.
 
         times, orders, rows   int64 [N, k], sorted by time and order; row -1 means none
         table                 the rows; superseded ones are dropped when there are too many

@@ -1,7 +1,7 @@
 """Time buckets: minutes, hours, days, weeks or months, all in UTC.
 
-In the results of a backtest they are named `stretches`. A time bucket is numbered by counting the
-buckets of the same length since 1970; weeks start on Mondays.
+In the results of a backtest, time buckets are called `stretches`. A time bucket is numbered by
+counting the buckets of the same length since 1970; weeks start on Mondays.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TimeBucket(msgspec.Struct, frozen=True):
         return (numbers * (self.minutes * 60)).astype("datetime64[s]")
 
     def label(self, time: Any) -> str:
-        """A time as text: the day, with hour and minute if buckets are shorter than a day, or the
-        month."""
+        """A time as text: the month, or the day, with hour and minute if buckets are shorter than a
+        day."""
         unit = "m" if self.shows_time else "M" if self.name == "month" else "D"
         return str(time.astype(f"datetime64[{unit}]")).replace("T", " ")

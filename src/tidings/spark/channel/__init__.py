@@ -1,4 +1,4 @@
-"""The channel of a pipeline: its subscriptions come from there, and its rows go there.
+"""The channel of a pipeline: the subscriptions come from the channel, and the rows go to it.
 
     owner ──changes──> mirror ──a version──> tasks ──> outbox ──parts──> owner
 
@@ -9,8 +9,8 @@
     handing_over.py       hands committed batches over, in order
 
 The owner is the rendezvous point of the network; `tidings.channel` has the link to it. A row is
-sent with the lowest nodes that match it at the version of its batch, and the owner puts what stands
-for removed nodes in their place. So the owner must know every covering that the pipeline knows.
+sent with the lowest nodes that match it at the version of its batch, and the owner replaces removed
+nodes with their substitutes. So the owner must know every covering that the pipeline knows.
 
 This folder is used only by `pipeline` (docs/pipelines.md). Start at followed_channel.py.
 """

@@ -3,11 +3,12 @@
     batch begins ──> owner: changes since?  ──> mirror, on disk ──> the version is pinned
     batch repeats ───────────────────────────> mirror: the pinned version, whatever the owner says
 
-The owner is asked whenever a batch begins. So an interest that was acknowledged before is in the
-batch. If the owner can't be asked, the batch waits.
+The pipeline asks the owner for changes whenever a batch begins. So an interest that was
+acknowledged before that is part of the batch. If the owner does not answer, the batch waits.
 
-The columns of the pipeline are the attributes that the channel declares. They are fixed while the
-pipeline runs; if the channel declares others, it ends, and takes them at its next start.
+The columns of the pipeline are the attributes that the channel declares. The columns are fixed
+while the pipeline runs; if the channel declares others, the pipeline ends, and uses the new columns
+at its next start.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class FollowedChannel:
-    """Subscriptions from a channel: its nodes."""
+    """Subscriptions from a channel: the nodes of the channel."""
 
     kind = "channel"
     identity = ""  # life and version identify the state of a channel
@@ -52,7 +53,7 @@ class FollowedChannel:
 
     @property
     def life(self) -> int:
-        """The lineage of the numbers of nodes."""
+        """The lineage of the node numbers."""
         return self.description.life
 
     @property
@@ -61,19 +62,19 @@ class FollowedChannel:
 
     @property
     def version(self) -> int:
-        """The latest version that is known here."""
+        """The latest version that is known in this process."""
         found = self._mirror.version
-        assert found is not None  # there is one after the start
+        assert found is not None  # after the start, there is always a mirror
         return found
 
     def latest(self) -> int:
-        """The latest version of the owner, which is known here when this returns. This waits for
-        the owner; TidingsError if it declares other attributes than it did at the start."""
+        """The latest version of the owner; the mirror has it when this returns. `latest` waits for
+        the owner; TidingsError if the channel declares other attributes than at the start."""
         now = self.owner.describe()
         if (now.attributes, now.extra) != (self.description.attributes, self.description.extra):
             raise TidingsError(
-                f"{self.name} declares other attributes than when the "
-                f"pipeline was started; start it again to use them"
+                f"the attributes that {self.name} declares have changed since the pipeline "
+                "started; start the pipeline again to use them"
             )
         if now.life != self.life:
             _log.warning(
@@ -86,7 +87,7 @@ class FollowedChannel:
         return self._follow()
 
     def pin(self, version: int) -> Pinned:
-        """A version to send to tasks. A version that the mirror has lost is asked for."""
+        """A version to send to tasks. The owner is asked for a version that the mirror has lost."""
         try:
             return self._mirror.pin(version)
         except Unknown:
@@ -98,7 +99,7 @@ class FollowedChannel:
         return view_of(self.pin(version))
 
     def compile_latest(self) -> None:
-        """Compile the latest version, without the nodes that ended."""
+        """Compile the latest version, without the nodes that have ended."""
         self._mirror.compile(self.version)
 
     def close(self) -> None:
@@ -110,7 +111,7 @@ class FollowedChannel:
         told = self.owner.changes(known or 0, 0 if known is None else self.life)
         if told.life != self.life:
             raise TidingsError(
-                f"{self.name} began a new life while it was asked; start the pipeline again"
+                f"{self.name} began a new life during the request; start the pipeline again"
             )
         if known is not None and told.version < known:
             raise TidingsError(
@@ -121,12 +122,12 @@ class FollowedChannel:
         return told.version
 
     def _describe(self) -> Description:
-        """What the owner says now; if it does not answer, what it said last."""
+        """The owner's current description; if the owner does not answer, its last description."""
         known = read_description(self._folder)
         try:
             now = self.owner.describe(patient=known is None)
         except TimedOut as problem:
-            if known is None:  # only a check has a limit of time then
+            if known is None:  # only a check runs without a known description and with a time limit
                 raise
             _log.warning("the channel %s does not answer: %s", self.owner.address, problem)
             return known
@@ -143,7 +144,7 @@ class FollowedChannel:
 
 
 def read_description(folder: Path) -> Description | None:
-    """What the owner said last; None if it never did."""
+    """The owner's last description; None if there is none."""
     data = read_sealed(folder / DESCRIPTION)
     return None if data is None else msgspec.json.decode(data, type=Description)
 

@@ -2,14 +2,14 @@
 
     _tidings/channel/handed.json     the last batch that the owner has, and its life
 
-The owner takes each part of a batch once. So if the process dies anywhere between a commit and this
-file, the batch is handed over again, and nothing is doubled. The file may be older than the truth,
-but never newer.
+The owner takes each part of a batch once. So if the process dies anywhere between a commit and the
+update of this file, the batch is handed over again, and no row is duplicated. The file may be older
+than the actual state, but never newer.
 
-A sink that is added to a pipeline begins with the next batch. One that was removed and is back gets
-what was committed meanwhile first: the owner refuses a gap. The exception are batches that were
-tagged in another life of the channel, which can't be handed over any more; they are skipped, with a
-warning.
+A sink that is added to a pipeline begins with the next batch. A sink that was removed and is added
+again first gets what was committed meanwhile, because the owner refuses a gap. The exception is
+batches that were tagged in another life of the channel, which can't be handed over any more; they
+are skipped, with a warning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
 
-TOGETHER = 8  # parts that are acknowledged together; they are in memory until then
+TOGETHER = 8  # how many parts are acknowledged together; they stay in memory until then
 HANDED = "handed.json"
 _log = logging.getLogger(__name__)
 
@@ -39,13 +39,13 @@ class Handed(msgspec.Struct, frozen=True):
 
 
 class HandingOver:
-    """The way of committed batches from an outbox to the owner of a channel."""
+    """Hands committed batches of an outbox over to the owner of a channel."""
 
     def __init__(
         self, owner: Owner, outbox: Path, folder: Path, source: str, extra: str | None = None
     ) -> None:
-        """`folder` is that of the mirror; `source` identifies the stream of the outbox; `extra` is
-        its column of fields that are not declared, if it has one."""
+        """`folder` is the folder of the mirror; `source` identifies the stream of the outbox;
+        `extra` is the outbox's column of undeclared fields, if it has one."""
         self._owner = owner
         self._outbox = outbox
         self._path = folder / HANDED
@@ -54,10 +54,10 @@ class HandingOver:
         self._reader: OutboxReader | None = None
 
     def hand_over(self, done: Commit) -> None:
-        """Hand over a committed batch, and those before it that were not. When this returns, all
-        of their rows are on the owner's disk. This waits for the owner."""
+        """Hand over a committed batch, and all batches before it that were not handed over. When
+        this returns, all their rows are on the owner's disk. This call waits for the owner."""
         last = read_handed(self._path.parent)
-        if self._reader is None:  # this reads all commits; later looks read only new ones
+        if self._reader is None:  # this reads all commits; later calls read only new ones
             self._reader = OutboxReader(self._outbox)
         reader = self._reader
         if last is not None:
@@ -81,6 +81,6 @@ class HandingOver:
 
 
 def read_handed(folder: Path) -> Handed | None:
-    """The last batch that was handed over, as far as it was noted; None if there is none."""
+    """The last batch that was handed over, as far as it was recorded; None if there is none."""
     data = read_sealed(folder / HANDED)
     return None if data is None else msgspec.json.decode(data, type=Handed)

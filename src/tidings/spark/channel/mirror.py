@@ -5,15 +5,16 @@
         aside.json                            nodes whose filters are refused here
     LIFE/changes/00000000000000001000-00000000000000001007.json    a step, from version to version
 
-A batch uses one version. The owner knows its latest version, and perhaps no other; it may be down
-when a batch is repeated. So everything that it told is on disk here before a batch is pinned to it.
-Only versions that it told are known: a step has what changed in all, and may have leapt.
+A batch uses one version. The owner knows its latest version, and perhaps no other; the owner may be
+down when a batch is repeated. So everything that the owner has sent is on disk here before a batch
+is pinned to it. Only versions that the owner has sent are known: a step contains all changes
+between two of them, and may skip versions.
 
-Each node is a subscription whose id is its number: the subscriptions that match a row are the nodes
-that match it. A filter that the language refuses now, or that does not fit the attributes, is left
-out, as the owner leaves it out.
+Each node is a subscription whose id is the number of the node: the subscriptions that match a row
+are the nodes that match it. A filter that the language now refuses, or that does not fit the
+attributes, is left out; the owner leaves it out too.
 
-Numbers of nodes mean something only within one life of the channel, so each life has a folder.
+Node numbers are valid only within one life of the channel, so each life has its own folder.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Mirror:
-    """The nodes of one life of a channel. One process at a time writes; others may read."""
+    """The nodes of one life of a channel. One process at a time may write; others may read."""
 
     def __init__(
         self, home: Path, attributes: Attributes | None, rebuild_after: int = 1_000
@@ -73,7 +74,8 @@ class Mirror:
         self.rebuild_after = rebuild_after
         self._compiler = Background()
         self._steps = {one.since: one for one in self._read_steps()}
-        self._aside: dict[int, Aside | None] = {}  # by node, for filters that were parsed here
+        # set-aside nodes by number, for filters that were parsed in this process
+        self._aside: dict[int, Aside | None] = {}
 
     @property
     def version(self) -> int | None:
@@ -88,9 +90,9 @@ class Mirror:
     # -- writing -------------------------------------------------------------------------------
 
     def put(self, told: Changes) -> None:
-        """Keep what the owner told; it is on disk when this returns."""
+        """Store what the owner sent; it is on disk when this returns."""
         known = self.version
-        if told.whole or known is None:  # the changes since nothing are all nodes, too
+        if told.whole or known is None:  # changes since no version are also all nodes
             self._compile(told.version, _replay({}, told.changes))
         elif told.version > known:
             step = Step(known, told.version, told.changes)
@@ -121,8 +123,8 @@ class Mirror:
     # -- reading -------------------------------------------------------------------------------
 
     def pin(self, version: int) -> Pinned:
-        """A version to send to tasks: a snapshot, and the changes since, which are counted from it
-        on. Raise Unknown if the version is not here."""
+        """A version to send to tasks: a snapshot, and the numbered changes since the snapshot.
+        Raise Unknown if the mirror does not have the version."""
         base = self._base(version)
         if base is None:
             self.compile(version)
@@ -137,7 +139,8 @@ class Mirror:
         return Pinned(str(path), base + len(changes), changes, identity_of(path))
 
     def nodes(self, version: int) -> dict[int, str]:
-        """The number and the filter of every node at a version; Unknown if it is not here."""
+        """The number and the filter of every node at a version; Unknown if the mirror does not have
+        the version."""
         for number, path in sorted(self._all_snapshots(), reverse=True):
             changes = self._changes(number, version)
             if changes is not None:
@@ -145,7 +148,7 @@ class Mirror:
                     need_whole(path)
                     table = read_table(path / NODES)
                 except (SnapshotError, OSError):
-                    continue  # `pin` moves it aside
+                    continue  # `pin` moves a damaged snapshot aside
                 pairs = zip(*(column.to_pylist() for column in table.columns), strict=True)
                 return _replay(dict(pairs), changes)
         raise Unknown(f"version {version} of the channel is not in {self.home}")
@@ -178,7 +181,7 @@ class Mirror:
         return is_whole(self.home, version, self.attributes, NODES)
 
     def _changes(self, base: int, version: int) -> list[NodeChange] | None:
-        """What changed from one version to another; None if steps don't lead there."""
+        """The changes from one version to another; None if the steps don't lead there."""
         found: list[NodeChange] = []
         while base < version and base in self._steps:
             found += self._steps[base].changes
@@ -186,7 +189,8 @@ class Mirror:
         return found if base == version else None
 
     def _change(self, number: int, one: NodeChange) -> Change:
-        """A change as tasks get it. A node whose filter is refused is sent as ended."""
+        """A change in the form in which tasks get it. A node whose filter is refused is sent as
+        ended."""
         text = one.filter
         if text is not None:
             is_new = one.node not in self._aside
@@ -197,7 +201,7 @@ class Mirror:
         return Change(number, one.node, text, 0 if text is None else one.node)
 
     def _refused(self, node: int, text: str) -> Aside | None:
-        """The node as set aside; None if its filter is accepted."""
+        """The node as a set-aside subscription; None if its filter is accepted."""
         if node not in self._aside:
             try:
                 parse(text, attributes=self.attributes)
@@ -219,12 +223,14 @@ class Mirror:
                 _log.warning("%s: %s; it is not used, and the owner is asked again", path, problem)
 
     def _all_snapshots(self) -> list[tuple[int, Path]]:
-        """Those that were compiled with other attributes, too: they have the same nodes."""
+        """All snapshots, including those compiled with other attributes, because they have the same
+        nodes."""
         paths = self.home.glob("[0-9]*-*")
         return [(int(path.name.partition("-")[0]), path) for path in paths]
 
     def _compile_soon(self, version: int, base: int) -> None:
-        """Compile a version in a separate process, and remove what is too old to be needed."""
+        """Compile a version in a separate process, and remove files that are too old to be
+        needed."""
         if self._compiler.is_running:
             return
         oldest = [number for number in self.snapshots() if number <= base][-KEPT:][0]

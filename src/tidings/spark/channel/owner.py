@@ -1,8 +1,9 @@
-"""The owner of a channel, asked again and again until it answers.
+"""The owner of a channel; requests are repeated until it answers.
 
-A pipeline can do nothing sensible without it: a batch needs the version of now, and a committed
-batch must be handed over before the next one. So it waits, and says so: once in the log, and in a
-file that `tidings pipeline status` reads. A refusal is not waited for.
+A pipeline can do nothing without the owner: a batch needs the current version, and a committed
+batch must be handed over before the next one. So the pipeline waits, and reports this once in the
+log, and in a file that `tidings pipeline status` reads. If the owner refuses a request, the request
+is not repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from tidings.files import make_durable_folder, replace_file
 from tidings.model import TidingsError
 from tidings.network import TimedOut
 
-TRY = 5.0  # seconds that one attempt may take; a pipeline that is to end waits no longer
+# seconds that one attempt may take; a pipeline that is asked to end waits no longer than this
+TRY = 5.0
 PAUSE = 0.5  # seconds between two attempts
 WAITING = "waiting.json"
 
@@ -38,7 +40,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Stopped(TidingsError):
-    """The pipeline was told to end while it waited."""
+    """The pipeline was asked to end while it waited."""
 
 
 class Owner:
@@ -54,8 +56,8 @@ class Owner:
         folder: Path | None = None,
         patient: bool = True,
     ) -> None:
-        """`name` is needed if the token is bound to one. The file about waiting is in `folder`.
-        Without `patient`, an owner that does not answer raises TimedOut."""
+        """`name` is needed if the token is bound to one. The file that reports waiting is in
+        `folder`. Without `patient`, an owner that does not answer raises TimedOut."""
         self.address = address
         self.stop = threading.Event()
         """Once set, nobody waits any more: Stopped is raised."""
@@ -72,7 +74,7 @@ class Owner:
         return self._ask(self._link.describe, patient)
 
     def changes(self, since: int, life: int) -> Changes:
-        """The changes of nodes since a version of a life, as the owner knows them now."""
+        """The changes of nodes since a version of a life, as the owner currently knows them."""
         return self._ask(lambda: self._link.changes(since, life))
 
     def hand_over(self, parts: Sequence[Part]) -> None:
@@ -115,7 +117,7 @@ class Owner:
 
 
 def read_waiting(folder: Path) -> Waiting | None:
-    """Why the pipeline with this folder waits; None if it does not."""
+    """Why the pipeline with this folder waits; None if it is not waiting."""
     with suppress(FileNotFoundError, msgspec.DecodeError):
         return msgspec.json.decode((folder / WAITING).read_bytes(), type=Waiting)
     return None

@@ -2,9 +2,10 @@
 
     files, in the order of the commit ──> nodes, payloads ──cut by size──> part 0, 1, 2 ...
 
-The owner takes each part once, by its number. So a batch that is handed over again must be cut into
-the same parts. They depend only on its committed files and on PART_BYTES: whoever changes that may
-lose or double rows of a batch that was being handed over. Stop pipelines between two batches first.
+The owner takes each part once, by its number. So a batch that is handed over again must be divided
+into the same parts. The parts depend only on the committed files of the batch and on PART_BYTES:
+changing that constant may lose or duplicate rows of a batch that was being handed over. Before
+changing PART_BYTES, stop pipelines between two batches.
 
 A row is sent with its lowest nodes, which the workers found.
 """
@@ -27,7 +28,7 @@ from tidings.spark.outbox.stages import NODES, PAYLOAD, TOLD
 
 PART_BYTES = 1 << 20
 """A part takes rows up to this size. A single row may be larger."""
-EACH = 16  # bytes of a row besides its nodes and its payload: two starts
+EACH = 16  # bytes of a row in addition to its nodes and its payload: two starts
 MOST_ROW_BYTES = MOST_BYTES - 2 * EACH
 """The most bytes of a row's nodes and payload: one row must fit in a part."""
 MOST_NODES = frames.MOST_MARKS
@@ -61,7 +62,8 @@ class _Rows(msgspec.Struct, frozen=True):
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """Rows of a part: how many nodes each has, the nodes, the sizes of payloads, the payloads."""
+    """The rows of a part as columns: the number of nodes of each row, the nodes, the sizes of
+    payloads, the payloads."""
 
     counts: Numbers
     nodes: Numbers
@@ -76,8 +78,8 @@ _EMPTY = Columns(_NONE, _NONE, _NONE, b"")
 def parts_of(
     reader: OutboxReader, commit: Commit, source: str, extra: str | None = None
 ) -> Iterator[Part]:
-    """The parts of a committed batch, in order. A batch without rows has one empty part. `extra`
-    is the column of fields that are not declared, if there is one."""
+    """The parts of a committed batch, in order. A batch without rows has one empty part. `extra` is
+    the column of undeclared fields, if there is one."""
     waiting: list[Columns] = []
     number = 0
     for columns in _cut(_rows_of(reader, commit, extra)):
@@ -100,7 +102,7 @@ def _starts(sizes: Numbers) -> Numbers:
 
 
 def _cut(found: Iterable[_Rows]) -> Iterator[Columns]:
-    """The rows in pieces of at most PART_BYTES, or of one row."""
+    """Divide the rows into pieces of at most PART_BYTES, or of one row."""
     held: list[Columns] = []
     room = PART_BYTES - EACH
     for rows in found:
@@ -110,7 +112,7 @@ def _cut(found: Iterable[_Rows]) -> Iterator[Columns]:
             before = int(ends[first - 1]) if first else 0
             end = int(np.searchsorted(ends, before + room, "right"))
             if end == first and not held:
-                end = first + 1  # a row that fills more than a part
+                end = first + 1  # this row alone is larger than a part
             if end > first:
                 held.append(rows.take(first, end))
                 room -= int(ends[end - 1]) - before
@@ -149,7 +151,7 @@ def _rows_of(reader: OutboxReader, commit: Commit, extra: str | None) -> Iterato
 
 def _payloads_of(batch: pa.RecordBatch, extra: str | None) -> pa.Array:
     """The payloads that the workers wrote. Batches that were committed while the pipeline had no
-    such sink have none; they are encoded here."""
+    such sink have no payloads; their payloads are encoded here."""
     if PAYLOAD in batch.schema.names:
         return batch.column(PAYLOAD)
     names = [name for name in batch.schema.names if name not in ADDED]

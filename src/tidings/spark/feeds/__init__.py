@@ -1,4 +1,4 @@
-"""RSS and Atom feeds as a Spark source, `tidings-feeds`. The servers are not trusted.
+"""RSS and Atom feeds as a Spark source, `tidings-feeds`. The servers of feeds are not trusted.
 
     fetch_pool: processes with a deadline ──feed_http, feed_documents──> entries
                                                                            |

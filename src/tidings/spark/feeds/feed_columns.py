@@ -1,5 +1,5 @@
-"""The columns of feeds. They are in a separate module because feeds.py needs PySpark, and a
-pipeline file is checked against them without it.
+"""The columns of feeds. The columns are in a separate module because feeds.py needs PySpark, and a
+pipeline file is checked against the columns without PySpark.
 """
 
 from __future__ import annotations

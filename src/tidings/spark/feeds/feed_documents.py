@@ -4,8 +4,8 @@ Requests are conditional (ETag, Last-Modified), and documents that are too large
 failure is a `FeedProblem` whose message stays the same while the problem lasts, so that it can be
 reported once.
 
-A hostile server can make both steps last arbitrarily long: it can send one byte at a time, and
-feedparser takes quadratic time for some texts. fetch_pool.py runs both under a deadline.
+A hostile server can make both steps take arbitrarily long: it can send one byte at a time, and
+feedparser takes quadratic time for some texts. fetch_pool.py runs both steps under a deadline.
 
 An entry is identified by its *key*: a digest of its id, or else of its link, or else of all its
 fields.
@@ -93,7 +93,7 @@ def fetch(
     timeout: float = TIMEOUT,
     largest: int = LARGEST,
 ) -> Document | None:
-    """Return the document at `address`, or None if it is still the known version."""
+    """Return the document at `address`, or None if the server still has the known version."""
     known = known or Validators()
     try:
         parts = urllib.parse.urlsplit(address)
@@ -129,18 +129,18 @@ def _problem(address: str, error: Exception, timeout: float) -> FeedProblem:
 
 
 def parse(address: str, document: Document) -> list[Entry]:
-    """The entries of a document, in order, one per key.
+    """The entries of a document, in order, with one entry per key.
 
     Many real feeds are not well-formed, but their entries are accepted. A document whose end is
     missing is refused, because its last entry may be cut off.
     """
     feedparser = load_feedparser()
     headers = {"content-type": document.content_type} if document.content_type else {}
-    # A base for relative links; feedparser does not fetch it.
+    # The base for relative links; feedparser does not fetch it.
     headers["content-location"] = address
     try:
-        # A file object, because feedparser opens bytes that name an existing file: a server could
-        # make it read files on this machine, or an endless device.
+        # A file object is passed, because feedparser opens bytes that name an existing file: a
+        # server could make it read files on this machine, or an endless device.
         found = feedparser.parse(io.BytesIO(document.body), response_headers=headers)
         entries = [_entry(address, each) for each in found.entries]
     except Exception as error:  # feedparser does not document which exceptions it raises
@@ -196,7 +196,7 @@ def _fetch_file(path: Path, known: Validators, largest: int) -> Document | None:
 
 
 def _entry(address: str, found: Any) -> Entry:
-    # Use `in`: for a missing `updated`, `get` returns `published`, with a warning.
+    # `in` is used because `get` returns `published` for a missing `updated`, with a warning.
     def text(name: str) -> str | None:
         return _clean(found[name]) if name in found else None
 
@@ -220,7 +220,7 @@ def _entry(address: str, found: Any) -> Entry:
 
 
 def _clean(value: object) -> str | None:
-    """Text that can be encoded as UTF-8; None if there is none."""
+    """A text that can be encoded as UTF-8; None if there is no text."""
     return str(value).encode("utf-8", "replace").decode() if value else None
 
 

@@ -1,17 +1,20 @@
 """Fetches one document over HTTP from an untrusted server.
 
 Redirects are the danger: they may lead to a file, to another protocol, in circles, or to an address
-inside our own network. So this module follows redirects itself; urllib reads the whole body of a
-redirect and supports FTP.
+inside our own network. So this module follows redirects itself, because urllib reads the whole body
+of a redirect and supports FTP.
 
-- It follows only http and https, at most REDIRECTS times, and reads only the header of a redirect.
-- A public server may redirect only to public servers. The address is checked when the connection
-  is made, so an attacker gains nothing from a name that resolves differently a moment later. A feed
-  whose own address is internal may redirect anywhere, as it could serve internal content itself.
+- Only http and https redirects are followed, at most REDIRECTS times, and only the header of a
+  redirect is read.
+- A public server may redirect only to public servers. The address is checked when the connection is
+  made, so an attacker gains nothing from a name that resolves to another address a moment later. A
+  feed whose own address is internal may redirect anywhere, as it could serve internal content
+  itself.
 
-Behind a proxy, the proxy connects; then only numeric addresses and localhost can be refused.
+If there is a proxy, it makes the connection; then only numeric addresses and localhost can be
+refused.
 
-The total time is not bounded here: `timeout` limits each single wait (see fetch_pool.py).
+The total time is not limited here: `timeout` limits each single wait (see fetch_pool.py).
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: in
     """Fetch the document at `address`, following redirects."""
     opener = urllib.request.OpenerDirector()
     policy = _RedirectPolicy()
-    # Without handlers for errors and redirects, every response is returned unread.
+    # Without handlers for errors and redirects, urllib returns every response unread.
     for handler in (urllib.request.ProxyHandler(), _Plain(policy), _Secure(policy)):
         opener.add_handler(handler)
     for _ in range(REDIRECTS + 1):
@@ -59,7 +62,7 @@ def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: in
                 body = _body(answer, largest) if 200 <= answer.status < 300 else b""
                 return Answer(answer.status, answer.headers, body)
         address = _redirect_target(address, where)
-    raise OSError(f"it was redirected more than {REDIRECTS} times")
+    raise OSError(f"the request was redirected more than {REDIRECTS} times")
 
 
 def is_public(host: str) -> bool:
@@ -71,8 +74,9 @@ def is_public(host: str) -> bool:
 def _redirect_target(address: str, where: str) -> str:
     target = urllib.parse.urljoin(address, where)
     if urllib.parse.urlsplit(target).scheme not in {"http", "https"}:
-        raise OSError("it was redirected to an address that is not HTTP")
-    # Like urllib: the header is read as Latin-1, and may contain characters not allowed in a URL.
+        raise OSError("the request was redirected to an address that is not HTTP")
+    # As in urllib, the header is read as Latin-1, and may contain characters that are not allowed
+    # in a URL.
     return urllib.parse.quote(target, encoding="iso-8859-1", safe=string.punctuation)
 
 
@@ -91,7 +95,8 @@ class _RedirectPolicy:
     """Decides which servers may be contacted to fetch one document."""
 
     def __init__(self) -> None:
-        self._public: bool | None = None  # whether the first server is public; None before that
+        # whether the first server is public; None before the first connection
+        self._public: bool | None = None
 
     def connect(self, host: str, port: int, timeout: float | None) -> socket.socket:
         """Connect to one of the allowed addresses of `host`."""
@@ -117,7 +122,7 @@ class _RedirectPolicy:
         raise problem
 
     def check_proxied(self, host: str) -> None:
-        """Check, by name alone, a host that a proxy will connect to."""
+        """Check a host, by name alone, to which a proxy will connect."""
         try:
             public = is_public(host)
         except ValueError:
@@ -127,7 +132,7 @@ class _RedirectPolicy:
 
     def _check(self, host: str, public: bool) -> None:
         if self._public and not public:
-            raise OSError(f"it was redirected to {host}, which is not a public address")
+            raise OSError(f"the request was redirected to {host}, which is not a public address")
 
     def connection_maker(
         self,
@@ -157,7 +162,7 @@ class _Direct(http.client.HTTPConnection):
 
 
 class _DirectTls(http.client.HTTPSConnection, _Direct):
-    """Its `connect` calls `_Direct.connect` and then starts TLS on the socket."""
+    """A TLS connection: `connect` calls `_Direct.connect` and then starts TLS on the socket."""
 
 
 class _Plain(urllib.request.HTTPHandler):

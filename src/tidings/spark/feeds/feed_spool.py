@@ -8,8 +8,8 @@ entries of each round of fetching are first written to a numbered file:
     SPOOL/lock                held by the one query that uses the spool
 
 Invariants:
-- A spool belongs to the stream that created it. Other streams are refused: they have read different
-  files, and would remove some that the owner still needs.
+- A spool belongs to the stream that created it. Other streams are refused, because they have read
+  other files, and would remove files that the owner still needs.
 - `state.json` is written before anything else except the lock. A folder with other files and no
   state is not a spool and is left alone; in a spool, only files with these exact names are changed.
 - Spark is told about file n only when `state.json` has `last >= n` and both are on disk. A crash
@@ -39,7 +39,8 @@ REMEMBERED = 1000
 
 STATE = "state.json"
 
-_WAIT = 20.0  # seconds to wait for the lock; a stopped query's process takes a moment to end
+# seconds to wait for the lock, because the process of a stopped query takes a moment to end
+_WAIT = 20.0
 _FILE = re.compile(r"([0-9]{10})\.jsonl")
 _BEGUN = {"lock", f".{STATE}.new"}  # files that a crash may leave before the first state
 _Number = Annotated[int, msgspec.Meta(ge=0)]
@@ -105,7 +106,7 @@ class Spool:
             del self._state.feeds[address]
 
     def take_new(self, address: str, shown: list[Entry]) -> list[Entry]:
-        """Return the new ones among the entries that a feed shows, and mark all as seen."""
+        """Return the new entries among those that a feed shows, and mark all of them as seen."""
         feed = self.feed(address)
         keys = [entry.key() for entry in shown]
         seen = set(feed.seen)
@@ -153,7 +154,8 @@ class Spool:
             self._tidy()
 
     def catch_up(self, number: int) -> None:
-        """Number new files from `number` + 1 on, as the checkpoint may be ahead of a new spool."""
+        """Number new files from `number` + 1 on, because the checkpoint may be ahead of a new
+        spool."""
         if number <= self._state.last:
             return
         if self._state.last > self._state.committed:
@@ -187,7 +189,7 @@ class Spool:
                 time.sleep(0.1)
 
     def _tidy(self) -> None:
-        """Remove committed files, and those that a crash left beyond `last`."""
+        """Remove committed files, and files that a crash left beyond `last`."""
         removed = False
         for path in self._folder.iterdir():
             named = _FILE.fullmatch(path.name)

@@ -15,8 +15,8 @@ Options:
     maxFilesPerTrigger   the most rounds of fetching in one micro-batch (all)
 
 Invariant: an offset is `{"file": n}`, the number of a spool file. The rows between two offsets are
-read from the spool, never from the reader's memory, so a repeated micro-batch has the same rows,
-even in another process. Rows are sent to tasks inside the partitions.
+read from the spool, never from the memory of the reader, so a repeated micro-batch has the same
+rows, even in another process. Rows are sent to tasks inside the partitions.
 
 A failing feed does not stop a stream, or delay it by more than `timeout` (fetch_pool.py). Each
 query logs the problem when it appears, changes or disappears. A table is read only once, so a feed
@@ -123,7 +123,8 @@ class FeedReader(DataSourceReader):
 
 
 class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads entries as they appear. Spark creates it in the driver and pickles it for tasks.
+    """Reads entries as they appear. Spark creates the reader in the driver and pickles it for
+    tasks.
 
     So nothing is opened before the first request for offsets, which only the driver makes.
     """
@@ -137,14 +138,15 @@ class FeedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._once = False  # fetch only once
 
     def initialOffset(self) -> dict[str, int]:
-        # Not 0: a new query with an existing spool continues with the remaining files.
+        # The offset is not 0: a new query with an existing spool continues with the remaining
+        # files.
         return {"file": self._spool.committed}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxFiles(self._options.files) if self._options.files else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        # Don't fetch yet: the number of the next file depends on the first offset.
+        # Nothing is fetched yet, because the number of the next file depends on the first offset.
         self._once = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
@@ -219,7 +221,7 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _moment(seconds: int | None) -> dt.datetime | None:
-    # Not `fromtimestamp`, which on some platforms fails before 1970.
+    # `fromtimestamp` is not used, because on some platforms it fails before 1970.
     start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     return None if seconds is None else start + dt.timedelta(seconds=seconds)
 

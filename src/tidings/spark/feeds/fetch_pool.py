@@ -8,7 +8,7 @@ inside a process covers all these cases, but the process can be killed:
 
 Invariants:
 - A fetch ends within `timeout` plus GRACE. Before each fetch, the process sets an alarm that kills
-  it, so this holds even if its parent has died. Idle processes end when their input closes.
+  it, so the limit holds even if its parent has died. Idle processes end when their input closes.
 - There are never more than THREADS processes. A killed process is replaced when it is needed.
 - The memory of each process is bounded, and so is the size of its answer.
 """
@@ -36,9 +36,10 @@ THREADS = 8
 GRACE = 1.0
 """Seconds after `timeout` at which a process is killed if the fetch has not ended."""
 
-_MEMORY = 256 * 1024 * 1024  # bytes for a process, plus _TIMES the largest document
+_MEMORY = 256 * 1024 * 1024  # bytes for a process, in addition to _TIMES the largest document
 _TIMES = 64
-_SENT_BACK = 4  # the size limit of an answer, in largest documents, as entities can expand
+# the size limit of an answer, as a multiple of the largest document, because entities can expand
+_SENT_BACK = 4
 
 
 class FetchTask(msgspec.Struct, frozen=True):
@@ -51,7 +52,8 @@ class FetchTask(msgspec.Struct, frozen=True):
 
 
 class FetchResult(msgspec.Struct, frozen=True):
-    """A problem, or the entries of a feed; `changed` is False if it still has the known version."""
+    """A problem, or the entries of a feed; `changed` is False if the server still has the known
+    version."""
 
     problem: str = ""
     changed: bool = False
@@ -78,7 +80,7 @@ class FetchProcess:
             if line.endswith(b"\n"):
                 return msgspec.json.decode(line, type=FetchResult)
             code = process.wait()
-        except Exception as error:  # such as no memory for a process
+        except Exception as error:  # for example, there is no memory for a process
             self.close()
             return FetchResult(f"The feed {task.address} cannot be fetched: {error}.")
         self.close()
@@ -107,7 +109,7 @@ class FetchProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": path},
-                start_new_session=True,  # not reached by Ctrl-C at the terminal
+                start_new_session=True,  # Ctrl-C at the terminal does not reach this process
             )
         return self._process
 
@@ -120,7 +122,7 @@ class FetchPool:
 
     def fetch(self, tasks: Sequence[FetchTask]) -> list[FetchResult]:
         """Fetch feeds, several at a time; results are in the order of the tasks."""
-        # LIFO, so that few feeds start few processes
+        # LIFO order, so that few feeds start few processes
         idle: queue.LifoQueue[FetchProcess] = queue.LifoQueue()
         for process in self._all:
             idle.put(process)
@@ -146,7 +148,8 @@ def main() -> int:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # anything a package prints goes to stderr
+    # anything that a package prints goes to stderr
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for line in sys.stdin.buffer:
         task = msgspec.json.decode(line, type=FetchTask)
         signal.setitimer(signal.ITIMER_REAL, task.timeout + GRACE)
@@ -177,7 +180,7 @@ def _answer(task: FetchTask) -> bytes:
 
 
 def _limit_memory(memory: int) -> None:
-    with suppress(ValueError, OSError):  # not every platform allows it
+    with suppress(ValueError, OSError):  # not every platform allows this limit
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         if most != resource.RLIM_INFINITY:
             memory = min(memory, most)

@@ -24,11 +24,11 @@ class Background:
         return self._process is not None and self._process.poll() is None
 
     def start(self, module: str, *arguments: str) -> None:
-        """Run the `main` of a module, unless one runs already."""
+        """Run the `main` of a module, unless a compilation is already running."""
         if self.is_running:
             return
         command = [sys.executable, "-m", module, *arguments]
-        # in its own session, so that Ctrl-C at the terminal reaches only the pipeline
+        # the process has its own session, so that Ctrl-C at the terminal reaches only the pipeline
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def close(self) -> None:

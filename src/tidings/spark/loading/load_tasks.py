@@ -1,6 +1,6 @@
 """Tasks that run in Spark's Python workers while subscriptions are loaded: they parse filters,
-gather their hulls and join the hulls. Large results go to files in a folder that the driver can
-read; only one row per file travels through Spark.
+gather the hulls of the filters, and join the hulls. Large results go to files in a folder that the
+driver can read; only one row per file travels through Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _finders: dict[str, Finder] = {}
 
 def make_reader(attributes: Attributes | None, canonical: bool) -> Task:
     """Make a task that maps rows of (id, filter) to (id, filter, canonical, key, reason). The
-    column `canonical` is left out unless it is asked for."""
+    column `canonical` is left out unless it is requested."""
 
     def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:

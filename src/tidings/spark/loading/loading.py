@@ -6,10 +6,10 @@
         block of hulls ──join──> coverings ─┐        │
                                             ├─> edges, nodes, index: the snapshot
 
-Tasks parse the filters and join the hulls. Their results go to files in a folder beside the
-snapshot, which the driver and all workers must be able to access. The driver holds arrays of small
-integers, but no filters and no forms; it parses a text again only if the hulls alone don't decide
-whether one filter covers another.
+Tasks parse the filters and join the hulls. Their results go to files in a folder, by default
+beside the snapshot, which the driver and all workers must be able to access. The driver holds
+arrays of small integers, but no filters and no forms; it parses a text again only if the hulls
+alone don't decide whether one filter covers another.
 
 Cost in the driver: at most some 500 bytes per `mixed` filter.
 """
@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidings.files import local_path, make_folder
+from tidings.files import address_of, local_path, make_folder, scheme_of
 from tidings.filters import Attributes
 from tidings.filters.dialects import Context, parse_term
 from tidings.matching import Matcher
@@ -55,15 +55,16 @@ from tidings.spark.loading.load_tasks import (
     make_reader,
     read_texts,
 )
-from tidings.spark.session import send_to_workers
+from tidings.spark.session import is_local_master, send_to_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Array = npt.NDArray[Any]
 Progress = Callable[[str], None]
-ROWS = 1 << 17  # filters of one file, hulls of one block
-LEAST_TASKS, MOST_TASKS = 16, 64  # for parsing; MOST_TASKS if the number of cores is not known
+ROWS = 1 << 17  # the number of filters in a file, and of hulls in a block
+# the number of tasks for parsing; MOST_TASKS if the number of cores is not known
+LEAST_TASKS, MOST_TASKS = 16, 64
 POLL = 0.02  # seconds between two checks for a file
 _INTEGERS = ("byte", "short", "integer", "long")
 
@@ -99,31 +100,38 @@ def build_snapshot(
     attributes: Attributes | None = None,
     number: int = 1,
     errors: str = "raise",
+    work: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
+
+    The path may be an address that pyarrow.fs and Spark know, such as s3a://bucket/snapshot.
 
     The result equals that of `Snapshot.build` for the same rows in the order of their ids. Nodes
     are numbered from 1 in the order of their least ids: integers by value, strings by code points.
     The text of a node is the filter text of its least id. `number` is the version.
 
     Rows without an id or with a bad filter are refused, and the error lists them with their ids.
-    With `errors="collect"` they are left out, and written as Parquet to the path plus `.skipped`,
-    with the columns id, filter and reason. A repeated id is refused. Filters that can never match
-    are kept; `Snapshot.never` lists them. `progress` is called with the name of each step as it
-    begins.
+    With `errors="collect"`, such rows are left out, and written as Parquet to the path plus
+    `.skipped`, with the columns id, filter and reason. A repeated id is refused. Filters that can
+    never match are kept; `Snapshot.never` lists them. `progress` is called with the name of each
+    step as it begins.
 
-    The driver and all workers must be able to access the path, which must support renames. To store
-    the snapshot at an address such as s3://bucket/snapshot, `save` the result there.
+    Tasks write their results to a folder inside `work`, which the driver and all workers must be
+    able to access; it is removed at the end. By default `work` is the folder of the snapshot. For a
+    snapshot at an address it is a temporary folder of this machine, so on a cluster it must be
+    given.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
     rows = _select_rows(df, id, filter)
-    target = local_path(path, "a snapshot that tasks write").absolute()
-    need_place(target)
-    with _work_folder(target) as work:
-        build = _Build(rows.sparkSession, work, attributes, progress or (lambda _: None))
-        count = build.read(rows, target, skip=errors == "collect")
+    target: str | Path = address_of(path)
+    if not scheme_of(path):
+        target = local_path(path, "a snapshot").absolute()
+        need_place(target)
+    with _work_folder(_work_place(rows.sparkSession, target, work)) as folder:
+        build = _Build(rows.sparkSession, folder, attributes, progress or (lambda _: None))
+        count = build.read(rows, skipped_address(target) if errors == "collect" else None)
         build.sort(count)
         snapshot = build.compile(number)
         build.progress("saving")
@@ -131,10 +139,10 @@ def build_snapshot(
     return Snapshot.open(target, attributes)
 
 
-def skipped_path(path: str | Path) -> Path:
-    """The path of the rows that `errors="collect"` left out."""
-    target = Path(path).absolute()
-    return target.with_name(f"{target.name}.skipped")
+def skipped_address(target: str | Path) -> str:
+    """The address of the rows that `errors="collect"` left out."""
+    address = target.as_uri() if isinstance(target, Path) else target.rstrip("/")
+    return f"{address}.skipped"
 
 
 class _Build:
@@ -148,8 +156,9 @@ class _Build:
         self.attributes = attributes
         self.progress = progress
 
-    def read(self, rows: DataFrame, target: Path, *, skip: bool) -> int:
-        """Read all filters; return the number of good ones."""
+    def read(self, rows: DataFrame, skipped: str | None) -> int:
+        """Read all filters; return the number of good ones. Bad rows are written to the address
+        `skipped`, if there is one."""
         from pyspark.sql import functions as f
 
         self.progress("reading filters")
@@ -161,14 +170,13 @@ class _Build:
         known = self.spark.read.schema(of).parquet(self._uri("read"))
         bad = known.where("reason IS NOT NULL")
         total, refused = known.agg(f.count("*"), f.count("reason")).first()  # type: ignore[misc]
-        if refused and not skip:
+        if refused and skipped is None:
             some = bad.orderBy("id").limit(MOST_LISTED).collect()
             listed = "; ".join(_name_refused(row["id"], row["reason"]) for row in some)
             more = f"; and {refused - len(some):,} more" if refused > len(some) else ""
             many = f"{refused:,} of {total:,} filters are" if total > 1 else "a filter is"
             raise TidingsError(f"{many} refused; {listed}{more}")
-        if skip:
-            skipped = skipped_path(target).as_uri()
+        if skipped is not None:
             bad.select("id", "filter", "reason").write.mode("overwrite").parquet(skipped)
         self.good = known.where("reason IS NULL")
         twice = self.good.groupBy("id").count().where("count > 1")
@@ -180,8 +188,8 @@ class _Build:
         return int(total - refused)
 
     def sort(self, count: int) -> None:
-        """Write all rows to files, sorted by the least id of their filter and then by id. Only the
-        first row of each filter keeps the key and the text."""
+        """Write all rows to files, sorted by the least id of their filter and then by their own id.
+        Only the first row of each filter keeps the key and the text."""
         from pyspark.sql import Window, functions as f
 
         self.progress("sorting")
@@ -273,7 +281,7 @@ class _Build:
                         if not path.exists():
                             raise TidingsError(
                                 f"the workers wrote nothing to '{folder}', which the driver reads; "
-                                "put the snapshot in a folder that all machines share"
+                                "pass as `work` a folder that all machines share"
                             )
                     time.sleep(POLL)
                 yield from read_pairs(path, finder.join)
@@ -281,7 +289,7 @@ class _Build:
             running.result()
 
     def _run(self, tasks: int, task: Task) -> None:
-        """Run one task for each number from 0."""
+        """Run a task for each number, counting from 0."""
         if tasks:
             numbers = self.spark.range(0, tasks, 1, tasks)
             _map_arrow(numbers, task, "count long").agg({"count": "sum"}).collect()
@@ -336,11 +344,27 @@ def _quote_name(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def _work_place(spark: SparkSession, target: str | Path, work: str | Path | None) -> Path:
+    """The folder in which a snapshot is compiled."""
+    if work is not None:
+        return local_path(work, "the folder `work`").absolute()
+    if isinstance(target, Path):
+        return target.parent
+    context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server may be anywhere
+    if context is None or not is_local_master(context.master):
+        where = "a server of Spark Connect" if context is None else context.master
+        raise TidingsError(
+            f"Spark runs at {where}, whose machines can't write to a temporary folder here; pass "
+            f"as `work` a folder that all of them share"
+        )
+    return Path(tempfile.gettempdir()).absolute()
+
+
 @contextmanager
-def _work_folder(target: Path) -> Iterator[Path]:
-    """A folder beside the target that exists while the block runs."""
-    make_folder(target.parent)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.work.", dir=target.parent))
+def _work_folder(place: Path) -> Iterator[Path]:
+    """A folder that exists while the block runs."""
+    make_folder(place)
+    work = Path(tempfile.mkdtemp(prefix=".tidings-work.", dir=place))
     try:
         yield work
     finally:

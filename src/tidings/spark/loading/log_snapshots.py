@@ -1,5 +1,5 @@
-"""The snapshots that pipelines compile from a log. They are in `snapshots/` in the log's folder,
-one for each compiled version and set of columns.
+"""The snapshots that pipelines compile from a log. The snapshots are in `snapshots/` in the log's
+folder, one for each compiled version and set of columns.
 
     snapshots/00000000000000001000-5d41402abc4b/    version 1000; a digest of the columns
         identities.arrow                            the log's filter identities, by number
@@ -7,8 +7,8 @@ one for each compiled version and set of columns.
     snapshots/aside/                                damaged snapshots
 
 The meaning of a filter depends on the columns, so a snapshot serves only pipelines with the same
-columns. For other columns a version is compiled again, and both snapshots are kept. Processes keep
-the files of a snapshot open, so a path always means the same snapshot.
+columns. For other columns, a version is compiled again, and both snapshots are kept. Processes keep
+the files of a snapshot open, so a path always refers to the same snapshot.
 
 A damaged snapshot is moved aside, and its version is compiled again from the log.
 """
@@ -39,7 +39,7 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-LANGUAGE = 3  # increased when filters change their meaning, so that snapshots are rebuilt
+LANGUAGE = 3  # increased when filters change their meaning, so that snapshots are compiled again
 
 
 def home_of(log: Path) -> Path:
@@ -68,7 +68,7 @@ def _last_used(home: Path) -> Path | None:
 
 
 def attributes_of(snapshot: Path) -> Attributes | None:
-    """The columns that a snapshot was compiled with."""
+    """The columns with which a snapshot was compiled."""
     notes = read_manifest(snapshot, FORMAT, VERSION).notes
     declared = notes.get("attributes")
     return None if declared is None else Attributes.from_declared(declared)
@@ -76,8 +76,8 @@ def attributes_of(snapshot: Path) -> Attributes | None:
 
 def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     """Write the snapshot of a version of a log, with the log's attributes; raise Unfit if a filter
-    does not fit them. An existing snapshot is kept: tasks may be opening it, and if another process
-    compiled it from the same version, it is equivalent."""
+    does not fit them. An existing snapshot is kept, because tasks may be opening it; if another
+    process compiled it from the same version, it is equivalent."""
     path = path_of(home, version, log.attributes)
     if path.exists():
         return path
@@ -108,13 +108,13 @@ def save_snapshot(
     tables: Mapping[str, Mapping[str, Any]],
     refused: Sequence[Aside],
 ) -> None:
-    """Write a snapshot with further tables and the list of what is set aside. One that is already
-    there is kept."""
+    """Write a snapshot, with further tables and the list of subscriptions that are set aside. A
+    snapshot that already exists is kept."""
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     snapshot.save(beside, tables)
     replace_file(beside / ASIDE, msgspec.json.encode(refused))
     try:
-        beside.rename(path)  # fails if another process was first
+        beside.rename(path)  # this fails if another process was first
         sync(path.parent)
     except OSError:
         shutil.rmtree(beside, ignore_errors=True)
@@ -151,8 +151,8 @@ def list_set_aside(log: ChangeLog) -> list[Aside]:
 
 
 def is_whole(home: Path, version: int, attributes: Attributes | None, table: str) -> bool:
-    """Whether the snapshot of a version is intact. One that is damaged, or whose manifest does not
-    cover all its files, `table` among them, is moved aside."""
+    """Whether the snapshot of a version is intact. A snapshot that is damaged, or whose manifest
+    does not cover all its files, including `table`, is moved aside."""
     path = path_of(home, version, attributes)
     try:
         manifest = need_whole(path)
@@ -160,7 +160,7 @@ def is_whole(home: Path, version: int, attributes: Attributes | None, table: str
             found = manifest.notes.get("number")
             raise SnapshotError(f"snapshot '{path}' has version {found}, expected {version}")
         if _digest(attributes_of(path)) != _digest(attributes):
-            raise SnapshotError(f"snapshot '{path}' was compiled with other columns")
+            raise SnapshotError(f"snapshot '{path}' was compiled for other columns")
         if table not in manifest.files:
             raise SnapshotError(f"the manifest of snapshot '{path}' lacks {table}")
     except SnapshotError as problem:
@@ -197,7 +197,7 @@ def open_pending_changes(snapshot: Path, attributes: Attributes | None) -> Pendi
 
 
 def remove(snapshot: Path) -> None:
-    """Remove a snapshot atomically: a half-removed one would pass for complete."""
+    """Remove a snapshot atomically, because a half-removed one would look complete."""
     hidden = snapshot.with_name(f".{snapshot.name}.{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):
         snapshot.rename(hidden)

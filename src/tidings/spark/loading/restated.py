@@ -1,19 +1,19 @@
-"""Reads the filters of a log under the columns of a pipeline: checks that each filter fits the
+"""Reads the filters of a log with the columns of a pipeline: checks that each filter fits the
 columns, and gives it a node number.
 
-The log numbered each filter by its meaning when it was added. Under other columns the same text can
-be a different filter: `x > 1` and `x >= 2` are one filter if x is an integer, and two if it is a
-double. So numbers follow these rules:
+The log gave each filter a number by its meaning when it was added. With other columns, the same
+text can be a different filter: `x > 1` and `x >= 2` are one filter if x is an integer, and two if
+it is a double. So numbers follow these rules:
 
 - A filter keeps its number from the log if its identity is still the one that the log stored for
-  that number. The identity is tried under the columns and without any columns.
-- Any other filter gets a number of its own, BEYOND or higher, which depends only on its identity.
-  It is the same at every version and in every compilation, and the log never assigns it.
+  that number. The identity is computed both with the columns and without any columns.
+- Any other filter gets its own number, BEYOND or higher, which depends only on its identity. Such a
+  number is the same at every version and in every compilation, and the log never assigns it.
 - Filters that have become equal share the lowest of their numbers.
 
 A number does not depend on earlier subscribers, so it never passes from one filter to another, and
 the counters of nodes stay valid. If two filters would still keep the same number, it goes to the
-one that the log numbered, or else to the first; the others get numbers of their own.
+filter that the log gave it to, or else to the first; the others get their own numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BEYOND = 1 << 52
 exact."""
 
 
-MOST_TOLD = 100  # set-aside subscriptions that are logged with a line each
+MOST_TOLD = 100  # the most set-aside subscriptions that are logged with a line each
 _log = logging.getLogger(__name__)
 
 
@@ -44,10 +44,11 @@ class Unfit(TidingsError):
 
 
 class Aside(msgspec.Struct, frozen=True):
-    """A subscription of the log whose filter the language now refuses under any columns, because a
-    rule has become stricter since it was added. It is set aside; the others are not affected."""
+    """A subscription of the log whose filter the language now refuses with any columns, because a
+    rule has become stricter since the filter was added. A subscription that is set aside does not
+    affect the others."""
 
-    id: Id | None  # None: from a snapshot, where the id was not looked up
+    id: Id | None  # None if it comes from a snapshot, where the id was not looked up
     filter: str
     reason: str
 
@@ -86,7 +87,7 @@ def unfit(id_: Id, text: str, problem: FilterError) -> Unfit:
 
 
 class Written(NamedTuple):
-    """A filter as the log has it, with its identity under the columns."""
+    """A filter as the log stores it, with its identity under the columns."""
 
     text: str
     key: bytes
@@ -103,8 +104,8 @@ def number_of(one: Written, logged: bytes | None) -> int:
 
 
 def numbers_of(filters: Iterable[Written], identities: Sequence[bytes]) -> dict[bytes, int]:
-    """The number of each identity. `filters` are those of the current subscriptions; `identities`
-    are the identities that the log stored, by number."""
+    """The number of each identity. `filters` are the filters of the current subscriptions;
+    `identities` are the identities that the log stored, by number."""
     numbers: dict[bytes, int] = {}
     for one in filters:
         number = number_of(one, identities[one.node - 1])
@@ -143,7 +144,7 @@ def sql_of(found: Filter, text: str, dialect: str) -> str:
 
 class PendingChanges:
     """Turns the changes since a snapshot into the form that is sent with tasks: filters are parsed
-    and numbered under the columns of the pipeline."""
+    and numbered with the columns of the pipeline."""
 
     def __init__(
         self,
@@ -152,11 +153,11 @@ class PendingChanges:
         compiled: Callable[[int], bytes | None],
     ) -> None:
         """`logged` returns the identity that the log had stored for a number when the snapshot was
-        compiled. `compiled` returns the identity of the snapshot's node with that number. Both
-        return None for other numbers."""
+        compiled. `compiled` returns the identity of the snapshot's node with that number. `logged`
+        and `compiled` return None for other numbers."""
         self._attributes = attributes
         self._logged = logged
-        self._new: dict[int, bytes] = {}  # identities stored by the log since then, by number
+        self._new: dict[int, bytes] = {}  # identities that the log has stored since then, by number
         self._compiled = compiled
         self._keys: dict[int, bytes] = {}  # identities of the numbers used here
         self._known: dict[int, Change | Unfit] = {}  # by version
@@ -165,8 +166,8 @@ class PendingChanges:
         """All changes, in order. A subscription that is set aside is sent as ended.
 
         Raises Unfit if a filter does not fit the columns and is still current after the last
-        change. One that was replaced since is sent as ended: no batch uses a version in between, as
-        it would be refused. Raises Clash if two filters have the same number.
+        change. A filter that was replaced since is sent as ended, because no batch uses a version
+        in between: it would be refused. Raises Clash if two filters have the same number.
         """
         found: list[Change] = []
         bad: dict[Id, Unfit] = {}

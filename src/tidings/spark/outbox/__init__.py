@@ -1,4 +1,4 @@
-"""The outbox: the matched notifications for subscribers, on disk, each batch exactly once.
+"""The outbox: the matched notifications for subscribers, stored on disk, each batch exactly once.
 
     rows ──stages──> staged files, counts of nodes ──numbering──> first numbers ──filing──> Parquet
                                                                                        |

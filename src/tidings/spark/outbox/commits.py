@@ -21,7 +21,7 @@ import msgspec
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store.groups import START, GroupLog, Place, Position, Walk
 
-WHOLE = 16 << 20  # bytes: a log up to this size is read in full at every start
+WHOLE = 16 << 20  # a log of up to this many bytes is read in full at every start
 
 
 class DataFile(msgspec.Struct, frozen=True, array_like=True):
@@ -40,21 +40,22 @@ class Commit(msgspec.Struct, frozen=True):
     attempt: str
     version: int
     micros: int
-    rows: int  # notifications read, without refused ones
+    rows: int  # the number of notifications read, without refused ones
     matched: int  # notifications that matched a subscription
     told: int  # pairs of notification and subscription
     refused: int
     counters: dict[int, int]  # the last number of each node that matched
     files: list[DataFile] = []
     ended: int = 0  # the time of the commit, in microseconds since 1970
-    offsets: str = ""  # the same as in its pin
+    offsets: str = ""  # the same digest as in the pin of the batch
     extra_rows: int = 0  # notifications read that have undeclared fields
     extra_fields: int = 0
-    life: int = 0  # of the channel, the same as in its pin
+    life: int = 0  # the life of the channel, as in the pin of the batch
 
 
 class DamagedOutbox(TidingsError):
-    """An outbox is damaged: something in it was altered or removed. Nothing in it is changed."""
+    """An outbox is damaged: something in it was altered or removed. Nothing in a damaged outbox is
+    changed."""
 
 
 class Commits:
@@ -64,7 +65,7 @@ class Commits:
         self.folder = folder
         self._log = GroupLog(folder)
         self._writes = False
-        self._first = 0  # the batch of the first place
+        self._first = 0  # the batch of the first commit in memory
         self._places: list[Place] = []
         self._end = START
         self._walk: Walk | None = None  # the walk that found the end, until the first append
@@ -82,7 +83,7 @@ class Commits:
             self._refresh()
         if not 0 <= batch < self._first + len(self._places):
             return None
-        if batch < self._first:  # the log was not read from its beginning
+        if batch < self._first:  # the commit is older than the part of the log that was read
             self._first, self._places, self._end, after = 0, [], START, self._end
             self._follow(after)
         (record,) = self._log.read([self._places[batch - self._first]])
@@ -145,8 +146,9 @@ class Commits:
         return found
 
     def append(self, commit: Commit) -> None:
-        """Write a commit; it is on disk when this returns. Raise TidingsError if it is not for the
-        next batch: a failed append may have reached the disk without being acknowledged."""
+        """Write a commit; it is on disk when this returns. Raise TidingsError if the commit is not
+        for the next batch, because a failed append may have reached the disk without being
+        acknowledged."""
         if not self._writes:
             self.begin()
         expected = self._first + len(self._places)
@@ -156,7 +158,7 @@ class Commits:
                 f"{self.folder.parent.parent}"
             )
         try:
-            if self._walk is not None:  # the first write since `begin`
+            if self._walk is not None:  # this is the first write since `begin`
                 self._log.take_end(self._walk)
                 self._walk = None
             group = self._log.append([msgspec.json.encode(commit)], value=commit.batch)

@@ -1,4 +1,5 @@
-"""The second half of a micro-batch: numbers the tagged rows and writes them to files by time.
+"""The second half of a micro-batch: numbers the tagged rows and writes them to files, grouped by
+time.
 
     staged Arrow file ──number──> columns, notification, version, nodes, numbers, subscriptions
                                   ├──> grain=2013-01-01T09-00, a Parquet file for each
@@ -36,8 +37,8 @@ from tidings.spark.outbox.stages import NODES, TOLD, StagedPartition
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-HERE = 16 << 20  # bytes of staged rows: up to this size the driver writes the files itself
-MOST_GRAINS = 32  # files of a partition, including the one of mixed grains
+HERE = 16 << 20  # up to this many bytes of staged rows, the driver writes the files itself
+MOST_GRAINS = 32  # the most files of a partition, including the file of mixed grains
 MIXED = "grain=mixed"
 
 Grains = npt.NDArray[np.int64]  # for each row, the second at which its grain begins
@@ -94,12 +95,14 @@ def refused_of(staged: StagedPartition) -> list[WrittenFile]:
 
 
 def counts_of(staged: StagedPartition) -> Counts:
-    """The number of occurrences of each node in a partition; under ALL, the matched rows."""
+    """The number of occurrences of each node in a partition; the entry ALL counts the matched
+    rows."""
     return {ALL: staged.matched, **staged.nodes} if staged.matched else {}
 
 
 def describe_file(path: Path, grain: str, rows: int) -> WrittenFile:
-    """Describe a file that was just closed. The digest reads it from the page cache at 1.3 GB/s."""
+    """Describe a file that was just closed. The file is still in the page cache, so its digest is
+    computed at 1.3 GB/s."""
     return WrittenFile(path.name, grain, rows, path.stat().st_size, digest_of(path))
 
 
@@ -116,7 +119,7 @@ def _file_partition(task: _Task) -> list[WrittenFile]:
 
 
 def _choose_grains(grains: Sequence[Grains]) -> Grains:
-    """The grains that get their own files, in order: all, or those with the most rows."""
+    """The grains that get their own files, in order: all grains, or those with the most rows."""
     distinct, counts = np.unique(np.concatenate([*grains, _NONE]), return_counts=True)
     if len(distinct) <= MOST_GRAINS:
         return distinct
@@ -160,7 +163,8 @@ class _Writers:
         self._made: list[tuple[str, str]] = []  # name and grain
         self._rows: Counter[str] = Counter()
         self._chosen = chosen
-        self._open: dict[int, Any] = {}  # by index of the grain; the last is for mixed grains
+        # by the index of the grain; the last file is for mixed grains
+        self._open: dict[int, Any] = {}
 
     def __enter__(self) -> _Writers:
         return self
@@ -178,7 +182,7 @@ class _Writers:
         if len(present) == 1 and present[0] < len(self._chosen):
             self._write(present[0], rows)
             return
-        # one sort orders all rows by file, and those of the mixed file by grain
+        # one sort orders all rows by file, and the rows of the mixed file by grain
         order = np.lexsort((grain, at))
         rows, at = rows.take(pa.array(order)), at[order]
         for number in present:

@@ -1,7 +1,7 @@
-"""Sequence numbers: every node counts its notifications, 1, 2, 3, ..., without gaps or repeats.
+"""Sequence numbers: every node numbers its notifications 1, 2, 3, ..., without gaps or repeats.
 
-A batch consists of partitions. Each partition counts the occurrences of each node. These counts
-and the counters before the batch determine the first number in each partition:
+A batch consists of partitions. Each partition counts the occurrences of each node. The counts of
+all partitions, and the counters before the batch, determine the first number in each partition:
 
     counter of node 7 is 40              3 occurrences in partition 0: 41 42 43
                                          2 occurrences in partition 1: 44 45
@@ -29,7 +29,7 @@ Counts = dict[int, int]  # occurrences by node
 def counters_before(
     counters: Mapping[int, int], counted: Iterable[Mapping[int, int]]
 ) -> list[Counts]:
-    """For each partition, in order, the counters of its nodes before it."""
+    """For each partition, in order, the counters of its nodes before that partition."""
     now = dict(counters)
     found: list[Counts] = []
     for counts in counted:

@@ -5,8 +5,8 @@
     batch   id: 1, 2, 3    user: {city: A, age: 5}, null, null    zone: EU, null, null
 
 The values of a tested field become a column if they have one type, and the batch is matched as
-usual. If they do not (a field is a number in one row and a text in the next), the rows are matched
-one by one. Nulls are marked as in declared columns; see notifications/null_marks.py.
+usual. If a field has several types (a number in one row and a text in the next), the rows are
+matched one by one. Nulls are marked as in declared columns; see notifications/null_marks.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ Fields = list[dict[str, Any]]
 
 
 def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Array]:
-    """What `View.matched` gives for the rows, with the fields in `extra` (JSON texts or None)."""
+    """The result that `View.matched` gives for the rows, including the fields in `extra` (JSON
+    texts or None)."""
     tested = {path[0] for path in view.matcher.tested()}
     if extra is None or not tested:
         return view.matched(good)
@@ -60,7 +61,7 @@ def _match_rows(view: View, events: Fields) -> tuple[Array, Array]:
 
 
 def _join_all(good: pa.RecordBatch, fields: Fields, names: Iterable[str]) -> Fields:
-    """The declared and the other fields of each row, of the top-level attributes `names`."""
+    """For each row, the declared and undeclared fields of the top-level attributes `names`."""
     wanted = [(name,) for name in names]
     declared = events_of(good, wanted)
     if not any(name in good.schema.names for (name,) in wanted):
@@ -72,7 +73,7 @@ def _join_all(good: pa.RecordBatch, fields: Fields, names: Iterable[str]) -> Fie
 
 
 def _join(declared: Any, more: Any) -> Any:
-    """The declared fields of a value together with its other fields."""
+    """Join the declared fields of a value with its undeclared fields."""
     if isinstance(declared, Mapping) and isinstance(more, Mapping):
         out = dict(declared)
         for name, value in more.items():
@@ -80,4 +81,4 @@ def _join(declared: Any, more: Any) -> Any:
         return out
     if isinstance(declared, list) and isinstance(more, list):
         return [_join(one, other) for one, other in zip(declared, more, strict=True)]
-    return declared  # an element of a list that has no other fields
+    return declared  # an element of a list that has no undeclared fields

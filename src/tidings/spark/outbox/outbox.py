@@ -12,14 +12,16 @@
     _tidings/channel/                     the nodes of the channel, if the pipeline has one
 
 Invariants:
-- A batch exists once it is committed, and only in the attempt that its commit names. Readers ignore
+- A batch exists once it is committed; only the attempt that its commit names counts. Readers ignore
   all other attempts.
 - Files are written in the work folder of an attempt. The committing driver moves only the files
-  that tasks reported. So files that a task presumed dead still writes never become visible.
+  that tasks reported. So files that are written by a task that was presumed dead never become
+  visible.
 - A pin is written before anything else of its batch and never changed, so a repeated batch sees the
   same subscriptions.
 - The writer holds the lock for as long as it may still commit.
-- Commits have no gaps, so a commit and those before it determine the counters after its batch.
+- Commits have no gaps, so a commit and all commits before it determine the counters after its
+  batch.
 - Every file is written under a temporary name, synced and renamed. Pins and counters contain a
   digest; a commit has the digests of its batch's files.
 - Files that were moved into place are never removed.
@@ -56,7 +58,7 @@ __all__ = ["Commit", "KeptCounters", "Outbox", "Pin"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
-NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # exactly one spelling per batch
+NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # there is exactly one spelling per batch
 Record = TypeVar("Record")
 
 
@@ -68,7 +70,8 @@ class Pin(msgspec.Struct, frozen=True):
     micros: int  # the start of the batch, in microseconds since 1970
     offsets: str = ""  # a digest of Spark's record of its rows; see spark_checkpoint.py
     snapshot: str = ""  # identity of the snapshot, if the subscriptions are fixed
-    life: int = 0  # of the channel, if they come from one: its versions count within a life
+    # the life of the channel, if the subscriptions come from one: its versions count within a life
+    life: int = 0
 
 
 class KeptCounters(msgspec.Struct, frozen=True):
@@ -80,7 +83,7 @@ class KeptCounters(msgspec.Struct, frozen=True):
 
 
 class Outbox:
-    """The files of one outbox. One process at a time may write to it."""
+    """The files of one outbox. One process at a time may write to an outbox."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = local_path(path, "an outbox to write").absolute()
@@ -89,7 +92,7 @@ class Outbox:
 
     @property
     def channel_folder(self) -> Path:
-        """The folder for what is known of the pipeline's channel."""
+        """The folder for what the pipeline knows about its channel."""
         return self.home / "channel"
 
     def bind_to_checkpoint(self, checkpoint: Path) -> str:
@@ -151,7 +154,7 @@ class Outbox:
         return sorted(int(stem) for stem in stems if NUMBER.fullmatch(stem))
 
     def batches(self) -> int:
-        """The number of committed batches; this also works for an outbox of the old format."""
+        """The number of committed batches; this also works for an outbox in the old format."""
         return len(self.numbers("commits")) if self.log.has_old_format() else len(self.log)
 
     def attempts(self, home: str) -> list[tuple[int, Path]]:
@@ -164,7 +167,7 @@ class Outbox:
         return sorted(found)
 
     def last(self) -> Commit | None:
-        """The latest commit. For users; tidings itself does not call this."""
+        """The latest commit. The method `last` is for users; tidings itself does not call it."""
         return self.read_commit(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
@@ -211,7 +214,8 @@ class Outbox:
         shutil.rmtree(self.work_folder(batch, attempt), ignore_errors=True)
 
     def commit(self, done: Commit) -> None:
-        """Commit a batch, after syncing its files. It is refused if its files are incomplete."""
+        """Commit a batch, after syncing its files. The commit is refused if the files of the batch
+        are incomplete."""
         expected = len(self.log)
         if done.batch != expected:
             raise TidingsError(
@@ -272,8 +276,8 @@ class Outbox:
         return found
 
     def read_kept(self) -> KeptCounters | None:
-        """The last saved counters of a committed batch. Damaged files are skipped, as the commits
-        have the counters too."""
+        """The last saved counters of a committed batch. Damaged files are skipped, because the
+        commits have the counters too."""
         for number in reversed(self.numbers("counters")):
             if number < len(self.log) and (found := self._read_kept(number)) is not None:
                 return found
@@ -305,17 +309,18 @@ class Outbox:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of refused rows. For users; tidings itself does not call this."""
+        """The folders of refused rows. The method `last` is for users; tidings itself does not call
+        it."""
         for done in self.log.each():
             if done.refused:
                 yield self.dead_folder(done.batch, done.attempt)
 
     def take_lock(self) -> int:
         """Lock out other writers until `release_lock` is called with the returned descriptor, or
-        the process ends.
+        until the process ends.
 
-        The lock is a bare descriptor, not a file object: the interpreter closes file objects when
-        it shuts down, while a thread may still be committing.
+        The lock is a bare descriptor, not a file object, because the interpreter closes file
+        objects when it shuts down, while a thread may still be committing.
         """
         make_folder(self.home)
         try:

@@ -1,7 +1,8 @@
 """Checks that an outbox is intact: every commit, every file that a commit names, every number.
 
 Nothing is changed, and the pipeline may be running: the check covers the commits acknowledged when
-it began. Cost: every data file is read twice, for its digest and for three of its columns.
+it began. Cost: every data file is read twice, once for its digest and once for three of its
+columns.
 """
 
 from __future__ import annotations
@@ -180,14 +181,15 @@ class OutboxCheck:
         outbox, problems = self.outbox, self.found.problems
         homes = [one for home in ("data", "dead") for one in outbox.attempts(home)]
         pins, kept = outbox.numbers("pins"), outbox.numbers("counters")
-        end = len(outbox.log)  # read last, as a pipeline may be running
+        # the number of commits is read last, because a pipeline may be running
+        end = len(outbox.log)
         ends = f"the commits end with batch {end - 1}"
         for batch, folder in homes:
             files = [path for path in folder.rglob("*") if path.is_file()]
             unknown = [path for path in files if path not in self._named]
             if batch > end:
                 problems.append(f"{folder} exists, but {ends}")
-            elif batch == end:  # an attempt in progress, or an interrupted one
+            elif batch == end:  # an attempt is in progress, or was interrupted
                 self.found.aside += 1
             elif batch < count and unknown:
                 problems.append(f"{unknown[0]} exists, but no commit names it")

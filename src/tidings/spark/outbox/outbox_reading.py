@@ -2,9 +2,9 @@
 
     commits ──> the files of each batch ──> Arrow batches, or tables and streams (outbox_tables.py)
 
-Folders of attempts that were never committed look like any others, so only the commits say which
-files count. The commits of an outbox at an address (s3a://, hdfs://) are copied to a temporary
-folder, about 1 kB for each batch; a refresh copies only the files that have grown.
+Folders of attempts that were never committed look like any other folders, so only the commits say
+which files count. The commits of an outbox at an address (s3a://, hdfs://) are copied to a
+temporary folder, about 1 kB for each batch; a refresh copies only the files that have grown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _GRAIN_FOLDER = re.compile("grain=([^/]+)/")
 
 
 class OutboxReader:
-    """The committed batches of an outbox. Needs no lock, and works while a pipeline writes."""
+    """The committed batches of an outbox. A reader needs no lock, and works while a pipeline
+    writes."""
 
     def __init__(self, path: str | Path) -> None:
         self.address = address_of(path)
@@ -67,7 +68,8 @@ class OutboxReader:
         try:
             there = self._system.get_file_info(wanted)
             sizes = {one.base_name: one.size for one in there if one.is_file}
-            # Copy the end mark first, so that the segments have at least the groups that it counts.
+            # The end mark is copied first, so that the segments have at least the groups that it
+            # counts.
             new = sorted(
                 (name for name in sizes if name == "end" or sizes[name] != self._sizes.get(name)),
                 key=lambda name: (name != "end", name),

@@ -1,16 +1,16 @@
 """Checks and cleans an outbox before a pipeline writes to it; the caller holds its lock.
 
 The outbox must be complete: commits without a gap up to the end mark, and the files that they name.
-There may be no traces of later batches, except of the one that was in progress. Otherwise commits
-are missing, perhaps because an old copy was restored, and new batches would reuse numbers. Such an
-outbox is refused, and nothing in it is changed.
+There may be no traces of later batches, except for the batch that was in progress. If there are
+such traces, commits are missing, perhaps because an old copy was restored, and new batches would
+reuse numbers. An outbox with traces of later batches is refused, and nothing in it is changed.
 
-Then the files of uncommitted attempts are moved aside, and keep their relative path:
+At the start, the files of uncommitted attempts are moved aside, and keep their relative path:
 
     _tidings/aside/2026-01-31T12-00-00.000000/data/00000042-ATTEMPT/
 
-They are neither read nor removed there. Only work folders are removed; nothing in them was ever
-moved into place.
+Files that were moved aside are neither read nor removed. Only work folders are removed; nothing in
+them was ever moved into place.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def take_outbox(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
 
 
 def _refuse_missing_commits(outbox: Outbox, checkpoint: SparkCheckpoint) -> None:
-    """Raise DamagedOutbox if a commit is missing: if a batch after the next one was started, or the
-    next one was finished."""
+    """Raise DamagedOutbox if a commit is missing, which is certain if a batch after the next one
+    was started, or the next one was finished."""
     next_ = len(outbox.log)
     ends = f"the commits end with batch {next_ - 1}" if next_ else "there are no commits"
     begun = [batch for home in ("data", "dead") for batch, _ in outbox.attempts(home)]
@@ -67,7 +67,8 @@ def _sweep(outbox: Outbox, commits: Mapping[int, Commit]) -> None:
         for batch, folder in outbox.attempts(home):
             done = commits.get(batch)
             if done is None and batch < next_:
-                continue  # its commit was not read here; `tidings pipeline verify` reads all
+                # this commit was not read here; `tidings pipeline verify` reads all commits
+                continue
             if done is None or folder.name != outbox.folder(batch, done.attempt).name:
                 _move(folder, aside / home)
 

@@ -1,8 +1,8 @@
-"""An outbox as a table or a stream of Spark: each committed batch once.
+"""An outbox as a table or a stream of Spark, in which each committed batch occurs once.
 
 The offset of a stream is a number of committed batches. So a query that continues from its
 checkpoint reads exactly the batches that it has not read, and a repeated micro-batch has the same
-rows: committed files never change.
+rows, because committed files never change.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def read_outbox(
 
     The columns are those of the source, then `notification`, `version`, `nodes`, `numbers`,
     `subscriptions` and `grain`; with `dead`, the refused rows: `reason` and `raw`. Rows of attempts
-    that were not committed are never read. A stream gives each committed batch once, and follows
+    that were not committed are never read. A stream yields each committed batch once, and follows
     the outbox; a table has the batches that are committed when this is called. `since` is the first
     batch to read.
 
-    `path` may have any scheme that Spark and pyarrow.fs know, such as s3a:// or hdfs://. Columns
-    that were added later are null in older rows. An outbox without rows has no columns yet: it
+    `path` may have any scheme that Spark and pyarrow.fs support, such as s3a:// or hdfs://. Columns
+    that were added later are null in older rows. An outbox without rows has no columns yet, so it
     needs `schema`.
     """
     reader = OutboxReader(path)
@@ -90,7 +90,7 @@ def _escape(path: str) -> str:
 
 
 def _columns(reader: OutboxReader, since: int, dead: bool) -> StructType:
-    """The columns of the latest file. A stream has the same ones as a table."""
+    """The columns of the latest file. A stream has the same columns as a table."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     last = None
@@ -119,8 +119,8 @@ class OutboxSource(DataSource):
 
 
 class OutboxStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads batches as they are committed. Spark creates it in the driver and pickles it for tasks,
-    so it opens nothing until it is used."""
+    """Reads batches as they are committed. Spark creates the stream in the driver and pickles it
+    for tasks, so it opens nothing until it is used."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._path = options["path"]
@@ -128,7 +128,8 @@ class OutboxStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._dead = options.get("dead") == "true"
         self._schema = schema
         self._opened: OutboxReader | None = None
-        self._end: int | None = None  # for a query that reads all available batches, and ends
+        # set for a query that reads all available batches and then ends
+        self._end: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_opened": None}

@@ -1,14 +1,14 @@
 """Upgrades outboxes of the old format: a JSON file for each commit, pins and counters without
 digests.
 
-Such an outbox is rewritten before anything else is written to it. The new files are written to the
-folder `new`. Then the old files are moved aside, and the new ones replace them:
+An outbox in the old format is rewritten before anything else is written to it. The new files are
+written to the folder `new`. Then the old files are moved aside, and the new files replace them:
 
     new/{commits,pins,counters}, whole ──> _tidings/{commits,pins,counters} ──> aside/before/
 
 If the process dies in between, the next start continues the moves if `new/whole` exists; otherwise
-it starts over. Pins of batches committed long ago stay aside. The old format has no digests of data
-files; instead, their rows are counted.
+it starts over. Pins of batches that were committed long ago stay in the folder `aside`. The old
+format has no digests of data files; instead, their rows are counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidings.spark.outbox.numbering import ALL
 from tidings.spark.outbox.outbox import KeptCounters, Outbox, Pin
 from tidings.spark.outbox.sealed_files import make_folder, sync, write_sealed, write_whole
 
-PINS = 100  # recent batches whose pins are kept, as Spark may still repeat them
+PINS = 100  # how many recent batches keep their pins, because Spark may still repeat them
 KINDS = ("commits", "pins", "counters")
 Record = TypeVar("Record", Commit, Pin)
 
@@ -85,8 +85,8 @@ def _write(outbox: Outbox, new: Path) -> None:
 
 
 def _need_counters(outbox: Outbox, path: Path, commit: Commit, before: dict[int, int]) -> None:
-    """Check that counters only rise, and that the counter of all notifications rises by the number
-    of matched rows."""
+    """Check that counters never decrease, and that the counter of all notifications grows by the
+    number of matched rows."""
     rises = all(number > before.get(node, 0) for node, number in commit.counters.items())
     expected = before.get(ALL, 0) + commit.matched
     if not rises or commit.counters.get(ALL, before.get(ALL, 0)) != expected:

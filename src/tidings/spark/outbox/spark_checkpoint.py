@@ -4,10 +4,10 @@
     sources/0/42        for a folder of files: the names of the files
     tidings-stream      added by tidings: the stream's id, which the outbox and the spool store too
 
-Spark renames these files into place but does not sync them. After a power failure the last ones may
-be missing. Spark would then form a new batch 42 from other rows, and an outbox that already has a
-batch 42 would skip it. So these files are synced before anything of a batch is written, and the
-batch's pin has a digest of its offsets.
+Spark renames these files into place but does not sync them. After a power failure, the last of
+these files may be missing. Spark would then form a new batch 42 from other rows, and an outbox that
+already has a batch 42 would skip it. So these files are synced before anything of a batch is
+written, and the batch's pin has a digest of its offsets.
 """
 
 from __future__ import annotations

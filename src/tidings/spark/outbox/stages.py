@@ -49,11 +49,13 @@ DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
 class ForChannel(msgspec.Struct, frozen=True):
-    """What is different if the subscriptions are those of a channel of the network."""
+    """What is different if the subscriptions come from a channel of the network."""
 
-    tested: tuple[str, ...] | None = None  # columns that filters may test; None: all
-    most_bytes: int = 0  # of nodes and payload of a row, if rows get payloads; 0: they get none
-    most_nodes: int = 0  # of a row, in this case
+    # the columns that filters may test; None means all columns
+    tested: tuple[str, ...] | None = None
+    # the most bytes of the nodes and payload of a row, if rows get payloads; 0 if they get none
+    most_bytes: int = 0
+    most_nodes: int = 0  # the most nodes of a row, if rows get payloads
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -66,8 +68,8 @@ class Stage(msgspec.Struct, frozen=True):
     text: str = "value"  # for json: the column with the JSON text
     corrupt: str | None = None  # for csv: the column of rows that could not be split
     extra: Extra = "refuse"  # for json: what happens to undeclared fields
-    names: tuple[str, ...] = ()  # of the columns, if Spark would misread them
-    channel: ForChannel | None = None  # if the subscriptions are those of a channel
+    names: tuple[str, ...] = ()  # the names of the columns, if Spark would misread them
+    channel: ForChannel | None = None  # set if the subscriptions come from a channel
 
     @property
     def keeps_extra(self) -> bool:
@@ -198,7 +200,7 @@ def _stage_rows(
     staged = files.staged
     if stage.channel is None:
         nodes, told = view.node_lists(*matched), view.subscription_lists(*matched)
-    else:  # its routers know who subscribed to these nodes, or to others above them
+    else:  # the routers of the channel know who subscribed to these nodes, or to nodes above them
         nodes = told = view.lowest_members(*matched)
     # a row may match only nodes whose subscriptions have all ended
     kept = pc.greater(pc.list_value_length(told), 0)
@@ -229,7 +231,7 @@ def _with_payloads(stage: Stage, good: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _refuse_long(stage: ForChannel, good: pa.RecordBatch, nodes: Any, files: _Files) -> Any:
-    """Refuse the rows that a part has no room for; return which are not refused."""
+    """Refuse the rows that do not fit into a part; return which rows are not refused."""
     counts = pc.list_value_length(nodes)
     sizes = pc.add(pc.binary_length(good.column(PAYLOAD)), pc.multiply(8, counts))
     few = pc.less_equal(counts, stage.most_nodes)
@@ -259,7 +261,7 @@ def _decode(view: View, schema: pa.Schema, stage: Stage, batch: pa.RecordBatch) 
 
 
 def _raw_texts(stage: Stage, batch: pa.RecordBatch, decoded: Decoded) -> list[str]:
-    """The original text of the bad rows; bytes that are not UTF-8 are escaped."""
+    """The original texts of the bad rows; bytes that are not UTF-8 are escaped."""
     bad = pa.array(decoded.bad_rows.tolist(), pa.int64())
     rows = batch.take(bad)
     columns = [

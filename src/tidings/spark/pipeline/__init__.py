@@ -1,4 +1,5 @@
-"""Pipelines: a TOML file describes how micro-batches run from a source through the outbox to sinks.
+"""Pipelines: a TOML file describes how micro-batches flow from a source through the outbox to
+sinks.
 
     pin the version ─> decode, match, count nodes ─> number, file ─> commit ─> sinks
                        one job, on the workers       the driver; for large batches, a job

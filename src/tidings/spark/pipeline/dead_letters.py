@@ -1,16 +1,16 @@
-"""Dead letters: the rows that a pipeline refused. They can be read, corrected and replayed.
+"""Dead letters: the rows that a pipeline refused. Dead letters can be read, corrected and replayed.
 
     dead/ ──list, show──> reasons, texts ──mend: the columns, or the texts──> replay ──> the source
 
-Batch and row identify a letter. A replay writes the texts that now fit the columns to one file, and
-moves it into the folder of the source. Each letter is replayed once:
+A letter is identified by its batch and its row. A replay writes the texts that now fit the columns
+to one file, and moves it into the folder of the source. Each letter is replayed once:
 
     1. source/.NAME             the file, synced, under a name that Spark ignores
     2. _tidings/replayed/NAME   its letters, synced
     3. source/NAME              the file is renamed
 
-If the process is killed before step 2, nothing was replayed. After step 2, the next replay does
-step 3.
+If the process is killed before step 2, nothing was replayed. If it is killed after step 2, the next
+replay does step 3.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from tidings.spark.pipeline.streams import declared_columns
 
 REPLAYED = "replayed"
 _BREAKS = re.compile(r"[\r\n]+")
-Name = tuple[int, int]  # of a letter: its batch, its row
+Name = tuple[int, int]  # the batch and the row of a letter
 
 
 class Letter(msgspec.Struct, frozen=True):
     """A refused row."""
 
     batch: int
-    row: int  # its index among the refused rows of its batch, from 0
+    row: int  # the index of the row among the refused rows of its batch, from 0
     reason: str
     raw: str
 
@@ -138,7 +138,7 @@ def replay_letters(settings: Settings, letters: Iterable[Letter], to: Path | Non
 
 
 def _finish(outbox: Outbox) -> dict[str, _Record]:
-    """Rename the files of replays that were killed before they could."""
+    """Rename the files of replays that were killed before the rename."""
     found = _records(outbox)
     for name, one in found.items():
         hidden = Path(one.source, f".{name}")
@@ -151,7 +151,7 @@ def _finish(outbox: Outbox) -> dict[str, _Record]:
 def _sort_out(
     settings: Settings, form: str, letters: list[Letter]
 ) -> tuple[list[Letter], list[Letter]]:
-    """The letters that now fit the columns, and the others with the current reason."""
+    """The letters that now fit the columns, and the other letters with the current reason."""
     if not letters:
         return [], []
     decoded = _decode(settings, form, [one.raw for one in letters])
@@ -177,7 +177,7 @@ def _decode(settings: Settings, form: str, texts: list[str]) -> Decoded:
 
 
 def _fields(text: str, names: list[str]) -> list[str | None]:
-    """The fields of a row of CSV. A dead letter has its line, or an object if the line could be
+    """The fields of a CSV row. A dead letter contains the line, or an object if the line could be
     split."""
     try:
         found = msgspec.json.decode(text, type=dict[str, str | None])
@@ -190,7 +190,7 @@ def _fields(text: str, names: list[str]) -> list[str | None]:
 
 def _file_of(settings: Settings, form: str, texts: list[str]) -> bytes:
     if form == "json":
-        # In JSON a line break is white space, except in strings, where it is not allowed.
+        # In JSON, a line break is white space, except in strings, where it is not allowed.
         return "".join(_BREAKS.sub(" ", text) + "\n" for text in texts).encode()
     names = declared_columns(settings).names
     made = io.StringIO()

@@ -26,7 +26,7 @@ Subscriptions = FixedSubscriptions | FollowedSubscriptions | FollowedChannel
 
 
 def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True) -> Subscriptions:
-    """The subscriptions that a pipeline file names. `folder` is for what is known of a channel;
+    """The subscriptions that a pipeline file names. `folder` is for what is known about a channel;
     without `patient`, a channel that does not answer is an error."""
     given = settings.subscriptions
     if given.snapshot is not None:
@@ -44,12 +44,13 @@ def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True
 
 
 def declare_columns(settings: Settings, said: Description | None) -> Settings:
-    """The settings with the columns that a channel declares, if the subscriptions are in one."""
+    """The settings with the columns that a channel declares, if the subscriptions come from a
+    channel."""
     if said is None:
         return settings
     columns = dict(said.attributes or {})
     if "subject" in columns and not has_column(settings, "subject"):
-        del columns["subject"]  # a channel always declares it
+        del columns["subject"]  # a channel always declares this attribute
     found = msgspec.structs.replace(settings, columns=columns, extra=extra_of(said))
     for sentence in declared_problems(found):
         channel = settings.subscriptions.channel
@@ -60,8 +61,8 @@ def declare_columns(settings: Settings, said: Description | None) -> Settings:
 def load_checked_view(settings: Settings, schema: StructType, wanted: Subscriptions) -> View:
     """The current view of the subscriptions, after checking that it fits the source's columns.
 
-    The check also covers filters that were dropped since the last compilation. So if it fails, the
-    latest version is compiled and checked again.
+    The check also covers filters that were dropped since the last compilation. So if the check
+    fails, the latest version is compiled and checked again.
     """
     view = wanted.view(wanted.version)
     try:
@@ -83,7 +84,8 @@ def check_schema(settings: Settings, schema: StructType, view: View) -> None:
                 f"the source has a column '{name}', a name that the outbox uses; rename the column"
             )
     if settings.subscriptions.channel is not None:
-        # Anybody may subscribe to anything: a filter that does not fit must not end the pipeline.
+        # Anybody may subscribe to anything, so a filter that does not fit must not end the
+        # pipeline.
         check_declared_columns(schema, view.matcher.attributes)
     else:
         is_open = is_json(settings) and settings.extra_fields == "open"

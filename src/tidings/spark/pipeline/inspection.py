@@ -49,7 +49,7 @@ class Sample(msgspec.Struct, frozen=True):
     file: str
     rows: int
     refused: int
-    reason: str | None  # of the first refused row
+    reason: str | None  # the reason for the first refused row
     extra_rows: int = 0  # rows with undeclared fields
 
 
@@ -57,7 +57,7 @@ class Inspection(msgspec.Struct, frozen=True):
     """The inputs of a pipeline, as it would find them if it were started now."""
 
     name: str
-    source: str  # in a few words
+    source: str  # the source, described in a few words
     path: str | None  # of its files
     columns: list[Column]
     version: int
@@ -72,7 +72,8 @@ class Inspection(msgspec.Struct, frozen=True):
 def inspect(settings: Settings, session: Callable[[], SparkSession]) -> Inspection:
     """Inspect everything that a pipeline file names; raise TidingsError if it can't run."""
     with ExitStack() as stack:
-        # What a channel tells is compiled apart: the pipeline may be running.
+        # What a channel sends is compiled in a separate folder, because the pipeline may be
+        # running.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tidings-check-")))
         return _inspect(settings, session, folder, stack)
 
@@ -83,7 +84,7 @@ def _inspect(
     source = settings.source
     need_log(settings)
     subscriptions: Subscriptions | None = None
-    if settings.subscriptions.channel is not None:  # it has the columns, too
+    if settings.subscriptions.channel is not None:  # the channel also declares the columns
         subscriptions = open_subscriptions(settings, folder, patient=False)
         stack.callback(subscriptions.close)
         settings = declare_columns(settings, subscriptions.description)
@@ -146,7 +147,8 @@ def _describe_source(settings: Settings) -> str:
 
 
 def need_log(settings: Settings) -> None:
-    """Refuse a log that does not exist: an empty one would be created, and nothing would match."""
+    """Refuse a log that does not exist, because an empty one would be created, and nothing would
+    match."""
     log = settings.subscriptions.log
     if log is not None and not (settings.at(log) / "lock").exists():
         raise TidingsError(

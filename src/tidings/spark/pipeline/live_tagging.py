@@ -42,7 +42,7 @@ OUTPUTS = ("nodes", "subscriptions")
 _log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _followed: dict[tuple[str, str], FollowedSubscriptions] = {}
-_reported: set[str] = set()  # missing columns that were reported
+_reported: set[str] = set()  # missing columns that have already been reported
 
 
 def tag_live(
@@ -60,11 +60,11 @@ def tag_live(
     Changes to it take effect while a stream runs: each task takes the latest version when it
     begins, so the rows of a micro-batch may have different versions. A table gets one version.
 
-    `columns` are those that filters may test, by default all. `attributes` are the declared types
-    that the log is written with. Raises AttributesError if a current filter tests a column that is
-    missing or has another type. If a filter that is added later tests a missing column, it matches
-    nothing, and a worker logs a warning. A NeverTrueWarning names current subscriptions that can
-    never match.
+    `columns` are the columns that filters may test; the default is all. `attributes` are the
+    declared types that the log is written with. Raises AttributesError if a current filter tests a
+    column that is missing or has another type. If a filter that is added later tests a missing
+    column, it matches nothing, and a worker logs a warning. A NeverTrueWarning names current
+    subscriptions that can never match.
     """
     from pyspark.sql import functions as f
 
@@ -95,7 +95,8 @@ def tag_live(
     kind = _id_type(view, output)
     tagger = make_live_tagger(str(path), attributes, names or ["none"], output, kind)
     run = send_to_workers(df.sparkSession, tagger)
-    # Not deterministic: Spark must not run it once for each of the two columns.
+    # The function is marked as not deterministic, so that Spark does not run it once for each of
+    # the two columns.
     udf = arrow_udf(run, kinds).asNondeterministic()
     sent = [f.col(f"`{name.replace('`', '``')}`") for name in names] or [f.lit(True)]
     kept = [f.col(f"`{name.replace('`', '``')}`") for name in df.columns]
@@ -153,7 +154,8 @@ def make_live_tagger(
 
 def _name_columns(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
     for given in batches:
-        arrays = list(given) if isinstance(given, tuple) else [given]  # a single column: no tuple
+        # a single column is not passed as a tuple
+        arrays = list(given) if isinstance(given, tuple) else [given]
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 

@@ -1,4 +1,5 @@
-"""Opens the session that a master or a pipeline file names: local, on a cluster, or remote."""
+"""Opens the session that a master or a pipeline file names: a local one, one on a cluster, or a
+remote one."""
 
 from __future__ import annotations
 
@@ -36,11 +37,13 @@ def session_for(settings: Settings) -> SparkSession:
         raise
     except Exception as problem:
         where = given.remote or given.master
-        raise TidingsError(f"no Spark session at {where}: {sentence_of(problem)}") from problem
+        raise TidingsError(
+            f"can't start a Spark session at {where}: {sentence_of(problem)}"
+        ) from problem
 
 
 def session_at(name: str, master: str, **config: str) -> SparkSession:
-    """Start a session at a master. A local one runs in this process and one Java process.
+    """Start a session at a master. A local session runs in this process and one Java process.
 
     Executors of any other master may run on other machines, so the driver is not bound to
     127.0.0.1, where they could not reach it.
@@ -72,7 +75,7 @@ def _wants_connector(settings: Settings) -> bool:
 
 
 def _is_running() -> bool:
-    """Whether this process has a session, which can't load more jars."""
+    """Whether this process has a session, which can't load further jars."""
     prepare_environment()
     from pyspark.sql import SparkSession
 
@@ -80,21 +83,22 @@ def _is_running() -> bool:
 
 
 def _need_connector(spark: SparkSession) -> None:
-    """Refuse a session without the connector before a batch is committed that a sink would need it
-    for. `load` only looks for the classes; it asks no broker."""
+    """Refuse a session without the connector before a batch is committed for which a sink would
+    need it. `load` only looks for the classes; it does not contact a broker."""
     try:
         nobody = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "none"}
         spark.read.format("kafka").options(**nobody).load()
     except Exception as problem:
         raise TidingsError(
             "the running Spark session has no Kafka connector; start it with "
-            "local_session(..., **kafka_settings()), or stop it, and tidings starts its own"
+            "local_session(..., **kafka_settings()), or stop it, so that tidings starts "
+            "its own session"
         ) from problem
 
 
 def need_driver(settings: Settings) -> None:
-    """Refuse Spark Connect for a stream: batches would run in the server's process, which does not
-    have the pipeline, its log and its outbox. For tables, Spark Connect works."""
+    """Refuse Spark Connect for a stream, because batches would run in the server's process, which
+    does not have the pipeline, its log and its outbox. For tables, Spark Connect works."""
     if settings.spark.remote is not None:
         raise TidingsError(
             f"spark.remote: a pipeline can't run through Spark Connect ({settings.spark.remote}), "

@@ -5,8 +5,8 @@
 
 If the pipeline stops at any point, the batch is repeated with the pinned version and the rows in
 Spark's checkpoint, and it is committed only once. Sinks get a batch after its commit; they may get
-it more than once and must recognise repeats. A channel, whose owner may be down or slow, holds the
-stream up: the next batch begins when its owner has this one.
+it more than once and must recognise repeats. A channel, whose owner may be down or slow, delays the
+stream: the next batch begins when the owner has the previous one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-BatchListener = Callable[[Commit, float], None]  # gets each commit, and the seconds it took
+# called with each commit, and the seconds that it took
+BatchListener = Callable[[Commit, float], None]
 
 
 class Pipeline:
@@ -74,7 +75,8 @@ class Pipeline:
         self.settings = settings = declare_columns(settings, self.subscriptions.description)
         self.source = open_source(settings, spark)
         self._checkpoint = SparkCheckpoint(settings.at(settings.checkpoint))
-        self._counters: tuple[int, dict[int, int]] | None = None  # a batch, and the ones after it
+        # the number of a batch, and the counters after it
+        self._counters: tuple[int, dict[int, int]] | None = None
         self._lock: int | None = None
         self._at_work = threading.Lock()
         self._handing: HandingOver | None = None
@@ -85,7 +87,8 @@ class Pipeline:
 
         The pipeline locks the outbox until `close`; an outbox locked by another process is refused.
         """
-        if self._lock is not None:  # started before; a batch of that run may still be running
+        # the pipeline was started before, and a batch of that run may still be running
+        if self._lock is not None:
             return self._start()
         self._lock = self.outbox.take_lock()
         try:
@@ -144,7 +147,8 @@ class Pipeline:
                 f"version (nothing of the batch was handed over)"
             ) from problem
         if known is None:
-            micros = time.time_ns() // 1000  # read first, so the version has all earlier changes
+            # read first, so that the version includes all earlier changes
+            micros = time.time_ns() // 1000
             version, before = self.subscriptions.latest(), self.outbox.read_commit(batch - 1)
             life, identity = self.subscriptions.life, self.subscriptions.identity
             if before and before.life == life and version < before.version and not identity:
@@ -162,9 +166,10 @@ class Pipeline:
             )
         if known.life != self.subscriptions.life:
             raise TidingsError(
-                f"batch {batch} was started in another life of {self.subscriptions.name}, whose "
-                f"numbers of nodes mean nothing any more; remove {self.outbox.pin_path(batch)} to "
-                f"repeat the batch with the latest version (nothing of the batch was handed over)"
+                f"batch {batch} was started in another life of {self.subscriptions.name}, "
+                "whose node numbers are no longer valid; remove "
+                f"{self.outbox.pin_path(batch)} to repeat the batch with the latest version "
+                "(nothing of the batch was handed over)"
             )
         self._need_rows(batch, known.offsets)
         return known
@@ -238,8 +243,8 @@ class Pipeline:
                     )
 
     def _known_counters(self, batch: int) -> dict[int, int]:
-        """The counters before a batch. Those in memory are used only if they belong to the previous
-        batch: a failed commit may be on disk but not in memory."""
+        """The counters before a batch. Counters in memory are used only if they belong to the
+        previous batch, because a failed commit may be on disk but not in memory."""
         known, self._counters = self._counters, None
         if known is not None and known[0] == batch - 1:
             return known[1]
@@ -256,13 +261,14 @@ class Pipeline:
 
     @property
     def waiting(self) -> str:
-        """Why the owner of the channel is waited for; empty if it is not."""
+        """Why the pipeline waits for the owner of the channel; empty if it does not wait."""
         wanted = self.subscriptions
         return wanted.owner.waiting if isinstance(wanted, FollowedChannel) else ""
 
     def interrupt(self) -> None:
-        """Stop waiting for the owner of the channel: a batch that waits for it fails."""
-        followed = getattr(self, "subscriptions", None)  # none if it could not be opened
+        """Stop waiting for the owner of the channel, so that a batch that waits for it fails."""
+        # this is None if the subscriptions could not be opened
+        followed = getattr(self, "subscriptions", None)
         if isinstance(followed, FollowedChannel):
             followed.owner.stop.set()
 

@@ -42,7 +42,8 @@ _MOST = 2**31 - 1  # Spark stores many of these numbers in 32 bits
 
 
 class SettingsError(TidingsError):
-    """A pipeline file can't be used; the message says where, and what was expected."""
+    """A pipeline file can't be used; the message says where the problem is, and what was
+    expected."""
 
 
 class Files(msgspec.Struct, frozen=True, tag_field="kind", tag="files", forbid_unknown_fields=True):
@@ -52,7 +53,7 @@ class Files(msgspec.Struct, frozen=True, tag_field="kind", tag="files", forbid_u
     format: Literal["json", "csv", "parquet"] = "json"
     files_per_trigger: int | None = None
     when_read: Literal["keep", "delete", "archive"] = "keep"
-    archive: str | None = None  # the folder of files that were read, for `when_read = "archive"`
+    archive: str | None = None  # the folder for files that were read, for `when_read = "archive"`
 
 
 class Kafka(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka", forbid_unknown_fields=True):
@@ -82,14 +83,15 @@ Source = Files | Kafka | Feeds | Rate
 
 
 class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A channel of the network or a log of changes, which the pipeline follows, or a snapshot,
-    which is fixed."""
+    """A channel of the network or a log of changes, both of which the pipeline follows, or a
+    snapshot, which is fixed."""
 
     log: str | None = None
     snapshot: str | None = None
     channel: str | None = None  # the address of its owner, the rendezvous point
     name: str | None = None  # the name that goes with the token, if it is bound to one
-    token_file: str | None = None  # the token for the owner; without it TIDINGS_TOKEN has it
+    # a file with the token for the owner; without it, the token is in TIDINGS_TOKEN
+    token_file: str | None = None
     authorities: str | None = None  # a file of trusted certificate authorities
     rebuild_after: int = 1_000  # changes sent with tasks before a new snapshot is compiled
 
@@ -97,7 +99,8 @@ class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OutboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
     grain_minutes: int = 60
-    time: str | None = None  # the column that determines grains; by default the batch's start
+    # the column that determines grains; by default, the start of the batch does
+    time: str | None = None
 
 
 class Trigger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,14 +122,14 @@ class KafkaSink(msgspec.Struct, frozen=True, tag_field="kind", tag="kafka",
 
 class ChannelSink(msgspec.Struct, frozen=True, tag_field="kind", tag="channel",
                   forbid_unknown_fields=True):  # fmt: skip
-    """The channel that the subscriptions come from."""
+    """A sink for the channel from which the subscriptions come."""
 
 
 Sink = ConsoleSink | KafkaSink | ChannelSink
 
 
 class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    master: str = "local[2,4]"  # up to 4 attempts per task; `local[2]` would allow only one
+    master: str = "local[2,4]"  # up to 4 attempts per task; `local[2]` would allow only one attempt
     remote: str | None = None
     settings: dict[str, str] = {}
 
@@ -138,7 +141,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outbox: OutboxSettings
     checkpoint: str = "checkpoint"
     extra: Extra | None = None
-    columns: dict[str, Any] = {}  # names with types, or tables of them
+    columns: dict[str, Any] = {}  # names with types, or tables of such names
     trigger: Trigger = Trigger()
     sinks: list[Sink] = []
     spark: SparkSettings = SparkSettings()
@@ -159,7 +162,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def extra_fields(self) -> Extra:
-        """What happens to fields that are not declared."""
+        """What happens to undeclared fields."""
         if self.extra is not None:
             return self.extra
         return "keep" if self.columns else "open"
@@ -171,7 +174,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def token(self) -> str:
-        """The token for the channel's owner. A file takes precedence over the environment."""
+        """The token for the channel's owner. A token file takes precedence over the environment."""
         file = self.subscriptions.token_file
         if file is None:
             return os.environ.get("TIDINGS_TOKEN", "")
@@ -182,14 +185,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def is_json(settings: Settings) -> bool:
-    """Whether the source is JSON, which may have fields that are not declared."""
+    """Whether the source is JSON, which may have undeclared fields."""
     source = settings.source
     return isinstance(source, Kafka) or (isinstance(source, Files) and source.format == "json")
 
 
 def known_columns(settings: Settings) -> dict[str, str | None] | None:
-    """The columns of a source that defines its own, with the families of their types, where known;
-    None if the file declares the columns, or if they are not known yet."""
+    """For a source that defines its own columns, these columns with the families of their types,
+    where known; None if the file declares the columns, or if they are not known yet."""
     source = settings.source
     if settings.columns:
         return None
@@ -250,7 +253,7 @@ def _column_problems(columns: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _problems(found: Settings) -> Iterator[Problem]:
-    """All problems that the types of the settings don't reveal."""
+    """All problems that can't be found from the types of the settings alone."""
     for sentence in _sentences(found):
         place = sentence.partition(":")[0].replace("[", ".").replace("]", "").split(".")
         yield Problem(tuple(place), sentence)
@@ -258,7 +261,7 @@ def _problems(found: Settings) -> Iterator[Problem]:
 
 
 def _sentences(found: Settings) -> Iterator[str]:
-    """One sentence for each problem, which begins with the place."""
+    """One sentence for each problem; each begins with the place."""
     source, subscriptions = found.source, found.subscriptions
     given = (subscriptions.log, subscriptions.snapshot, subscriptions.channel)
     if sum(one is not None for one in given) != 1:
@@ -277,7 +280,7 @@ def _sentences(found: Settings) -> Iterator[str]:
         )
     if len(channels) > 1:
         yield f"sinks[{channels[1]}].kind: found 'channel' again, expected it once"
-    if subscriptions.channel is None:  # else they are known when the channel was asked
+    if subscriptions.channel is None:  # otherwise the columns are known once the channel was asked
         yield from declared_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
@@ -291,7 +294,7 @@ def _sentences(found: Settings) -> Iterator[str]:
     if isinstance(source, Feeds) and not source.urls:
         yield "source.urls: found none, expected at least one"
     for name, number, least, most in _numbers(found):
-        if number is not None and not least <= number <= most:  # also true for NaN
+        if number is not None and not least <= number <= most:  # the condition also holds for NaN
             yield f"{name}: found {_show_number(number)}, expected {least} to {most:,}"
     for name, text in paths_of(found):
         if not text or "\0" in text:
@@ -305,7 +308,7 @@ def _sentences(found: Settings) -> Iterator[str]:
 
 
 def declared_problems(found: Settings) -> Iterator[str]:
-    """The problems of a pipeline with its columns, one sentence each."""
+    """The problems of a pipeline that concern its columns, one sentence each."""
     source, time = found.source, found.outbox.time
     if isinstance(source, Files) and source.format == "csv" and not found.columns:
         yield "columns: found none, expected names and types, because the source is text"
@@ -357,8 +360,8 @@ def paths_of(found: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _overlaps(found: Settings) -> Iterator[str]:
-    """Refuse folders of the pipeline inside the source's folder: Spark reads every file there as
-    rows, even in subfolders named like those of an outbox (`grain=...`)."""
+    """Refuse folders of the pipeline inside the source's folder, because Spark reads every file
+    there as rows, even in subfolders named like those of an outbox (`grain=...`)."""
     if not isinstance(found.source, Files) or scheme_of(found.source.path):
         return
     read = _normalise(found.at(found.source.path))
@@ -377,6 +380,7 @@ def _normalise(path: Path) -> Path:
 
 
 def _show_number(number: float) -> str:
-    if isinstance(number, int) and abs(number) > 10**20:  # Python may refuse to print it
+    # Python may refuse to print such a large number
+    if isinstance(number, int) and abs(number) > 10**20:
         return "an integer of more than 20 digits"
     return f"{number}"

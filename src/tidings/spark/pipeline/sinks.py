@@ -2,7 +2,7 @@
 
 After a crash between the commit and the end of the handover, a batch is handed over twice. In
 Kafka, the key consists of the stream and the number of the notification, so that readers can drop
-repeats. A channel gets its batches from the outbox, not as a table: channel/handing_over.py.
+repeats. A channel gets its batches from the outbox, not as a table; see channel/handing_over.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def hand_over_to(
     if isinstance(sink, ConsoleSink):
         table: Any = rows.orderBy("notification")
         out = sys.stdout if console is None else console
-        # like `show`, which can only write to stdout
+        # this works like `show`, which can only write to stdout
         out.write(table._show_string(sink.rows, 60, False) + "\n")
         out.flush()
     elif isinstance(sink, KafkaSink):

@@ -1,5 +1,5 @@
-"""Reads the status of a pipeline from its files. This needs neither a session nor a lock, and works
-while the pipeline runs."""
+"""Reads the status of a pipeline from its files. Reading the status needs neither a session nor a
+lock, and works while the pipeline runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Totals(msgspec.Struct):
 
 class NodeCounter(msgspec.Struct, frozen=True):
     node: int
-    number: int  # its counter: the notifications for which it was a lowest node
+    # the counter of the node: the number of notifications for which it was a lowest node
+    number: int
     filter: str | None
 
 
@@ -61,11 +62,11 @@ class DamagedFile(msgspec.Struct, frozen=True):
 
 
 class ChannelStatus(msgspec.Struct, frozen=True):
-    """What a pipeline knows of its channel."""
+    """What a pipeline knows about its channel."""
 
     address: str
     handed: int | None  # the last batch that was handed over; None if none was
-    waiting: Waiting | None  # why it waits for the owner, if it does
+    waiting: Waiting | None  # why the pipeline waits for the owner, if it does
 
 
 class PipelineStatus(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     damaged: list[DamagedFile]  # files of dead letters that can't be read
     feeds: list[str] = []  # problems of feeds whose last fetch failed
     aside: list[Aside] = []  # subscriptions that are set aside
-    channel: ChannelStatus | None = None  # if the subscriptions come from a channel
+    channel: ChannelStatus | None = None  # set if the subscriptions come from a channel
 
 
 def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
@@ -258,7 +259,8 @@ def _count_reasons(
     """Add new reasons while there is room, and count the rows of all known reasons."""
     counted = reasons.value_counts()
     names, counts = counted.field("values"), counted.field("counts")
-    for reason in names[: LETTERS + len(found)].to_pylist():  # in the order of the rows
+    # the reasons are in the order of the rows
+    for reason in names[: LETTERS + len(found)].to_pylist():
         if reason is not None and reason not in found and len(found) < LETTERS:
             found[reason] = batch, raw[pc.index(reasons, reason).as_py()].as_py() or ""
     for reason in found:

@@ -1,8 +1,9 @@
 """A pipeline that can be stopped between two batches, and that reports why it failed.
 
 Stopping a query in the middle of a batch is harmless, as the batch is repeated, but it wastes work.
-So the running batch may finish, unless that takes too long. The next batch is refused before
-anything of it is written. By then its rows are in Spark's checkpoint, so Spark will repeat it.
+So the running batch is allowed to finish, unless that takes too long. The next batch is refused
+before anything of it is written. By then the rows of that batch are in Spark's checkpoint, so Spark
+will repeat it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PAUSE = 0.05  # seconds between two checks
-NOTING = 5.0  # seconds for Spark to record a finished batch while none is running
+NOTING = 5.0  # seconds for Spark to record a finished batch if no other batch is running
 
 
 class Ending(Exception):
@@ -49,7 +50,7 @@ class StoppablePipeline(Pipeline):
         try:
             super().run_batch(df, batch)
         except Exception as problem:
-            if self._cut_off:  # Spark's error is long and helps nobody
+            if self._cut_off:  # Spark's error is long and not helpful
                 raise Ending from None
             self.failure = problem
             raise
@@ -61,8 +62,8 @@ class StoppablePipeline(Pipeline):
         is repeated at the next start.
 
         After a batch, Spark records that it is done; if the query is stopped before that, the batch
-        is handed over again. So this waits while a trigger is active. But without a batch, the
-        trigger may only be waiting for an unresponsive source, so this waits at most NOTING
+        is handed over again. So `end` waits while a trigger is active. But without a batch, the
+        trigger may only be waiting for an unresponsive source, so `end` waits at most NOTING
         seconds.
         """
         self.ending.set()

@@ -54,7 +54,7 @@ def _open_files(settings: Settings, source: Files, spark: SparkSession) -> Opene
     if not path.is_dir():
         raise TidingsError(f"source.path: there is no folder {path}")
     # By default Spark silently skips files that are a week older than the newest one. A file that
-    # is moved here keeps its old modification time, so the limit is raised.
+    # is moved into the folder keeps its old modification time, so the limit is raised.
     reader = spark.readStream.option("maxFileAge", "36500d")
     if source.files_per_trigger is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_trigger)
@@ -121,8 +121,8 @@ def declared_columns(settings: Settings) -> pa.Schema:
 
 
 def has_column(settings: Settings, name: str) -> bool:
-    """Whether a source may have a column. Of CSV, the header of the first file tells; without any
-    file, it does not have it."""
+    """Whether a source may have a column. For CSV, the header of the first file decides; if there
+    is no file, the source does not have the column."""
     source = settings.source
     if not isinstance(source, Files) or source.format != "csv":
         return True

@@ -5,13 +5,13 @@
 
 A batch uses one version. Changes since the snapshot are sent with its tasks; once there are many, a
 new snapshot is compiled in a separate process while batches continue. The last few snapshots are
-kept, so that a repeated batch finds one that is old enough; log_snapshots.py describes the folder.
-The driver and each worker verify the digests of a snapshot before they use it.
+kept, so that a repeated batch finds a snapshot that is old enough; log_snapshots.py describes the
+folder. The driver and each worker verify the digests of a snapshot before they use it.
 
 A pipeline uses only snapshots compiled with its own columns. If the columns in its file changed,
 the latest version is compiled again before the first batch. A batch that started with the old
-columns is repeated with the new ones, so its version is compiled again too. Its rows and
-subscriptions are the same, and nothing of it was visible. restated.py numbers the filters that were
+columns is repeated with the new ones, so its version is compiled again too. The batch has the same
+rows and subscriptions, and nothing of it was visible. restated.py numbers the filters that were
 added under other columns.
 """
 
@@ -50,7 +50,7 @@ class FixedSubscriptions:
     """Subscriptions from a snapshot."""
 
     kind = "snapshot"
-    life, description = 0, None  # only channels have one
+    life, description = 0, None  # only channels have a life and a description
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path) if scheme_of(path) else str(Path(path).absolute())
@@ -88,7 +88,7 @@ class FollowedSubscriptions:
 
     kind = "log"
     identity = ""  # the version alone identifies the state of a log
-    life, description = 0, None  # only channels have one
+    life, description = 0, None  # only channels have a life and a description
 
     def __init__(
         self, path: Path, attributes: Attributes | None = None, rebuild_after: int = 1_000
@@ -111,7 +111,7 @@ class FollowedSubscriptions:
         return self.log.version
 
     def latest(self) -> int:
-        """The same: a log is always there."""
+        """The latest version, as `version` returns it, because a log can always be read."""
         return self.log.version
 
     def pin(self, version: int) -> Pinned:
@@ -121,7 +121,7 @@ class FollowedSubscriptions:
             if base is None:  # the repeated batch is older than all snapshots
                 raise LogError("no snapshot is old enough")
             changes = self._changes_since(base, version) if version > base else ()
-        except (LogError, Clash):  # the log may have the state, but no longer the changes
+        except (LogError, Clash):  # the log may still have the state, but not the changes
             compile_version(self.log, version, self.home)
             base, changes = version, ()
         if len(changes) >= self.rebuild_after:
@@ -167,7 +167,7 @@ class FollowedSubscriptions:
         if self._compiler.is_running:
             return
         for old in self._compiled_versions()[:-KEPT]:
-            if old < base:  # tasks are about to open `base`, which may be old itself
+            if old < base:  # tasks are about to open `base`, which may itself be old
                 remove(self._path(old))
         remove_left_overs(self.home)
         told = str(self.log.path), str(version), str(self._path(base))

@@ -1,7 +1,7 @@
 """Reduces an error of Spark to one sentence.
 
 An exception in a Python worker reaches the driver as text: a Python traceback among Java stack
-traces. The last line of the traceback is the one worth showing.
+traces. Only the last line of the traceback is worth showing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def sentence_of(problem: BaseException) -> str:
 
 
 def _sentence_on_kafka(text: str) -> str | None:
-    """What Kafka's own words leave open: what to do."""
+    """What Kafka's own message does not say: what to do."""
     if _FORGOTTEN.search(text):
         at = _POSITION.search(text)
         where = f" (partition {at[2]} from offset {at[1]} on)" if at else ""
@@ -102,6 +102,6 @@ def _pick_cause(causes: list[str]) -> str:
 
 
 def _shorten(text: str) -> str:
-    """The first line, cut to MOST characters and without its SQLSTATE."""
+    """The first line without its SQLSTATE, cut to MOST characters."""
     line = _STATE.sub("", text.strip().partition("\n")[0]).strip()
     return line if len(line) <= MOST else line[: MOST - 1] + "…"

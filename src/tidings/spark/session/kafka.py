@@ -6,8 +6,8 @@
 Jars must be named when the session starts; a running session cannot load more.
 
 The connector uses internals of Spark, so not every release of it runs with every PySpark.
-CONNECTORS is the only place that says which do; each row was run against a broker. Everything else
-that the connector needs is in PySpark.
+CONNECTORS is the only place that says which releases work together; each row was tested with a
+broker. Everything else that the connector needs is in PySpark.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ class Connector(NamedTuple):
         return {one: _DIGESTS[one.split(":", 1)[1]] for one in named}
 
 
-# By release of PySpark, the newest last. For 4.1.4, 4.2.1 and 4.3.0 no connector was published (or
-# not on every mirror); the one before it runs, and all that it refers to is there. Of the token
-# provider only 4.0.0 was found. With later releases it can't print one warning, that a delegation
-# token (Kerberos) could not be had; all else that it refers to is there. Kafka's clients and the
-# pool are those that the connector's pom names.
+# The connectors by release of PySpark; the newest comes last. For 4.1.4, 4.2.1 and 4.3.0, no
+# connector was published (or not on every mirror); the connector before it works, because
+# everything that it refers to exists. Only version 4.0.0 of the token provider was found. With
+# later releases, it can't print the warning that there is no delegation token (Kerberos);
+# everything else that it refers to exists. The versions of Kafka's client and of the pool are those
+# that the connector's POM names.
 CONNECTORS = {
     "4.1.0": Connector("4.1.0", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.1": Connector("4.1.1", "4.0.0", "3.9.1", "2.12.1"),
@@ -86,8 +87,8 @@ _DIGESTS = {
 def kafka_jars(version: str | None = None) -> list[Path]:
     """Return the jars of the connector for this PySpark, and fetch them if they are not cached.
 
-    `version` names another row of the table. The list is empty if PySpark's own folder of jars has
-    a connector.
+    `version` names another row of the table. The list is empty if PySpark's own folder of jars
+    contains a connector.
     """
     chosen = choose_connector(version)
     if chosen is None:
@@ -103,8 +104,8 @@ def kafka_settings(version: str | None = None) -> dict[str, str]:
 
 
 def choose_connector(version: str | None = None) -> Connector | None:
-    """The row of the table for a release of PySpark, by default this one; None if its jars include
-    a connector, as in some images for clusters; EnvironmentProblem if there is none."""
+    """The row of the table for a release of PySpark, by default the installed one; None if its jars
+    include a connector, as in some images for clusters; EnvironmentProblem if there is no row."""
     if version is None and any((_spark_home() / "jars").glob(f"{CONNECTOR}*.jar")):
         return None
     version = version or _spark_version()

@@ -1,10 +1,10 @@
 """Fetches jars from Maven Central, once, into the user's cache.
 
-These are connectors of Spark, which PyPI does not have. The program mvn fetches them if it is
+The jars are connectors for Spark, which are not on PyPI. The program mvn fetches them if it is
 installed, because it knows the user's mirrors and proxies; otherwise they are downloaded directly.
 
-Invariant: a folder of jars is either complete or absent, and every jar has the digest that was
-asked for. It is filled under another name, checked, and then renamed.
+Invariant: a folder of jars is either complete or absent, and every jar has the requested digest. A
+folder is filled under another name, checked, and then renamed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tidings.spark.session.java import java_home
 
 CENTRAL = "https://repo.maven.apache.org/maven2"
 
-_TIMEOUT = 600  # seconds for all jars, which are ten megabytes
-_WAITING = 60  # seconds without a byte
+_TIMEOUT = 600  # seconds for all jars together, which are ten megabytes
+_WAITING = 60  # the most seconds without receiving a byte
 
-# Only these jars are wanted, not their dependencies, which a mirror may lack. Spark's POM files
-# name a mirror that not everyone can reach. A repository declared under the same id takes
-# precedence over it.
+# Only these jars are fetched, not their dependencies, which a mirror may lack. Spark's POM files
+# name a mirror that not everyone can reach. A repository that is declared under the same id takes
+# precedence over that mirror.
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -57,8 +57,9 @@ def cache_folder() -> Path:
 
 
 def fetch_jars(wanted: Mapping[str, str], folder: Path) -> list[Path]:
-    """The jars of `group:artifact:version`, each with its SHA-256. They are fetched into `folder`
-    if it does not exist; a folder that was copied from another machine is only checked."""
+    """The jars with these coordinates (`group:artifact:version`), each with its SHA-256. The jars
+    are fetched into `folder` if it does not exist; a folder that was copied from another machine is
+    only checked."""
     if not folder.is_dir():
         _fill_folder(wanted, folder)
     jars = [folder / jar_name(coordinate) for coordinate in wanted]
@@ -98,7 +99,8 @@ def _fill_folder(wanted: Mapping[str, str], folder: Path) -> None:
             try:
                 jars.rename(folder)
             except OSError:
-                if not folder.is_dir():  # otherwise another process was first, with the same jars
+                # otherwise another process was first, and has the same jars
+                if not folder.is_dir():
                     raise
     except OSError as error:
         raise EnvironmentProblem(f"The jars cannot be stored in {folder}: {error}.") from error

@@ -1,4 +1,4 @@
-"""Spark sessions: on this machine for the demo, tests and small jobs, or on a cluster."""
+"""Spark sessions: on this machine, for the demo, tests and small jobs, or on a cluster."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 def local_session(app_name: str, cores: int = 2, **config: str) -> SparkSession:
     """Return a Spark session that runs in this process and one Java process beside it.
 
-    `config` holds further settings of Spark, which override the defaults set here:
-    `local_session("study", **{"spark.sql.shuffle.partitions": "8"})`. A process has one session: a
-    second call returns the first session.
+    `config` has further settings for Spark, which override the defaults: `local_session("study",
+    **{"spark.sql.shuffle.partitions": "8"})`. A process has one session: a second call returns the
+    first session.
 
     Sets JAVA_HOME, PYSPARK_PYTHON, SPARK_HOME and SPARK_LOCAL_IP in this process's environment.
     """
     prepare_environment()
     from pyspark.sql import SparkSession
 
-    # A host's own name may not resolve, or resolve to an address that cannot be bound.
+    # The host's own name may not resolve, or may resolve to an address that cannot be bound.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
     for key, value in (_settings(cores) | config).items():
@@ -55,7 +55,8 @@ def cluster_session(app_name: str, master: str, **config: str) -> SparkSession:
 
 
 def is_local_master(master: str) -> bool:
-    """Whether all executors of a master certainly run on this machine and can read its folders."""
+    """Whether it is certain that all executors of a master run on this machine and can read its
+    folders."""
     return re.match(r"local\b|spark://(localhost|127\.[\d.]+|\[::1\]):\d+$", master) is not None
 
 
@@ -65,7 +66,7 @@ def prepare_environment() -> None:
     Raises EnvironmentProblem if PySpark or Java is missing.
     """
     try:
-        # Imported here because PySpark is an extra, and slow to import.
+        # PySpark is imported here because it is an extra, and slow to import.
         import pyspark
     except ImportError as error:
         raise EnvironmentProblem(
@@ -75,7 +76,7 @@ def prepare_environment() -> None:
     os.environ["JAVA_HOME"] = str(quiet_home(java_home()))
     # The workers must run the same Python as this process, with the same packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # The SPARK_HOME of another installation would pair this PySpark with the wrong jars.
+    # The SPARK_HOME of another installation would combine this PySpark with the wrong jars.
     own_home = Path(pyspark.__file__).parent
     if (own_home / "jars").is_dir():
         os.environ["SPARK_HOME"] = str(own_home)
@@ -86,7 +87,8 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.sql.session.timeZone": "UTC",
-        # Spark's default, 200, is for a cluster; here each partition only costs a task.
+        # Spark's default of 200 is meant for a cluster; on one machine, each further partition only
+        # costs a task.
         "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

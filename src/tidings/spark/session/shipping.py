@@ -4,7 +4,7 @@
                                kernels/    the kernels that Numba compiled here, by folder
 
 The executors need Python with PyArrow, NumPy, Numba and msgspec. The package is shipped with the
-job, and so are the kernels, which every executor would otherwise have to compile:
+job, and so are the compiled kernels, which every executor would otherwise have to compile:
 
     SparkSession.builder.config(map=shipped_settings(pack("tidings.tar.gz")))
 
@@ -26,7 +26,8 @@ NAME = "tidings-shipped"
 
 
 def pack(path: str | Path) -> Path:
-    """Write the archive. It contains the kernels compiled so far, so run a match before packing."""
+    """Write the archive. Pack tidings into an archive. The archive contains the kernels compiled so
+    far, so run a match before packing."""
     path = Path(path).absolute()
     if not path.name.endswith((".tar.gz", ".tgz")):
         raise TidingsError(f"found '{path.name}', expected a name that ends in .tar.gz")

@@ -1,9 +1,9 @@
-"""Which Python Spark's workers run, and what they say if it lacks tidings.
+"""Which Python Spark's workers run, and what they report if it lacks tidings.
 
-PySpark starts workers with the `python3` of the PATH unless PYSPARK_PYTHON is set. In a virtual
-environment that is not activated, this is another Python. In a local session, workers run the
-Python of the driver. On a cluster only the user knows the right one, so a worker without tidings
-says what to do.
+PySpark starts workers with the `python3` on the PATH unless PYSPARK_PYTHON is set. In a virtual
+environment that is not activated, that `python3` is another Python. In a local session, workers run
+the Python of the driver. On a cluster, only the user knows the right Python, so a worker without
+tidings says what to do.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ Function = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 def send_to_workers(spark: Any, function: Function) -> Any:
-    """Wrap a function for the workers of a session. They call it with the batches of a task."""
+    """Wrap a function for the workers of a session. Workers call the function with the batches of a
+    task."""
     use_this_python(spark)
     return _unpack_there(function)
 
 
 def use_this_python(spark: Any) -> None:
-    """Have the workers of a local session run this Python, unless PYSPARK_PYTHON is set."""
-    context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server starts the workers
+    """Make the workers of a local session run this Python, unless PYSPARK_PYTHON is set."""
+    # None with Spark Connect, whose server starts the workers
+    context = getattr(spark, "_sc", None)
     if context is None or "PYSPARK_PYTHON" in os.environ:
         return
     if is_local_master(context.master):
@@ -40,8 +42,8 @@ def _unpack_there(function: Function) -> Any:
 
     packed = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
 
-    # Nested functions are pickled by value. So this one can be unpickled without tidings, as long
-    # as it refers to nothing of tidings. PySpark derives the kind of UDF from the annotations.
+    # Nested functions are pickled by value. So this function can be unpickled without tidings, as
+    # long as it refers to nothing in tidings. PySpark derives the kind of UDF from the annotations.
     def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         import pickle
         import sys

@@ -9,8 +9,8 @@
     column_checks.py    checks that a table has the columns and types that filters test
     declared_columns.py    converts the columns of a table to declared types
 
-Users get `tag` and `tag_parquet` from `tidings.spark`. The rest of this room uses worker.py, and
-cli converts columns. Start at tagging.py.
+Users get `tag` and `tag_parquet` from `tidings.spark`. All other folders of this room use
+worker.py, and cli uses the conversion of columns. Start at tagging.py.
 """
 
 from tidings.spark.tagging.declared_columns import convert_columns

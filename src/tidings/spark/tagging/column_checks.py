@@ -1,6 +1,6 @@
 """Checks that a table has the columns that filters test, before anything runs.
 
-A filter that tests a missing column, compares a string column with numbers or takes the hour of a
+A filter that tests a missing column, compares a string column with numbers, or takes the hour of a
 string would silently never match. Each filter is checked on its own, and the message names the
 column and the subscriptions.
 """
@@ -44,7 +44,8 @@ class NeverTrueWarning(UserWarning):
 
 
 def warn_never(view: View) -> None:
-    """Warn the caller of the calling function of subscriptions that can never match."""
+    """Warn about subscriptions that can never match; the warning points at the caller of the
+    calling function."""
     ids = view.never()
     if ids:
         many = "a subscription" if len(ids) == 1 else f"{len(ids):,} subscriptions"
@@ -140,8 +141,8 @@ def _name_ids(ids: Sequence[Any]) -> str:
 
 
 def _check_declared(kind: DataType, path: tuple[str, ...], declared: str | None) -> None:
-    """Check the declared type, for which filters were simplified: on an integer, `x > 1` became
-    `x >= 2`."""
+    """Check the declared type, by which filters were simplified: for an integer, `x > 1` became `x
+    >= 2`."""
     name = kind.typeName().split("(")[0]
     if declared == "map" and name == "map":
         return

@@ -1,13 +1,14 @@
-"""Converts the columns of a table to declared types, also inside structs, arrays and maps.
+"""Converts the columns of a table to declared types, including types inside structs, arrays and
+maps.
 
     declared   lines: list<struct<price: double>>     attrs: map<string, double>
     table      lines: array<struct<sku: string, price: string>>     attrs: struct<k1: bigint, ...>
     result     lines: array<struct<sku: string, price: double>>     attrs: map<string, double>
 
-A value that can't be converted is null, by itself: a cast of a whole array would make the array
-null. What is not declared, and a column of another shape than declared, stays as it is. An object
-of JSON, which Spark reads as a struct of all keys that occur, becomes a map without the keys that
-are null.
+Only the value that can't be converted becomes null; a cast of a whole array would make the array
+null. Columns that are not declared, or that have another shape than declared, stay as they are. A
+JSON object, which Spark reads as a struct with all keys that occur, becomes a map without the keys
+that are null.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NESTED = ("array", "struct", "map", "binary", "variant")
 
 
 def convert_columns(df: DataFrame, attributes: Attributes) -> tuple[DataFrame, set[str]]:
-    """The table with declared columns in their types, and the names of these columns."""
+    """The table with declared columns converted to their types, and the names of these columns."""
     from pyspark.sql import functions as f
 
     chosen = []
@@ -41,7 +42,7 @@ def convert_columns(df: DataFrame, attributes: Attributes) -> tuple[DataFrame, s
 
 
 def _convert(column: Column, found: t.DataType, declared: DataType | None) -> Column | None:
-    """The column in its declared type; None if it stays as it is."""
+    """The column converted to its declared type; None if it stays as it is."""
     from pyspark.sql import functions as f, types as t
 
     if declared is None:
@@ -101,7 +102,7 @@ def _or(column: Column | None, other: Column) -> Column:
 
 
 def spark_type(declared: DataType) -> t.DataType | None:
-    """The type of Spark that a declared type without parts becomes; None for all others."""
+    """The Spark type for a declared type without parts; None for all other types."""
     from pyspark.sql import types as t
 
     if declared.kind == "decimal":

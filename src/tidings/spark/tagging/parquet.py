@@ -3,11 +3,12 @@
     driver    lists row groups ──> pieces ──────────────────────────> moves files into place
     worker                         read (Arrow) ─> match ─> write
 
-A table that is read from files and written to files need not become rows of the JVM, which would
+A table that is read from files and written to files need not be converted to JVM rows, which would
 cost several times as much as matching. Spark still schedules the pieces, and repeats a piece if its
 worker is lost. Files of failed attempts are removed.
 
-`tag` does the same for any DataFrame, stream or source; this is the fast path for large files.
+`tag` does the same for any DataFrame, stream or source; this module is the fast path for large
+files.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
 
 
 def _tag_batch(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The tagged rows of a batch, in several pieces if one would be too large."""
+    """The tagged rows of a batch; several pieces if one piece would be too large."""
     starts, places = view.matched(batch.select(work.tested) if work.tested else batch)
     # the metadata that Spark and pandas write describes the old columns
     kept = batch.select(work.kept).replace_schema_metadata(None)

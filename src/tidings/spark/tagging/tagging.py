@@ -3,8 +3,8 @@
     columns that filters test ──Arrow──> Python worker: snapshot, mapped once ──> column of lists
     all other columns stay in the JVM
 
-Only the columns that filters test are sent to Python, and only the tags are sent back. This works
-on tables and streams, in this process and through Spark Connect.
+Only the columns that filters test are sent to Python, and only the tags are sent back. Tagging
+works on tables and streams, in this process and through Spark Connect.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def tag_type(view: View, outputs: tuple[str, ...]) -> DataType:
 
 
 def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapshot, str]:
-    """Return a snapshot and the directory that holds it.
+    """Return a snapshot and the directory that contains it.
 
     A snapshot that exists only in memory is saved to a temporary folder until the process ends.
-    This is refused if workers may run on other machines, which can't read that folder.
+    A temporary folder is refused if workers may run on other machines, which can't read it.
     """
     if not isinstance(snapshot, Snapshot):
         if scheme_of(snapshot):
@@ -136,7 +136,8 @@ def place_snapshot(snapshot: Snapshot | str | Path, spark: Any) -> tuple[Snapsho
         return snapshot, snapshot.address
     if snapshot.path is not None:
         return snapshot, str(snapshot.path)
-    context = getattr(spark, "_sc", None)  # None: Spark Connect, whose server may be anywhere
+    # None with Spark Connect, whose server may be on any machine
+    context = getattr(spark, "_sc", None)
     if context is not None and not is_local_master(context.master):
         raise TidingsError(
             f"Spark runs at {context.master}, whose machines can't read a temporary folder here; "

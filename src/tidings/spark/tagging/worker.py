@@ -1,7 +1,7 @@
 """Runs in Spark's Python workers: opens a version of the subscriptions, once per process.
 
-A worker runs many tasks. It maps a snapshot when it first sees its path, and applies the changes
-that come with each task; changes that it has already applied are skipped.
+A worker runs many tasks. A worker maps a snapshot when it first sees its path, and applies the
+changes that come with each task; changes that were already applied are skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pinned(msgspec.Struct, frozen=True):
     path: str
     version: int
     changes: tuple[Change, ...] = ()
-    identity: str = ""  # of the snapshot expected at the path
+    identity: str = ""  # the identity of the snapshot that is expected at the path
 
 
 _lock = threading.Lock()
@@ -79,7 +79,7 @@ def make_tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> C
 
 
 def lists_of(view: View, output: str, matched: tuple[Any, Any]) -> Any:
-    """One output for matched rows: a ListArray."""
+    """One kind of output for matched rows, as a ListArray."""
     if output == "nodes":
         return view.node_lists(*matched)
     return view.subscription_lists(*matched)
@@ -87,7 +87,8 @@ def lists_of(view: View, output: str, matched: tuple[Any, Any]) -> Any:
 
 def _name_columns(batches: Iterable[Any], names: list[str]) -> Iterator[pa.RecordBatch]:
     for given in batches:
-        arrays = list(given) if isinstance(given, tuple) else [given]  # a single column: no tuple
+        # a single column is not passed as a tuple
+        arrays = list(given) if isinstance(given, tuple) else [given]
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 

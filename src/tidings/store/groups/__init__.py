@@ -9,7 +9,7 @@
     end_mark.py   how far a log was acknowledged
     log.py        the log itself
 
-This folder does not interpret records. The change log and the journal of this room use it, and so
+This folder does not interpret records. The change log and the journal in this room use it, and so
 does the outbox of spark; it is not for users. Start at log.py.
 """
 

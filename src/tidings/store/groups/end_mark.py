@@ -1,12 +1,12 @@
-"""The end mark of a log: how far it was acknowledged, in a file of its own.
+"""The end mark of a log records how far the log was acknowledged, in a separate file.
 
     end    [ newest mark ][ the one before ]        each in its own sector, written alternately
 
-The chain reveals gaps in the middle of a log, but only something outside the log can reveal a
-missing end. The mark is written after a group is on the disk and before it is acknowledged. So
-every acknowledged group is at or before the mark. The mark is not synced each time: if the process
-dies, the system still writes it. If the machine dies, the mark may be older than the log. That does
-no harm, because the groups themselves are synced. The mark is never ahead of the log.
+The chain reveals gaps in the middle of a log, but only data outside the log can reveal a missing
+end. The mark is written after a group is on the disk and before it is acknowledged. So every
+acknowledged group is at or before the mark. The mark is not synced each time: if the process dies,
+the system still writes it. If the machine dies, the mark may be older than the log. An older mark
+does no harm, because the groups themselves are synced. The mark is never ahead of the log.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EndMark:
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._handle = -1
-        self._seen: list[tuple[int, Mark] | None] | None = None  # the slots as last read
+        self._seen: list[tuple[int, Mark] | None] | None = None  # the slots as they were last read
 
     def read(self) -> Mark | None:
         """The newest intact mark, or None."""
@@ -78,7 +78,7 @@ class EndMark:
         self._handle = -1
 
     def _slots(self) -> list[tuple[int, Mark] | None]:
-        """Both marks with their turns, None for a corrupt one; empty if there is no file."""
+        """Both marks with their counters, None for a corrupt mark; empty if there is no file."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -6,11 +6,11 @@
 
 The chain of a group is a digest of its head, which contains the chain of the previous group. The
 head also contains a checksum of the record heads, and these contain the checksums of the records.
-So any change, swap or removal shows in one of two ways: a checksum differs, or the next group does
-not follow. A corrupt record does not affect other records.
+So any change, swap or removal is noticed in one of two ways: a checksum differs, or the next group
+does not follow. A corrupt record does not affect other records.
 
-The id of the log is the key of the digests. Nobody outside knows it, so the content of a record can
-never be mistaken for a group, not even in a search through a damaged log.
+The id of the log is the key of the digests. Nobody outside knows this key, so the content of a
+record can never be mistaken for a group, not even in a search through a damaged log.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ RECORD_HEAD = _RECORD.size
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """Many records in one piece, each behind its head. Whoever has very many makes them all at
-    once."""
+    """Many records in one buffer, each after its head. A caller with very many records creates all
+    of them at once."""
 
     data: bytes | bytearray | memoryview
-    heads: bytes  # all heads, one after the other
+    heads: bytes  # all heads, one after another
 
     def __len__(self) -> int:
         return len(self.data)
@@ -56,8 +56,8 @@ class SegmentHead(NamedTuple):
     """The head of a segment."""
 
     log: int
-    first: int  # the number of its first group
-    chain: int  # of the group before that
+    first: int  # the number of the first group in the segment
+    chain: int  # the chain of the group before the first one
 
 
 class GroupHead(NamedTuple):
@@ -65,8 +65,8 @@ class GroupHead(NamedTuple):
 
     records: int
     number: int
-    before: int  # the chain of the group before it
-    size: int  # bytes of the records with their heads
+    before: int  # the chain of the previous group
+    size: int  # the number of bytes of the records with their heads
     heads: int  # checksum of the record heads
     chain: int  # of this group
 
@@ -128,8 +128,8 @@ def _chain_of(log: int, body: bytes) -> int:
 
 
 def split_records(data: bytes, at: int, head: GroupHead) -> list[tuple[int, int]] | None:
-    """Start and end of each record, without its head, of the group whose head is at an offset; None
-    if the record heads are corrupt or cut off."""
+    """The start and end of each record, without its head, in the group whose head is at an offset;
+    None if the record heads are corrupt or truncated."""
     found: list[tuple[int, int]] = []
     heads: list[bytes] = []
     start = at + GROUP_HEAD

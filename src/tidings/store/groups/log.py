@@ -1,12 +1,12 @@
 """A log of groups in a folder. A group is stored completely or not at all. If acknowledged data is
-changed, swapped or cut off, that is noticed.
+changed, swapped or cut off, readers notice it.
 
     00000000000000000001.log    groups 1 to 811
     00000000000000000812.log    groups from 812 on; the last segment grows
     end                         how far the log was acknowledged; see end_mark.py
 
-One process at a time writes, under a lock that the caller holds; any number may read. The log does
-not interpret records.
+One process at a time writes, under a lock that the caller holds; any number of processes may read.
+The log does not interpret records.
 
     log = GroupLog(folder)
     walk = log.walk()                         or from a position that the caller saved
@@ -15,11 +15,12 @@ not interpret records.
     group = log.append([b"...", b"..."])      on the disk and marked when this returns
     log.read(group.places[:1])                reads records again; None for a corrupt one
 
-A reader calls `acknowledged()` and reads up to there: `walk(after, upto)`.
+A reader calls `acknowledged()` and reads up to that position: `walk(after, upto)`.
 
-Bytes after the last complete group, with no good group after them, were left by a writer that died.
-They were never acknowledged, and `take_end` cuts them off. All other damage is listed in
-`walk.damages`. A walk never raises an error for damage: the caller decides whether to continue.
+Bytes after the last complete group, without a valid group after them, were left by a writer that
+died. Bytes left by a dead writer were never acknowledged, and `take_end` cuts them off. All other
+damage is listed in `walk.damages`. A walk never raises an error for damage: the caller decides
+whether to continue.
 
 Cost: a group takes one write, one sync and 40 bytes. A record takes 8 bytes, and a checksum that
 costs about 0.3 us per kilobyte. A walk reads one segment at a time into memory.
@@ -66,10 +67,10 @@ class GroupLog:
         self._mark = EndMark(self.folder)
         self._end: Position | None = None
         self._handle = -1
-        self._open = 0  # the segment of the handle
+        self._open = 0  # the segment that the handle belongs to
         self._broken = ""
-        self._fresh = False  # the next group begins a segment
-        self._rest = False  # data after the end must be moved aside before the next group
+        self._fresh = False  # whether the next group begins a segment
+        self._rest = False  # whether data after the end must be moved aside before the next group
         self._oldest = 0  # the oldest segment that is not dropped
         self.marked: Mark | None = None  # the mark last read or written by this object
 
@@ -87,7 +88,7 @@ class GroupLog:
         return self.folder / f"{segment:0{DIGITS}}.log"
 
     def acknowledged(self) -> Mark | None:
-        """How far any process acknowledged the log; None if there is no mark."""
+        """How far the log has been acknowledged by any process; None if there is no mark."""
         return self._mark.read()
 
     def walk(self, after: Position = START, upto: Position | None = None) -> Walk:
@@ -97,7 +98,7 @@ class GroupLog:
         return Walk(self, after, upto)
 
     def start_of(self, segment: int) -> Position | None:
-        """Where a segment begins; None if it is gone or its head is corrupt."""
+        """The position at which a segment begins; None if it is gone or its head is corrupt."""
         with contextlib.suppress(FileNotFoundError), self.path_of(segment).open("rb") as file:
             head = layout.decode_segment_head(file.read(layout.SEGMENT_HEAD))
             if head is not None and head.first == segment:
@@ -105,7 +106,7 @@ class GroupLog:
         return None
 
     def has_more(self, end: Position) -> bool:
-        """Does the log end anywhere but at this position? Cost: two calls of stat."""
+        """Whether the log ends at any other position. Cost: two calls of stat."""
         following = end.number + 1
         try:
             size = self.path_of(end.segment).stat().st_size
@@ -115,8 +116,8 @@ class GroupLog:
         return size != end.offset or is_over
 
     def _known_id(self) -> int:
-        """The id of the log, from the mark or else from the first readable segment; 0 if there is
-        neither."""
+        """The id of the log, from the mark or otherwise from the first readable segment; 0 if there
+        is neither."""
         mark = self._mark.read()
         if mark is not None:
             return mark.log
@@ -128,7 +129,7 @@ class GroupLog:
         return 0
 
     def read(self, places: Iterable[Place]) -> list[bytes | None]:
-        """The records at these places; None for one that is corrupt or gone."""
+        """The records at these places; None for a record that is corrupt or gone."""
         found: list[bytes | None] = []
         handle, opened = -1, 0
         try:
@@ -152,7 +153,7 @@ class GroupLog:
 
     @property
     def end(self) -> Position:
-        """Where the next group goes; known after `take_end`."""
+        """The position for the next group; known after `take_end`."""
         if self._end is None:
             raise EnvironmentProblem(
                 f"the log {self.folder} was not read to its end; expected a call of `take_end`"
@@ -177,11 +178,11 @@ class GroupLog:
     def take_end(self, walk: Walk, value: int | None = None) -> list[str]:
         """Prepare to write where a walk ended, and return `losses`.
 
-        Torn bytes are cut off, and the end is marked, with `value` if the walk found more groups
-        than the mark says. After a loss, nothing is changed until the next group is appended, and
-        that group should record the loss. Until then, every process that opens the log finds the
-        loss again. A new log gets a mark before its first group, so even a writer that dies never
-        leaves a log without a mark."""
+        Torn bytes are cut off, and the end is marked; if the walk found more groups than the mark
+        says, the mark gets `value`. After a loss, nothing is changed until the next group is
+        appended; that group should record the loss. Until then, every process that opens the log
+        finds the loss again. A new log gets a mark before its first group, so even a writer that
+        dies never leaves a log without a mark."""
         losses = self.losses(walk)
         mark, end = self._mark.read(), walk.end
         make_durable_folder(self.folder)
@@ -203,15 +204,16 @@ class GroupLog:
 
     def append(self, records: Sequence[bytes], value: int = 0) -> Group:
         """Append a group; it is on the disk and marked when this returns. `value` goes into the
-        mark. If it fails, nothing was appended; the error is `LostEnd` if that is not certain."""
+        mark. If the call fails, nothing was appended; the error is `LostEnd` if that is not
+        certain."""
         places = self.append_packed(records, value)
         return Group(self.end.number, list(records), places, self.end)
 
     def append_packed(
         self, records: Sequence[bytes | layout.Packed], value: int = 0
     ) -> list[Place]:
-        """The same for records of which some are packed together. Return the place of each; those
-        that are packed have one together."""
+        """Like `append`, but some of the records may be packed together. Return the place of each
+        record; records that are packed together have one place."""
         if self._broken:
             raise LostEnd(self._broken)
         end = self.end
@@ -239,7 +241,7 @@ class GroupLog:
         return places
 
     def take_back(self, end: Position, value: int = 0) -> None:
-        """Remove the groups after a position, which were not acknowledged; `value` goes into the
+        """Remove the groups after a position, which were not acknowledged; `value` is stored in the
         mark. `LostEnd` if that fails."""
         if end == self._end:
             return
@@ -254,12 +256,13 @@ class GroupLog:
         self._end, self._fresh = end, True
 
     def drop_before(self, segment: int) -> None:
-        """Remove the segments before one; the last segment always stays."""
+        """Remove the segments before the given one; the last segment is always kept."""
         there = self.segments()
         gone = [first for first in there[:-1] if first < segment]
         mark = self._mark.read()
         if gone and mark is not None:
-            # the mark goes first: a missing segment is damage unless the mark says it was dropped
+            # the mark goes first: a missing segment counts as damage unless the mark says that it
+            # was dropped
             self._oldest = there[len(gone)]
             self.marked = msgspec.structs.replace(mark, oldest=self._oldest)
             self._mark.write(self.marked, sync=True)
@@ -279,7 +282,7 @@ class GroupLog:
     # -- internals -----------------------------------------------------------------------------
 
     def _need_unchanged(self, handle: int, end: Position) -> None:
-        """LostEnd if somebody replaced the files while they were open."""
+        """Raise LostEnd if the files were replaced while they were open."""
         mark, found = self._mark.read(), os.fstat(handle)
         if found.st_size != end.offset or not found.st_nlink or mark != self.marked:
             self._broken = f"the log {self.folder} was changed by another process; open it again"
@@ -332,9 +335,11 @@ class GroupLog:
         raise EnvironmentProblem(sentence) from problem
 
     def _cut(self, end: Position, *, keep: bool) -> None:
-        """Remove the data after the last good group. Usually it was never acknowledged. After a
-        loss that is not certain, so with `keep` the data is saved in a folder next to the log."""
-        for first in reversed(self.segments()):  # the last first, so that there is never a gap
+        """Remove the data after the last good group. Usually this data was never acknowledged.
+        After a loss this is not certain, so with `keep` the data is saved in a folder next to the
+        log."""
+        # the last segment is removed first, so that there is never a gap
+        for first in reversed(self.segments()):
             path, offset = self.path_of(first), 0
             if first < end.segment:
                 continue
@@ -354,7 +359,7 @@ class GroupLog:
 
 
 def _open_existing(path: Path) -> int:
-    """A handle of the file; -1 if there is no file."""
+    """Open a file and return its handle; -1 if there is no file."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

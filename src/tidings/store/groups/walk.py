@@ -1,6 +1,6 @@
 """Walking through the groups of a log, and finding damage.
 
-Bytes after the last complete group, with no good group after them, are torn: a writer that died
+Bytes after the last complete group, without a valid group after them, are torn: a writer that died
 left them. Any other difference from what was written is damage.
 """
 
@@ -38,7 +38,7 @@ def end_of(mark: Mark) -> Position:
 
 
 class Place(NamedTuple):
-    """Where a record is: its segment, and its start and end there."""
+    """The place of a record: its segment, and its start and end in the segment."""
 
     segment: int
     start: int
@@ -49,7 +49,7 @@ class Group(msgspec.Struct, frozen=True):
     """Records that were appended together."""
 
     number: int
-    records: list[bytes | None]  # None for a corrupt one
+    records: list[bytes | None]  # None for a corrupt record
     places: list[Place]
     end: Position
 
@@ -72,7 +72,7 @@ class Walk:
     def __iter__(self) -> Iterator[Group]:
         begin, mark = self.end, self._log.acknowledged()
         if begin.number and mark and begin.segment < mark.oldest == begin.number + 1:
-            # the segment of this position was dropped, so begin with the next one
+            # the segment of this position was dropped, so the walk begins with the next one
             begin = self.end = Position(begin.number, mark.oldest, 0, begin.chain)
         self._mark = mark
         firsts = [first for first in self._log.segments() if first >= begin.segment]
@@ -123,7 +123,7 @@ class Walk:
             behind = at + layout.GROUP_HEAD + head.size
             if bad and is_last and self._mark and not self._is_marked(head.number) and \
                     self._next_group(data, behind) is None:  # fmt: skip
-                self.torn, at = True, len(data)  # some of its sectors never reached the disk
+                self.torn, at = True, len(data)  # some sectors of the group never reached the disk
                 continue
             if head.number != self.end.number + 1 or head.before != self.end.chain:
                 self._damage(path, offset + at, f"the data does not follow group {self.end.number}")
@@ -143,7 +143,7 @@ class Walk:
         if head is None:
             empty = self._next_group(data, 0) is None
             if empty and is_last and first == end.number + 1:
-                self.torn = True  # its writer died before the first group
+                self.torn = True  # the writer died before the first group
                 return len(data)
             self._damage(path, 0, "the head of the segment is corrupt")
         elif not end.number and head[:2] == (self._log.id, first):
@@ -154,7 +154,7 @@ class Walk:
         return min(len(data), layout.SEGMENT_HEAD)
 
     def _is_marked(self, number: int) -> bool:
-        """Is it certain that a group was acknowledged?"""
+        """Whether it is certain that a group was acknowledged."""
         return self._mark is not None and number <= self._mark.number
 
     def _next_group(self, data: bytes, at: int) -> int | None:

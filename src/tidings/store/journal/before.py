@@ -1,11 +1,11 @@
-"""Journals in the previous format, which was SQLite: read once, and rewritten.
+"""Journals in the previous format, which was SQLite: they are read once and converted.
 
     journal.db            the old file        ──>  journal.db.before   kept as a backup, with its
                                                    -wal, if there is one
     journal.db.new        complete, synced    ──>  journal.db          a folder from now on
 
-The new journal is complete before the old one is moved. If this is interrupted, the next start
-either finds the old file and starts over, or finds that it was moved and finishes.
+The new journal is complete before the old one is moved. If the conversion is interrupted, the next
+start either finds the old file and starts over, or finds that it was moved and finishes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidings.store.groups import GroupLog
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.state import Counter, Node, State
 
-GROUP = 1000  # records of a group, at most
+GROUP = 1000  # the most records in a group
 _MAGIC = b"SQLite format 3\x00"
 
 

@@ -1,7 +1,7 @@
 """Kernels that lay out the records of a block, with their checksums.
 
-The checksum is the one of zlib, computed eight bytes at a time with eight tables ("slicing by 8"):
-TABLES[k][b] is what the byte b contributes if k more bytes come after it.
+The checksum is that of zlib, computed eight bytes at a time with eight tables ("slicing by 8"):
+TABLES[k][b] is the contribution of the byte b if k more bytes follow it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from tidings.matching.jit import kernel
 
 POLYNOMIAL = 0xEDB88320
-CRC_AT, RECORD_AT = 4, 8  # in the front of a record
+CRC_AT, RECORD_AT = 4, 8  # offsets in the front of a record
 
 
 def _tables() -> Any:
@@ -57,8 +57,9 @@ def checksum(data: Any, start: int, end: int, tables: Any) -> Any:
 
 @kernel
 def copy(out: Any, at: int, data: Any, first: int, size: int) -> Any:
-    """Copy data[first : first + size] to an offset; return the offset behind it. Both are uint8.
-    With unsigned offsets, which never count from the end, the loop takes a tenth of the time."""
+    """Copy data[first : first + size] to an offset; return the offset after the copy. Both are
+    uint8. With unsigned offsets, which never count from the end, the loop takes a tenth of the time
+    that it would take otherwise."""
     to, source = np.uint64(at), np.uint64(first)
     for one in range(np.uint64(size)):
         out[to + one] = data[source + one]
@@ -71,12 +72,12 @@ def lay_out(
     matched_starts: Any, matched: Any, payload_starts: Any, payloads: Any, sizes: Any, tables: Any,
     heads: Any,
 ) -> None:  # fmt: skip
-    """Lay out n records, one after the other, and set their checksums.
+    """Lay out n records, one after another, and set their checksums.
 
-    places int64 [n]: where each begins, with its head; fronts uint8 [n, 37]: the head of the record
-    and of the notification; name uint8; mark_starts, matched_starts, payload_starts int64 [n + 1];
-    marks (16 bytes each), matched (8 bytes each), payloads uint8; sizes int64 [n]: the bytes of
-    each payload to copy. Sets out uint8, and heads uint8 [n, 8]: the heads of the records.
+    places int64 [n]: where each record begins, with its head; fronts uint8 [n, 37]: the head of the
+    record and of the notification; name uint8; mark_starts, matched_starts, payload_starts int64 [n
+    + 1]; marks (16 bytes each), matched (8 bytes each), payloads uint8; sizes int64 [n]: how many
+    bytes of each payload to copy. Sets out uint8, and heads uint8 [n, 8]: the heads of the records.
     """
     width = fronts.shape[1]
     flat = fronts.ravel()

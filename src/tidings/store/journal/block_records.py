@@ -1,7 +1,7 @@
-"""The records of a block of notifications, all made at once.
+"""The records of a block of notifications, all created at once.
 
-Each is the same as `things.encode` makes of the notification alone. Kernels lay them out in one
-buffer, with their heads and checksums.
+Each record is the same as `things.encode` creates for the notification alone. Kernels lay them out
+in one buffer, with their heads and checksums.
 """
 
 from __future__ import annotations

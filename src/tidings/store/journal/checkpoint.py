@@ -1,15 +1,16 @@
-"""The state of a journal at one position, in a file, so that a start need not read all groups.
+"""The state of a journal at one position, stored in a file, so that a start need not read all
+groups.
 
     about, then parts of the nodes, of the counters, of the publishers, of the removed nodes, of the
     sources, of the cursors
 
 The file is a group as in a log (store/groups/layout.py), with its checksums. A large state takes
-several groups, numbered down to 1, so that a reader knows the last one. A part takes a few
+several groups, numbered down to 1, so that a reader recognizes the last one. A part takes a few
 milliseconds to read or write; other threads can run between two parts.
 
-The end mark of the log says whether there is a checkpoint, so a missing one is noticed even if no
-segment was dropped yet. That matters for a journal converted from the previous format, because it
-begins with state that only the checkpoint has.
+The end mark of the log says whether there is a checkpoint, so a missing checkpoint is noticed even
+before any segment was dropped. Noticing a missing checkpoint matters for a journal converted from
+the previous format, because part of its state is only in the checkpoint.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from tidings.store.journal.state import Counter, Node, State
 
 NAME = "checkpoint"
 FORMAT = 2
-FORMAT_OF_SEVERAL = 3  # for several groups, so that older readers do not stop after the first
+# the format if there are several groups, so that older readers do not stop after the first
+FORMAT_OF_SEVERAL = 3
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
 CONTENT = 3
@@ -179,7 +181,8 @@ def _take(state: State, part: Part) -> None:
 
 
 def _history(about: About) -> History:
-    """The history, without the removed nodes. A journal of before knows none: it begins now."""
+    """The history, without the removed nodes. A journal from before this version has no history, so
+    its history begins now."""
     past = about.history
     if past is None:
         life, last = (about.lives[0][0] if about.lives else 0), about.last_node
@@ -188,7 +191,7 @@ def _history(about: About) -> History:
 
 
 def _encoded(part: Part) -> Iterator[bytes]:
-    """Encode a part, split in halves as long as it is too large."""
+    """Encode a part; as long as the result is too large, the part is split in halves."""
     data = msgspec.msgpack.encode(part)
     if len(data) <= GROUP_BYTES or isinstance(part, About) or len(part.part) == 1:
         yield data

@@ -8,15 +8,15 @@ counters, lives.
     journal/end                            how far the journal was acknowledged
     journal/checkpoint                     the state after all groups up to one
 
-Many things share a sync, so publishing stays fast although each acknowledgment waits for a sync. A
-start reads the checkpoint and the groups after it; a thread then indexes older notifications.
+Many records share one sync, so publishing stays fast although each acknowledgment waits for a sync.
+A start reads the checkpoint and the groups after it; a thread then indexes older notifications.
 
 Corrupt data is never delivered. If an older notification is corrupt, it is reported as lost. If
 anything else is missing or corrupt, even at the end, the journal records a loss: a new lineage
-begins, and everybody is told of a break.
+begins, and all subscribers are told of a break.
 
-Old notifications are dropped with their segments, when nobody needs them any more or when a limit
-on their number, age or size is exceeded.
+Old notifications are dropped with their segments, as soon as nobody needs them or a limit on their
+number, age or size is exceeded.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ from tidings.store.journal.segments import Retention, Segment, Segments
 from tidings.store.journal.state import Counting, State
 
 SEGMENT_BYTES = 16 << 20
-CHECKPOINT_BYTES = 64 << 20  # bytes between checkpoints, or 4 times the last one's size if larger
+# bytes between checkpoints, or 4 times the size of the last checkpoint if that is larger
+CHECKPOINT_BYTES = 64 << 20
 ROOM = 1 << 18  # bytes that must be free before a journal on a full disk is revived
-PART = 64  # notifications that are read at once
+PART = 64  # how many notifications are read at once
 
 _log = logging.getLogger(__name__)
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Things that are written together. `upto` counts all things ever passed to the journal, up to
-    the end of the batch."""
+    """Records that are written together. `upto` is the number of all records ever passed to the
+    journal, up to the end of the batch."""
 
     things: list[t.Thing]
     upto: int
@@ -64,7 +65,8 @@ class FileJournal:
         self, path: str | Path, retention: Retention | None = None, *, apart: bool = False
     ) -> None:
         """Open the journal at a path, or create it. Call `begin_life` before a rendezvous point
-        uses it. With `apart`, the caller calls `tend` when it is due; otherwise `write` does."""
+        uses it. With `apart`, the caller calls `tend` when `is_due` says so; otherwise `write`
+        calls it."""
         self.path = Path(path)
         self._apart = apart
         self._tending = threading.Lock()
@@ -107,7 +109,7 @@ class FileJournal:
         self._segments = Segments()
         self._waiting: list[t.Thing] = []
         self._given = 0
-        self._unneeded = 0  # nobody needs notifications up to this serial
+        self._unneeded = 0  # nobody needs the notifications up to this serial
         losses: list[str] = []
         try:
             state = checkpoint.read(self.path, self._log.acknowledged())
@@ -145,8 +147,8 @@ class FileJournal:
         return self._segments.of(first, self._log.path_of(first))
 
     def _read_older(self, segments: Segments, upto: Position) -> None:
-        """Index the notifications that are older than the checkpoint. Those that can't be read are
-        lost; subscribers that ask for them must not wait for ever."""
+        """Index the notifications that are older than the checkpoint. Notifications that can't be
+        read are lost; subscribers that ask for them must not wait for ever."""
         found: dict[int, Segment] = {}
         damages: list[str] = []
         log = GroupLog(self.path)
@@ -205,7 +207,7 @@ class FileJournal:
         self, ranges: Iterable[Range], most_bytes: int = 1 << 62
     ) -> tuple[list[Notification], list[Range]]:
         """The stored notifications in these ranges, and the ranges of those that are lost. Once the
-        notifications found exceed `most_bytes`, the remaining ranges are in neither result.
+        notifications found exceed `most_bytes`, the remaining ranges are part of neither result.
         EnvironmentProblem if the journal can't be read, or is still being read."""
         if self._segments.older is None:
             raise EnvironmentProblem(
@@ -230,7 +232,7 @@ class FileJournal:
         return [found[serial] for serial in sorted(found)], lost
 
     def _records(self, node: int, first: int, last: int) -> Iterator[tuple[int, Record]]:
-        """The stored notifications with these numbers of a node, except corrupt ones."""
+        """The stored notifications of a node with these numbers, except corrupt ones."""
         there = self._segments.find(node, max(first, 1), min(last, 2**63 - 1))
         numbers = sorted(there)
         for at in range(0, len(numbers), PART):
@@ -257,18 +259,19 @@ class FileJournal:
             self._append([t.Life(life, first, broken, base)])
             state = self._caught_up(is_told=bool(self.losses))
             if self.losses:
-                self._keep(state)  # the damaged data is before it, and is not read again
+                # the damaged data is before this checkpoint, so it is not read again
+                self._keep(state)
             self.lineage = tuple(Life(*one) for one in state.lives)
 
     @property
     def history(self) -> History:
-        """The versions of the nodes, up to what is on the disk."""
+        """The versions of the nodes, as far as they are on the disk."""
         with self._lock, self._careful("read"):
             return self._caught_up().history
 
     def renew(self, version: int, hidden: Iterable[int], declaration: str) -> None:
-        """Record that filters are read in another way from a version on. It is on the disk when
-        this returns."""
+        """Record that filters are interpreted in another way from a version on. The record is on
+        the disk when this returns."""
         with self._lock, self._careful("written"):
             self._append([t.Renewed(version, tuple(hidden), declaration)])
             self._caught_up()
@@ -284,8 +287,9 @@ class FileJournal:
         """Write a batch to the disk, all of it or nothing. EnvironmentProblem if that fails; then
         `revive` must be called before anything else is added."""
         with self._lock, self._careful("written"):
-            if _identity(self.path) != self._identity:  # nobody would find the batch there
-                raise OSError("its folder was removed or replaced")
+            # nobody would find the batch in the old folder
+            if _identity(self.path) != self._identity:
+                raise OSError("the folder of the journal was removed or replaced")
             if batch.things:
                 self._need_room(self._size())
                 self._state, before = None, self._log.end
@@ -298,8 +302,8 @@ class FileJournal:
             self.tend()
 
     def revive(self) -> None:
-        """After a failed write, reopen the journal from the disk. EnvironmentProblem if the disk
-        still has no room. Things that wait to be written are dropped."""
+        """Reopen the journal from the disk after a failed write. EnvironmentProblem if the disk
+        still has no room. Records that wait to be written are dropped."""
         with self._tending, self._lock, self._careful("written"):
             self._need_room(self._size_of_files())
             room = self.path / "room"
@@ -365,8 +369,9 @@ class FileJournal:
     def _caught_up(
         self, log: GroupLog | None = None, end: Position | None = None, *, is_told: bool = False
     ) -> State:
-        """The state at the end of the log. With `log` and `end` it is the state at that end, and
-        others may write meanwhile. Damage is an error, unless everybody is told of a break."""
+        """The state at the end of the log. With `log` and `end`, it is the state at that end, and
+        other threads may write meanwhile. Damage is an error, unless all subscribers have been told
+        of a break."""
         log, apart = log or self._log, log is not None
         end = end or log.end
         state = None if apart else self._state
@@ -389,7 +394,7 @@ class FileJournal:
         return state
 
     def _keep(self, state: State) -> None:
-        """Write a checkpoint, so that the next start need not read anything before it."""
+        """Write a checkpoint, so that the next start need not read the groups before it."""
         self._kept(state, checkpoint.write(self.path, state))
 
     def _kept(self, state: State, size: int) -> None:
@@ -399,19 +404,20 @@ class FileJournal:
         self._segments.grow_old()
 
     def _may_keep(self) -> bool:
-        """Is it worth writing a checkpoint only to drop segments after the last one? A checkpoint
-        is large if there are many nodes."""
+        """Whether it is worth writing a checkpoint only to drop segments after the last checkpoint.
+        A checkpoint is large if there are many nodes."""
         return 4 * self._checkpoint_size <= max(CHECKPOINT_BYTES, self._since_checkpoint())
 
     def _droppable(self) -> list[int]:
-        """Segments that can be dropped now. Those after the checkpoint need a new one first."""
+        """Segments that can be dropped now. Segments after the checkpoint can be dropped only after
+        a new checkpoint."""
         may_keep = self._may_keep()
         found = self._segments.droppable(self.retention, self._unneeded)
         return [first for first in found if may_keep or first < self._since.segment]
 
     @property
     def is_due(self) -> bool:
-        """Is there work for `tend`?"""
+        """Whether there is work for `tend`."""
         return self._is_long() or bool(self._droppable())
 
     def _is_long(self) -> bool:
@@ -419,8 +425,8 @@ class FileJournal:
 
     def tend(self) -> None:
         """Write a checkpoint if a start would have much to read, and drop the segments that nobody
-        needs. `write` calls this, unless the journal was opened with `apart`; then batches can be
-        written meanwhile. EnvironmentProblem if it fails."""
+        needs. `write` calls this function, unless the journal was opened with `apart`; then batches
+        can be written at the same time. EnvironmentProblem if this fails."""
         with self._tending, self._careful("tended"):
             with self._lock:
                 log, gone = self._log, self._droppable()
@@ -441,7 +447,8 @@ class FileJournal:
                     self._segments.keep({*log.segments()})
 
     def _size(self) -> int:
-        """Bytes of all segments, from the files while the older segments are still being read."""
+        """The bytes of all segments; taken from the files while older segments are still being
+        read."""
         known = self._segments.older is not None
         return self._segments.size() if known else self._size_of_files()
 
@@ -452,7 +459,8 @@ class FileJournal:
         size, most = size + _size(self.path / checkpoint.NAME), self.retention.disk_bytes
         if size > most:
             raise OSError(
-                f"it takes {size:,} bytes, expected at most {most:,}, which is the limit disk_bytes"
+                f"the journal takes {size:,} bytes, expected at most {most:,}, "
+                "which is the limit disk_bytes"
             )
 
     @contextlib.contextmanager

@@ -3,8 +3,8 @@
     chunks   [ 100,000 marks ][ 30,000 ][ 4,000 ]      each sorted by (node, number)
     recent   [ 256 ][ 8 ][ 8 ]                         unsorted, one per group
 
-Each group brings some marks, and publishers wait for the group to be written. So the marks of a
-group are only appended, and now and then the recent ones become a chunk. When the last `FANOUT`
+Each group has some marks, and publishers wait until the group is written. So the marks of a group
+are only appended, and from time to time the recent marks become a chunk. When the last `FANOUT`
 chunks are of about the same size, they are merged. So there are few chunks, and the writing thread
 sorts each mark only a few times.
 
@@ -46,7 +46,7 @@ class Span(NamedTuple):
     marks: int
 
 
-Spans = Sequence[Span] | Numbers  # as an array, with a row for each
+Spans = Sequence[Span] | Numbers  # as an array, spans have one row for each record
 
 
 class Recent(NamedTuple):
@@ -76,12 +76,12 @@ class MarkIndex:
         self._parts = chunks, recent
 
     def joined(self, other: MarkIndex) -> MarkIndex:
-        """An index with the marks of both."""
+        """An index with the marks of both indexes."""
         mine, others = self._parts, other._parts
         return MarkIndex(mine[0] + others[0], mine[1] + others[1])
 
     def find(self, node: int, first: int, last: int) -> list[tuple[int, int, int]]:
-        """The numbers of a node in a range that are in this segment, each with the start and end
+        """The numbers of a node in a range that occur in this segment, each with the start and end
         of its record."""
         found: list[tuple[int, int, int]] = []
         chunks, recent = self._parts
@@ -122,11 +122,12 @@ def _count_alike(chunks: Sequence[Chunk]) -> int:
 
 
 def _sorted(chunk: Chunk, kind: Literal["stable"] | None = None) -> Chunk:
-    """A chunk in the order of nodes and numbers. No two marks are equal, so any sort will do: the
-    default one is five times faster on marks that just came, a stable one on sorted pieces."""
+    """A chunk in the order of nodes and numbers. No two marks are equal, so any sort gives the same
+    result: the default sort is five times faster on new marks, a stable sort on sorted pieces."""
     nodes, numbers = chunk.nodes, chunk.numbers
     least, shift = nodes.min(), int(numbers.max()).bit_length()
-    if int(nodes.max() - least).bit_length() + shift < 64:  # both fit into one number
+    # both numbers fit into one 64-bit number
+    if int(nodes.max() - least).bit_length() + shift < 64:
         order = np.argsort((nodes - least << shift) + numbers, kind=kind)
     else:
         order = np.lexsort((numbers, nodes))

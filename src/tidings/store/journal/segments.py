@@ -4,10 +4,10 @@
     current  segments after the checkpoint, which are indexed during a start
 
 If the checkpoint is in the middle of a segment, the segment is in both `older` and `current`, and
-each covers its own part of it.
+each entry covers its own part of the segment.
 
-Both are dictionaries that are replaced as a whole, so a lookup needs no lock while a thread
-writes.
+`older` and `current` are dictionaries that are replaced as a whole, so a lookup needs no lock while
+a thread writes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SMALL = 64 << 10  # bytes below which the growing segment is not dropped
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """How much stays on the disk for subscribers that are behind, and how much disk space the
-    journal may use."""
+    """How much stays on the disk for subscribers that have fallen behind, and how much disk space
+    the journal may use."""
 
     bytes: int = Limits().kept_bytes
     marks: int = Limits().kept_marks
@@ -45,7 +45,7 @@ class Segment:
 
     def __init__(self, path: Path) -> None:
         self.marks = MarkIndex()
-        self.serial = 0  # the highest serial in it
+        self.serial = 0  # the highest serial in the segment
         self.size, self.written = 0, time.time()
         with contextlib.suppress(OSError):
             found = path.stat()
@@ -87,7 +87,8 @@ class Segments:
 
     def __init__(self) -> None:
         self.current: dict[int, Segment] = {}
-        self.older: dict[int, Segment] | None = None  # None while they are being read
+        # None while older segments are still being read
+        self.older: dict[int, Segment] | None = None
 
     def of(self, first: int, path: Path) -> Segment:
         """The current segment whose first group has this number."""
@@ -107,7 +108,7 @@ class Segments:
             self.current = {last: self.current[last]}
 
     def keep(self, left: set[int]) -> None:
-        """Forget all segments but these, because the others were dropped."""
+        """Keep only these segments, because the others were dropped."""
         self.older = {first: one for first, one in (self.older or {}).items() if first in left}
         self.current = {first: one for first, one in self.current.items() if first in left}
 
@@ -115,7 +116,8 @@ class Segments:
         """The places of the notifications with these numbers of a node, by number."""
         found: dict[int, Place] = {}
         for table in (self.current, self.older or {}):
-            for segment in sorted(table, reverse=True):  # most requests are for recent ones
+            # most requests are for recent notifications
+            for segment in sorted(table, reverse=True):
                 if len(found) > last - first:
                     return found
                 for number, start, end in table[segment].marks.find(node, first, last):
@@ -144,7 +146,8 @@ class Segments:
 
 
 def _joined(older: dict[int, Segment], newer: dict[int, Segment]) -> dict[int, Segment]:
-    """All segments of both dictionaries, with the two parts of a segment combined."""
+    """The segments of both dictionaries; if both have a part of a segment, the parts are
+    combined."""
     return {
         **older,
         **{first: older[first].joined(one) if first in older else one

@@ -1,10 +1,10 @@
-"""The state that a journal adds up to: nodes, their owners and history, counters, publishers'
+"""The state that results from a journal: nodes, their owners and history, counters, publishers'
 stamps, the progress of sources, lives.
 
     checkpoint ──> state ──things after the checkpoint──> state ──> the next checkpoint
 
-Notifications are counted many at a time. Their marks and matched nodes are gathered, and each node
-is updated once: before the next thing that is not a notification, or at the end.
+Notifications are counted many at a time. The marks and matched nodes of notifications are gathered,
+and each node is updated once: before the next record that is not a notification, or at the end.
 
 Any record that mentions a node shows that its number was used, even if the record that added the
 node is lost. So `last_node` is the highest number that any record mentions.
@@ -21,7 +21,7 @@ from tidings.routing.root import Cursor, History, Progress, Record
 from tidings.store.groups import Position
 from tidings.store.journal import things as t
 
-MANY = 1 << 16  # numbers to gather, at most
+MANY = 1 << 16  # the most numbers that are gathered
 MOST_LIVES = 256
 
 
@@ -32,7 +32,7 @@ class Node(msgspec.Struct, array_like=True):
 
 class Counter(msgspec.Struct, array_like=True):
     """The counters of a node: how many notifications it marked, how many matched it, and the serial
-    of the last one it marked."""
+    of the last notification that it marked."""
 
     count: int = 0
     total: int = 0
@@ -94,13 +94,14 @@ class Counting:
             if thing.broken:
                 state.lives.clear()
             state.lives = [*state.lives, (thing.life, thing.first)][-MOST_LIVES:]
-            if thing.broken:  # whatever was lost, no number may be used again
+            if thing.broken:  # after a loss, no number may be used again
                 history.version = max(history.version, state.last_node)
                 state.sources = {name: one.anew() for name, one in state.sources.items()}
             history.begin_life(thing.life, thing.base, broken=thing.broken)
         elif isinstance(thing, t.Added):
             state.nodes[thing.node] = Node(thing.interest, (thing.owner,) if thing.owner else ())
-            state.counters.pop(thing.node, None)  # after a loss, they may belong to another node
+            # after a loss, the counters may belong to another node
+            state.counters.pop(thing.node, None)
             state.last_node = max(state.last_node, thing.node)
             history.add(thing.node)
         elif isinstance(thing, t.Owned):
@@ -141,7 +142,7 @@ class Counting:
             counters.setdefault(node, Counter()).total += many
         pairs = np.frombuffer(b"".join(self._marks), "<i8").reshape(-1, 2)
         serials = np.repeat(*np.array(self._serials, dtype=np.int64).T)
-        # the numbers of a node increase, so its last mark holds its count
+        # the numbers of a node increase, so its last mark contains its count
         nodes, last = np.unique(pairs[::-1, 0], return_index=True)
         last = len(pairs) - 1 - last
         for node, number, serial in zip(nodes.tolist(), pairs[last, 1].tolist(),

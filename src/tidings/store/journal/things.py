@@ -1,11 +1,11 @@
-"""The things that a rendezvous point records, as records of a log of groups.
+"""What a rendezvous point records, as records of a log of groups.
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
     block          its notifications, each a record as above, and how far their source has come
     all else       T and a tagged array in MessagePack
 
-Nearly all things are notifications, so their layout allows many to be read at once: see state.py. A
-notification without marks is stored without its payload, because nobody can ask for it.
+Nearly all records are notifications, so their layout allows many of them to be read at once: see
+state.py. A notification without marks is stored without its payload, because nobody can ask for it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, 
 
 class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
     """A start of the rendezvous point; its serials begin with `first`. `broken` is set after a
-    loss: this life is the first of a new lineage, and earlier lives no longer count. The numbers
-    that it gives to changes of nodes are above `base`."""
+    loss: this life is the first of a new lineage, and earlier lives no longer count. The version
+    numbers that this life gives to changes of nodes are above `base`."""
 
     life: int
     first: int
@@ -46,22 +46,24 @@ class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag="dropped"):
-    """A node that is gone. Journals of before do not say what was around it: version 0."""
+    """A node that is gone. Journals from before this version do not say what was around the node;
+    for those, the version is 0."""
 
     node: int
     gone: Gone = Gone(0)
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
-    """How far a source has handed over. It is in the same group as the notifications."""
+    """How far a source has handed over its notifications. The progress of a source is in the same
+    group as the notifications."""
 
     source: str
     progress: Progress
 
 
 class Renewed(msgspec.Struct, frozen=True, array_like=True, tag="renewed"):
-    """Filters are read in another way from this version on: other attributes are declared, or
-    stored filters are refused now."""
+    """Filters are interpreted in another way from this version on: other attributes are declared,
+    or stored filters are now refused."""
 
     version: int
     hidden: tuple[int, ...]

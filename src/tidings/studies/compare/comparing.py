@@ -4,8 +4,8 @@
     (written by this code)   +--> worker of the second          ---> a line: the figures
 
 Workers keep running and are measured repeatedly, in the order A B, B A, A B, ... so that neither
-always comes first. Each has its own cache for compiled kernels. All files are in a temporary
-folder, which is removed when the comparison ends or fails.
+always comes first. Each revision has its own cache for compiled kernels. All files are in a
+temporary folder, which is removed when the comparison ends or fails.
 """
 
 from __future__ import annotations
@@ -213,9 +213,12 @@ def _refuse_disagreement(sides: list[_Side]) -> None:
             continue
         told = f"{sides[0].revision} and {sides[1].revision} find different matches"
         if way == "digest":
-            raise Disagreement(f"{told}, though equally many; their speed is not compared.")
+            raise Disagreement(
+                f"{told} (the numbers of matches are equal); their speed is not compared."
+            )
         raise Disagreement(
-            f"{told} by {way}: {count:,} and {second[way]:,}; their speed is not compared."
+            f"{told} with {way}: {count:,} and {second[way]:,} matches; their speed is not "
+            "compared."
         )
 
 
@@ -224,7 +227,7 @@ def _environment(source: Path, cache: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "PYTHONHASHSEED": "0",  # both revisions get the same order of sets
+        "PYTHONHASHSEED": "0",  # both revisions iterate over sets in the same order
         "TIDINGS_CACHE_DIR": str(cache),
         # This process sets NUMBA_CACHE_DIR when it loads a matcher; it overrides the cache above.
         "NUMBA_CACHE_DIR": str(cache / "kernels"),

@@ -1,8 +1,8 @@
 """Runs tidings and its peers on the same filters and events, in turn.
 
-A peer is a folder with a `peer.toml` and a driver. Its dependencies are fetched and built on first
-use, in a cache folder outside the repository. A peer is left out if it can't be fetched, built or
-run, or can't express the workload; one line says why.
+A peer is a folder with a `peer.toml` and a driver. The dependencies of a peer are fetched and built
+on first use, in a cache folder outside the repository. A peer is left out if it can't be fetched,
+built or run, or if it can't express the workload; one line says why.
 
     runner                                driver
     filters.jsonl, events.jsonl  ------>  loads them, builds its index
@@ -137,7 +137,7 @@ def read_peers(folder: Path) -> dict[str, Peer]:
         except (msgspec.ValidationError, tomllib.TOMLDecodeError) as problem:
             raise EnvironmentProblem(f"{file} can't be used: {problem}.") from problem
     if HOME not in found:
-        raise EnvironmentProblem(f"There is no driver for tidings in {folder}.")
+        raise EnvironmentProblem(f"There is no driver for tidings in the folder {folder}.")
     return found
 
 
@@ -274,7 +274,7 @@ def _choose_systems(
 def _rounds(
     drivers: list[Driver], settings: Settings, expected: Any, note: Callable[[str], None]
 ) -> list[Outcome]:
-    """Ask the drivers in turn, round after round; one that fails is not asked again."""
+    """Ask the drivers in turn, round after round; a driver that fails is not asked again."""
     passes: dict[str, list[Pass]] = {driver.system: [] for driver in drivers}
     peaks: dict[str, int | None] = {}
     ended: dict[str, Outcome] = {}

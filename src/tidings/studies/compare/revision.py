@@ -73,7 +73,7 @@ def take_out(checkout: Path, revision: Revision, folder: Path) -> Path:
     if packed is None:
         raise EnvironmentProblem(f"git can't export {revision} from {checkout}.")
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        if hasattr(tarfile, "data_filter"):  # early versions of Python 3.11 lack it
+        if hasattr(tarfile, "data_filter"):  # early releases of Python 3.11 lack this filter
             archive.extractall(folder, filter="data")
         else:
             archive.extractall(folder)

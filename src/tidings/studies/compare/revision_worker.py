@@ -90,7 +90,7 @@ class Worker:
         }
 
     def matches(self) -> Values:
-        """The number of matches by each way of matching, and a digest of all matches."""
+        """The number of matches with each method, and a digest of all matches."""
         digest = hashlib.blake2b(digest_size=16)
         pairs = lists = 0
         for batch in self.batches:

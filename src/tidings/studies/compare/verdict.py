@@ -1,11 +1,11 @@
 """Decides whether one revision is faster than another, or the difference is noise. The decision is
 deterministic and needs no I/O.
 
-Each round measures both revisions, one right after the other, and gives one ratio. A busy minute of
-the machine affects both, so ratios vary less than times. The confidence interval of the median uses
-order statistics. Of n sorted ratios, the true median lies between the k-th lowest and the k-th
-highest, unless fewer than k of n fair coins show heads, or fewer than k show tails. This assumes
-nothing about the distribution of times.
+Each round measures both revisions, one right after the other, and gives one ratio. If the machine
+is busy for a minute, both revisions are affected, so ratios vary less than times. The confidence
+interval of the median uses order statistics. The true median lies between the k-th lowest and the
+k-th highest of n ratios, unless fewer than k of n fair coins show heads, or fewer than k show
+tails. The interval assumes nothing about the distribution of times.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 
-CONFIDENCE = 0.95  # the goal; with few rounds it is lower
-FEWEST = 5  # ratios; four are all on one side of 1 by chance in one case of eight
+CONFIDENCE = 0.95  # the target; with few rounds the confidence is lower
+# the fewest ratios: by chance, four ratios are all on one side of 1 in one case of eight
+FEWEST = 5
 
 Word = Literal["improvement", "regression", "noise", "too few"]
 
@@ -55,8 +56,8 @@ def judge(
 ) -> Verdict:
     """Compare measurements that were made in pairs. A `threshold` of 0.03 means 3 percent.
 
-    Swapping the revisions turns an improvement into a regression: a ratio is beyond the threshold
-    above 1 + threshold and below 1 / (1 + threshold).
+    Swapping the revisions turns an improvement into a regression, because a ratio counts as a
+    change above 1 + threshold and below 1 / (1 + threshold).
     """
     if not first or min(*first, *second) <= 0:
         raise EnvironmentProblem(f"There is no measurement of {measure.name} to compare.")
@@ -86,8 +87,8 @@ def judge(
 def order_interval(count: int) -> tuple[int, float]:
     """Return k and the confidence of the interval from the k-th lowest to the k-th highest ratio.
 
-    It is the narrowest interval that contains the median with CONFIDENCE. With too few ratios, it
-    is the whole range.
+    This is the narrowest interval that contains the median with CONFIDENCE. With too few ratios,
+    the interval is the whole range.
     """
     depth, beyond = 1, 0.5**count
     while 2 * depth < count:

@@ -1,7 +1,7 @@
 """Measures building a content graph in bulk: seconds of each step, memory, growth.
 
 Parsing the filters is not measured; computing their forms is. Afterwards, the parents of some nodes
-are compared with those that `covers` finds among all filters. A wrong graph is not reported.
+are compared with the parents that `covers` gives among all filters. A wrong graph is not reported.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class GraphGrowth(msgspec.Struct, frozen=True):
 
 
 class GraphReport(msgspec.Struct, frozen=True):
-    """All runs, and how time grows from the smallest to the largest."""
+    """All runs, and how the time grows from the smallest to the largest number of filters."""
 
     machine: Machine
     runs: list[GraphRun]
@@ -150,7 +150,7 @@ def measure(
 
 
 class _Clock:
-    """Measures the seconds from each note to the next, under the name of the first."""
+    """Measures the seconds from each note to the next; the first of the two notes names them."""
 
     def __init__(self) -> None:
         self.steps: dict[str, float] = {}
@@ -183,7 +183,7 @@ def peak_bytes() -> int:
 
 
 def check_graph(graph: ContentGraph, sample: int, seed: int) -> int:
-    """Raise WrongGraph if a sampled node has other parents than `covers` gives.
+    """Raise WrongGraph if a sampled node has other parents than those that `covers` gives.
 
     Half of the sampled nodes have parents. The check is exact for filters of one box, for which
     `covers` is complete.
@@ -214,7 +214,7 @@ def _parents(nodes: Sequence[Node], node: Node) -> list[Node]:
 def graph_growth(runs: Sequence[GraphRun]) -> GraphGrowth:
     """The growth of times over runs that differ in the number of filters."""
     sizes = [run.filters for run in runs]
-    least = 1e-6  # seconds for a step without work, whose logarithm would not exist
+    least = 1e-6  # seconds for a step without work, because zero has no logarithm
     return GraphGrowth(
         workload=runs[0].workload,
         smallest=min(sizes),

@@ -16,7 +16,7 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Microseconds of single events: the medians, over the repeats, of the percentiles."""
+    """Latencies of single events in microseconds: the percentiles, as medians over the repeats."""
 
     p50: float
     p99: float
@@ -24,7 +24,7 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class Evaluations(msgspec.Struct, frozen=True):
-    """The tests of all filters, and how many of them are evaluated for an event: means over the
+    """The tests of all filters, and how many of them are evaluated for an event, as means over the
     events. shared_tests.py and matching/effort.py say what is counted."""
 
     events: int
@@ -101,7 +101,7 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 class MatchReport(msgspec.Struct, frozen=True):
-    """All runs, and how time grows from the smallest to the largest."""
+    """All runs, and how the time grows from the smallest to the largest number of filters."""
 
     machine: Machine
     runs: list[MatchRun]

@@ -38,7 +38,7 @@ WARM_SINGLE = 200
 
 
 class Engine(Protocol):
-    """The interface that is measured, which is that of tidings.Matcher."""
+    """The interface that is measured; it is the interface of tidings.Matcher."""
 
     def add_many(self, pairs: Iterable[tuple[Hashable, str]]) -> Any: ...
 
@@ -104,8 +104,8 @@ def measure(
     tests: int = 0,
     note: Callable[[str], None] = lambda _: None,
 ) -> list[MatchRun]:
-    """Add the filters of a workload to an engine, check it, and measure a run for each number of
-    threads.
+    """Add the filters of a workload to an engine, check the engine, and measure a run for each
+    number of threads.
 
     With several threads, each call matches one batch per thread.
     """
@@ -197,8 +197,8 @@ def _count_tests(engine: Engine, workload: Workload, events: int) -> Evaluations
 def _ways(
     engine: Engine, workload: Workload, lines: Sequence[bytes], size: int, threads: int
 ) -> list[Callable[[], None]]:
-    """The ways to match all events of a workload in batches: to pairs, to lists, from JSON, and
-    only counting."""
+    """The methods of matching all events of a workload in batches: to pairs, to lists, from JSON,
+    and only counting."""
     batches = workload.batches(size)
     texts = [b"\n".join(lines[at : at + size]) for at in range(0, len(lines), size)]
     schema = workload.events.schema
@@ -233,7 +233,7 @@ def _fill_engine(engine: Engine, workload: Workload) -> float:
 def check_engine(
     engine: Engine, workload: Workload, reference: Reference, threads: int = 1
 ) -> None:
-    """Raise WrongMatches unless all ways of matching find the expected matches."""
+    """Raise WrongMatches unless all methods of matching find the expected matches."""
     piece = workload.batches(len(reference.events))[0]
     events, ids = engine.match_pairs(piece, threads=threads)
     grouped: list[list[object]] = [[] for _ in reference.events]
@@ -251,7 +251,7 @@ def check_engine(
 
 
 def latency(match: Callable[[Any], object], events: Sequence[Any], repeats: int) -> Latency:
-    """Time single events, one after the other."""
+    """Time single events, one after another."""
     for event in events[:WARM_SINGLE]:
         match(event)
     halves, tails = [], []
@@ -288,9 +288,10 @@ def settle(engine: Engine) -> None:
 def _time_in_turn(
     ways: Sequence[Callable[[], None]], repeats: int, events: int, note: Callable[[str], None]
 ) -> list[Timing]:
-    """Time each way in turn, so that a busy minute of the machine affects all of them.
+    """Time each method in turn, so that a busy minute of the machine affects all of them.
 
-    Each way runs once before it is timed: its first run has to allocate memory from the system.
+    Each method runs once before it is timed, because its first run has to allocate memory from the
+    system.
     """
     spent: list[list[float]] = [[] for _ in ways]
     for way in ways:

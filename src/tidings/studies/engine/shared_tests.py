@@ -1,12 +1,13 @@
-"""Counts the tests that an event costs: filter by filter, with equal ones shared, in the index.
+"""Counts the tests that are evaluated for an event: filter by filter, with equal tests shared, and
+in the index.
 
     one by one    every filter by itself: its tests in order, until its result is known
     shared        the different ones among these: an engine that keeps the result of each test for
                   the time of an event evaluates only those
     index         what the matcher does; see matching/effort.py
 
-The tests of a filter are those of its canonical form, in its order. Equal tests are those of one
-term with equal sets, however they are written.
+The tests of a filter are the tests of its canonical form, in the order of the form. Tests are equal
+if they test the same term with equal sets, however they are written.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ BIG = 1 << 62
 
 
 class Counted(NamedTuple):
-    """How many tests were evaluated, how many different ones, and how many filters match."""
+    """How many tests were evaluated, how many different tests there were, and how many filters
+    match."""
 
     evaluated: int
     different: int
@@ -43,7 +45,8 @@ class NumberedTests:
         box      0     | 1   | 2 | 3            `first_box` is that of the box's filter
         filter   0           | 1 | 2
 
-    Cost: a number per test, and an entry per different test. An event evaluates each of these.
+    Cost: a number per test, and an entry per different test. For an event, each different test is
+    evaluated.
     """
 
     def __init__(self, forms: Iterable[Form]) -> None:
@@ -54,7 +57,7 @@ class NumberedTests:
         tests: list[int] = []
         starts: list[int] = []
         firsts: list[int] = []
-        self.tests = 0  # of all filters, with repetitions
+        self.tests = 0  # the tests of all filters, including repeated ones
         for form in forms:
             self._terms.update(form.terms)
             if form.boxes is None:
@@ -84,7 +87,7 @@ class NumberedTests:
         return len(found)
 
     def count(self, event: Event) -> Counted:
-        """Evaluate all filters on an event, and count."""
+        """Evaluate all filters on an event, and count the tests."""
         values = {text: key(term_value(node, event)) for text, node in self._terms.items()}
         passed = np.fromiter(
             (values[term] in allowed for term, allowed in self.numbers), bool, len(self.numbers)
@@ -99,8 +102,8 @@ class NumberedTests:
         return Counted(evaluated, int(made.sum()), matches + self._always)
 
     def _count_boxes(self, passed: Array, made: Array) -> tuple[int, int]:
-        """Tests evaluated and filters that match, of the filters with boxes. A box is evaluated up
-        to the first test that fails, and a filter up to the first box that passes."""
+        """Count the evaluated tests and the matching filters, for filters with boxes. A box is
+        evaluated up to the first test that fails, and a filter up to the first box that passes."""
         if not len(self._starts):
             return 0, 0
         here = np.arange(len(self._tests))
@@ -133,15 +136,16 @@ def _tests_of(node: Node | None) -> Iterable[Test]:
 def count_tests(
     forms: Iterable[Form], events: Sequence[Mapping[str, Any]], effort: Callable[[Event], Any]
 ) -> Evaluations:
-    """The means over events of what each way evaluates; `effort` is that of the matcher."""
+    """For each method, the mean number of tests evaluated per event; `effort` is the method of the
+    matcher."""
     table = NumberedTests(forms)
     alone = [table.count(event) for event in events]
     index = [effort(event) for event in events]
     for one, other in zip(alone, index, strict=True):
         if one.matches != len(other.matched):
             raise WrongMatches(
-                f"found {one.matches:,} matches when counting tests, and {len(other.matched):,} "
-                f"in the index."
+                f"found {one.matches:,} matches when counting tests, but "
+                f"{len(other.matched):,} in the index."
             )
     count = len(events)
 

@@ -22,7 +22,7 @@ from tidings.studies.workloads.workloads import make_workload
 SINGLE = 500  # filters that are added one by one
 SHARE = 20  # before each merge, 1/SHARE of the filters is added
 EVENTS = 4096
-LEAST_SEALED = 1024  # this many filters, added at once, become a segment
+LEAST_SEALED = 1024  # this many filters become a segment if they are added at once
 
 
 class Latencies(msgspec.Struct, frozen=True):
@@ -165,7 +165,7 @@ def _time_matches(
     events: Sequence[Any],
     go_on: Callable[[], bool] = lambda: True,
 ) -> list[int]:
-    """The nanoseconds of each match, until all are done or `go_on` returns False."""
+    """The nanoseconds of each match, until all matches are done or `go_on` returns False."""
     clock = time.perf_counter_ns
     spent = []
     for event in events:

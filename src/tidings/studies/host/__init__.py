@@ -4,8 +4,8 @@
     processes.py      memory and processor time of a process and its descendants (Linux: /proc)
     driver.py         runs a program that measures on request: reads a line, answers with JSON
 
-This folder does not depend on what is measured. It is for the rest of studies and for cli. Start at
-processes.py.
+This folder does not depend on what is measured. This folder is for the rest of studies and for cli.
+Start at processes.py.
 """
 
 from tidings.studies.host.processes import Peaks, processor_seconds, watch_peaks

@@ -47,7 +47,7 @@ class Driver:
         """Send a line, and read one. Raises TimeoutError after `patience` seconds."""
         process = self._process or self._start()
         assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it exited, so its output ends too
+        with contextlib.suppress(BrokenPipeError):  # the program exited, so its output ends too
             process.stdin.write(request.encode() + b"\n")
             process.stdin.flush()
         try:

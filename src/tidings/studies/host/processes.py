@@ -71,7 +71,8 @@ def processor_seconds(pid: int) -> float:
     for one in family(pid):
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))  # its own ticks, and those of finished children
+            # the process's own ticks, and those of finished children
+            ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

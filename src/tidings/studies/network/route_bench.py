@@ -27,7 +27,7 @@ HOME = "tidings"
 PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
 PUBLISHING = 2_000  # publications in flight
-BLOCK = 2_000  # notifications encoded in advance
+BLOCK = 2_000  # how many notifications are encoded in advance
 STEADY = 20_000.0  # notifications per second that every machine can handle
 HOPS = (1, 2, 3)
 Note = Callable[[str], None]
@@ -39,7 +39,7 @@ class Case(msgspec.Struct, frozen=True):
     name: str
     labels: int = 1
     neighbours: int = 1
-    relabelled: bool = False  # one of two neighbours gets other labels; peers can't do that
+    relabelled: bool = False  # one of two neighbours gets other labels, which peers can't do
 
 
 CASES = (
@@ -59,10 +59,10 @@ class ForwardRun(msgspec.Struct, frozen=True):
     rate: float  # notifications per second
     least: float
     most: float
-    per_core: float  # notifications per second of the forwarding process's processor time
+    per_core: float  # notifications per second of processor time of the forwarding process
     busy: float  # processor seconds per second
-    notifications: int  # in total; every neighbour received all of them
-    ratio: float | None  # tidings' rate divided by this one, as the median over rounds
+    notifications: int  # the total number; every neighbour received all of them
+    ratio: float | None  # the rate of tidings divided by this rate, as the median over rounds
     ratio_per_core: float | None
 
 
@@ -77,7 +77,7 @@ class LatencyRun(msgspec.Struct, frozen=True):
     p99: float
     most: float
     notifications: int
-    processes: int  # the processes that need a processor, including the client
+    processes: int  # the number of processes that need a processor, including the client
 
 
 class RouteReport(msgspec.Struct, frozen=True):
@@ -216,6 +216,7 @@ def _tidings(
     if not case.relabelled:
         wants = [wanted] * case.neighbours
         return start_tidings(folder, nodes, payloads, wants, hops=hops)
-    above = case.labels + 1  # a node above all others; the second neighbour wants only this one
+    # a node above all others, which is the only node that the second neighbour wants
+    above = case.labels + 1
     parents = dict.fromkeys(wanted, (above,))
     return start_tidings(folder, nodes, payloads, [wanted, [above]], parents=parents, hops=hops)

@@ -37,7 +37,7 @@ from tidings.studies.network.route_peers import connect_to, end_process
 from tidings.studies.network.route_tidings import Peer, start_node
 
 PATIENCE = 20.0
-ALIVE = 4.0  # seconds between two messages that keep the receiver from being dropped
+ALIVE = 4.0  # seconds between two messages, so that the receiver does not count as silent
 SYNC = 4096  # bytes written before each measured sync
 
 
@@ -52,7 +52,7 @@ class Durable(msgspec.Struct, frozen=True):
     sync_p50: float
     sync_p99: float
     window: int
-    told: int  # notifications that the receiver got, which are all that were published
+    told: int  # the number of notifications that the receiver got, which is the number published
 
 
 def measure_durable(
@@ -73,7 +73,7 @@ def measure_durable(
         agents, raws, spent, count = [], [], 0.0, 0
         syncs = sync_times(folder, 50)
         alone = asyncio.run(_publish_alone(port, payload, max(20, int(100 * seconds))))
-        syncs += sync_times(folder, 50)  # before and after, as disks vary
+        syncs += sync_times(folder, 50)  # measured before and after, because disks vary
         total = len(alone)
         for number in range(rounds):
             note(f"durable: round {number + 1} of {rounds}")
@@ -149,7 +149,8 @@ async def _publish_by_agent(
 def _publish_raw(
     port: int, name: str, payload: bytes, window: int, seconds: float
 ) -> tuple[int, float]:
-    """Publish with a raw socket and with frames encoded in advance; return the same."""
+    """Publish with a raw socket and with frames encoded in advance; return what `_publish_by_agent`
+    returns."""
     peer = greet(port, name)
     encoded = itertools.count(1)
     content = b'{"n": 1}'
@@ -179,7 +180,7 @@ def _publish_raw(
 
 
 def greet(port: int, name: str) -> Peer:
-    """A raw neighbour of the node at a port."""
+    """Connect to the node at a port, as a raw neighbour."""
     peer = Peer(connect_to(port))
     peer.say(m.Hello(name))
     while not any(isinstance(one, m.Welcome) for one in peer.receive()):
@@ -229,7 +230,7 @@ class _Counter:
                 self._peer.say(self._alive)
 
     def wait_for(self, count: int) -> None:
-        """Wait until `count` notifications have arrived; raise Missing if they do not."""
+        """Wait until `count` notifications have arrived; raise Missing if some are missing."""
         deadline = time.monotonic() + PATIENCE
         while len(self._seen) < count and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -4,8 +4,8 @@
 
 One process sends and receives, with large buffers encoded in advance. So the cost of the client is
 small, and the same for every system. All notifications that a system receives have the same length,
-and so do all that it sends, so the number of bytes gives the exact number of notifications. The
-number in flight is bounded, so no system has to drop any; drops are detected.
+and so have all that it sends, so the number of bytes gives the exact number of notifications. The
+number of notifications in flight is bounded, so no system has to drop any; drops are detected.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Receiver(msgspec.Struct):
     """The socket of one neighbour."""
 
     socket: socket.socket
-    size: int  # bytes of a notification
-    stamp: int  # the offset of its payload
+    size: int  # the bytes of a notification
+    stamp: int  # the offset of the payload in a notification
     received: int = 0  # bytes
 
 
@@ -46,12 +46,12 @@ class System(msgspec.Struct):
     """A running system, ready to forward."""
 
     name: str
-    pids: list[int]  # of all forwarding processes
+    pids: list[int]  # the process ids of all forwarding processes
     sender: socket.socket
     receivers: list[Receiver]
     block: bytes  # complete notifications
     size: int  # bytes of each notification
-    stamp: int  # the offset of its payload
+    stamp: int  # the offset of the payload in a notification
     stop: Callable[[], None]
     rest: Callable[[], None] = lambda: None  # called before each run
 
@@ -66,7 +66,7 @@ class Throughput(msgspec.Struct, frozen=True):
 
     notifications: int
     seconds: float
-    processor: float  # seconds of the forwarding processes
+    processor: float  # processor seconds of the forwarding processes
 
     @property
     def rate(self) -> float:
@@ -83,7 +83,8 @@ def pump(system: System, seconds: float, window: int) -> Throughput:
     system.rest()
     sender, receivers, size = system.sender, system.receivers, system.size
     block, length, room = memoryview(system.block), len(system.block), memoryview(bytearray(CHUNK))
-    sent, goal = 0, -1  # bytes sent; notifications sent in total, once sending has ended
+    # bytes sent so far; the total number of notifications, once sending has ended
+    sent, goal = 0, -1
     before = _processor(system)
     with _selectors(system) as (reading, both):
         start = heard = time.perf_counter()
@@ -132,7 +133,7 @@ def send_paced(system: System, rate: float, seconds: float, window: int) -> npt.
     room = memoryview(bytearray(CHUNK))
     rows = np.frombuffer(bytearray(system.block), np.uint8).reshape(-1, size)
     queue = deque[memoryview]()
-    total = sent = 0  # notifications due so far; bytes sent
+    total = sent = 0  # notifications due so far, and bytes sent
     with _selectors(system) as (reading, both):
         start = heard = due = time.monotonic_ns()
         end, step = start + int(seconds * 1e9), int(TICK * 1e9)

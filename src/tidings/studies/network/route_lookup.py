@@ -1,8 +1,9 @@
 """Measures a router's work for a header and for a subscription, without a network.
 
-One router has ten neighbours, and each subscriber is behind a random one. This follows study 2 of
-the dissertation, but without the preprocessor's work: the router is given the parents and children
-of a topic. Times are processor times, so a busy machine does not matter.
+One router has ten neighbours, and each subscriber is behind a random neighbour. The setup follows
+study 2 of the dissertation, but without the preprocessor's work: the router is given the parents
+and children of a topic. Times are processor times, so they do not depend on how busy the machine
+is.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Lookup(msgspec.Struct, frozen=True):
     subscribers: int
     topics: int  # the number of topics with subscribers
     ids: float  # the mean number of ids per notification
-    subscription: float  # the mean time of a subscription so far
+    subscription: float  # the mean time of all subscriptions so far
     fresh: float  # the lookup of an unknown header
     known: float  # the lookup of a known header by its bytes, as in a router
     frame: float  # forwarding a whole frame with known labels
@@ -74,7 +75,7 @@ class _Filling:
         count = size - self.subscribers
         topics = scenario.subscriptions(self.chance, count).tolist()
         senders = self.chance.integers(0, NEIGHBOURS, count).tolist()
-        aside = 0.0  # the preprocessor's work, not measured
+        aside = 0.0  # the time of the preprocessor's work, which is not measured
         start = clock()
         for topic, sender in zip(topics, senders, strict=True):
             if topic not in graph.nodes:
@@ -96,7 +97,7 @@ class _Filling:
             tuple(sorted(scenario.tag(one, there)))
             for one in scenario.notifications(self.chance, NOTIFICATIONS)
         ]
-        labels = [[(node,) for node in tag] for tag in tags]  # a mark for each lowest node
+        labels = [[(node,) for node in tag] for tag in tags]  # each lowest node gives one mark
         flat = [label for its in labels for label in its]
         headers = [(frames.encode_labels(its), len(its)) for its in labels]
         forward, ways = router.graph.forward, router.ways
@@ -170,12 +171,14 @@ def _within(one: object) -> Iterator[object]:
 
 
 class Flatness(msgspec.Struct, frozen=True):
-    """The time for a header with the most subscribers, divided by the time with 1,000."""
+    """The time for a header with the largest number of subscribers, divided by the time with
+    1,000."""
 
     scenario: str
     known: float  # for a known header
     notification: float  # for a new header
-    id: float  # for a new header, per id, as headers have more ids if there are more topics
+    # the time for a new header, per id, because headers have more ids if there are more topics
+    id: float
 
 
 def flatness(found: Sequence[Lookup]) -> list[Flatness]:

@@ -3,7 +3,8 @@
     root ──frames──> [router] ──> 10 neighbours        measured: the router's forwarding alone
 
 The graph is flat (no coverings), shallow (3 levels) or deep (a chain), or there is only one
-neighbour, which wants everything. Headers arrive as a root in that mode writes them.
+neighbour, which subscribes to everything. Headers arrive in the form in which a root with this mode
+writes them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ FRAMES = 2000
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A content graph (the parents of each node), and the share of nodes that a neighbour wants."""
+    """A content graph (the parents of each node), and the share of nodes that a neighbour
+    subscribes to."""
 
     parents: dict[int, list[int]]
     wanted: float
@@ -33,13 +35,13 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class ModeRow(msgspec.Struct, frozen=True):
-    """The cost of one mode, for notifications as they arrive in that mode."""
+    """The cost of one mode, measured with notifications as they arrive in this mode."""
 
     shape: str
     mode: str
     microseconds: float  # per notification
-    bytes_out: float  # per notification, to all neighbours
-    ratio: float  # to the time with labels; below 1 the mode is faster
+    bytes_out: float  # bytes per notification, to all neighbours together
+    ratio: float  # the time divided by the time with labels; below 1, the mode is faster
 
 
 def shapes() -> dict[str, Shape]:

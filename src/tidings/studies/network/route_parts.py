@@ -3,8 +3,8 @@
     pipeline ──HandOver, 4 MiB of columns──> [rendezvous point, journal] ──> a receiver that counts
              <─Taken, on the disk──────────
 
-The filters are those of the workload `mixed`, and the tags those of its events. The rendezvous
-point does not match anything: tagging is not part of the time.
+The filters and the tags come from the workload `mixed` and its events. The rendezvous point does
+not match anything, so tagging is not part of the time.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tidings.studies.network.route_tidings import start_node
 from tidings.studies.workloads.workloads import make_workload
 
 FILTERS = 10_000
-ROWS = 16_384  # notifications of a part
-EVENTS = 16_384  # whose tags are used, over and over
-DIFFERENT = 8  # parts that are made in advance
-ALIVE = 4.0  # seconds between two messages that keep the receiver from being dropped
-AT_ONCE = 1 << 18  # bytes that are looked at together
+ROWS = 16_384  # the number of notifications in a part
+EVENTS = 16_384  # the number of events whose tags are used, over and over
+DIFFERENT = 8  # the number of parts that are made in advance
+ALIVE = 4.0  # seconds between two messages, so that the receiver does not count as silent
+AT_ONCE = 1 << 18  # how many bytes are examined together
 
 Tags = Sequence[tuple[int, ...]]
 
@@ -49,12 +49,12 @@ class Parts(msgspec.Struct, frozen=True):
     """The measurements."""
 
     rates: list[float]  # notifications per second, from the first part to the last acknowledgment
-    told_rates: list[float]  # the same, until the receiver has all of them
+    told_rates: list[float]  # the same rate, until the receiver has all notifications
     root_per_core: float  # notifications per second of the rendezvous point's processor time
     filters: int
-    rows: int  # notifications of a part
-    marks: float  # of a notification, on average
-    told: int  # notifications that the receiver got, which are all that were handed over
+    rows: int  # the number of notifications in a part
+    marks: float  # the mean number of marks per notification
+    told: int  # the number of notifications that the receiver got, which is the number handed over
 
 
 def measure_parts(
@@ -87,7 +87,7 @@ def measure_parts(
         rates, told, spent, total = [], [], 0.0, 0
         with ChannelLink(f"tidings://127.0.0.1:{port}") as link:
             source = _Source(link.changes(), tags, payload, seed)
-            link.hand_over(source.parts(0.0))  # the first part loads what the others use
+            link.hand_over(source.parts(0.0))  # the first part loads what the other parts use
             receiver.wait_for(source.rows)
             for number in range(rounds):
                 note(f"parts: round {number + 1} of {rounds}")
@@ -120,11 +120,12 @@ def _tagged(filters: int, seed: int) -> tuple[list[tuple[int, bytes]], Tags]:
 
 
 class _Source:
-    """Parts of one source, as many as are wanted. Only their keys differ from a few made before."""
+    """The parts of one source, as many as needed. The parts differ only in their keys from a few
+    parts that were made before."""
 
     def __init__(self, known: Changes, tags: Tags, payload: int, seed: int) -> None:
         chance = np.random.default_rng(seed)
-        self.rows = 0  # handed over so far
+        self.rows = 0  # how many notifications were handed over so far
         self._batch = itertools.count()
         self._parts = []
         payloads = random.Random(seed).randbytes(ROWS * payload)
@@ -138,7 +139,7 @@ class _Source:
             )  # fmt: skip
 
     def parts(self, seconds: float) -> Iterator[Part]:
-        """At least one part, and as many as go out in the given time."""
+        """Yield at least one part, and as many as can be sent in the given time."""
         begun = time.perf_counter()
         for batch in self._batch:
             self.rows += ROWS
@@ -148,14 +149,14 @@ class _Source:
 
 
 class _Receiver:
-    """A neighbour that is subscribed to every node and counts, in a thread of its own."""
+    """A neighbour that subscribes to every node and counts notifications, in a separate thread."""
 
     def __init__(self, port: int, nodes: Sequence[int]) -> None:
         self._peer = greet(port, "receiver")
         self._nodes = tuple(nodes)
         self._epoch = 0
         self._seen = self._last = 0
-        self._came = 0.0  # when the latest came
+        self._came = 0.0  # the time at which the latest notification arrived
         self._wrong = ""
         self._subscribe()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -202,7 +203,8 @@ class _Receiver:
             self._came = time.perf_counter()
 
     def wait_for(self, count: int) -> float:
-        """Wait until `count` notifications have arrived in all; return when the last one did."""
+        """Wait until `count` notifications have arrived in total; return the time at which the last
+        one arrived."""
         deadline = time.monotonic() + PATIENCE
         while self._seen < count and time.monotonic() < deadline:
             time.sleep(0.005)

@@ -1,6 +1,7 @@
 """Starts mosquitto and nats-server, as installed on this machine and without durability.
 
-Their clients are raw sockets that speak just enough of MQTT 3.1.1 and of the NATS protocol.
+The clients of mosquitto and nats-server are raw sockets that speak just enough of MQTT 3.1.1 and of
+the NATS protocol.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def mqtt_publish(topic: str, payload: bytes) -> bytes:
 def start_mosquitto(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
-    """Start mosquitto with receivers of all topics. `topics` has the topic of each payload."""
+    """Start mosquitto with receivers of all topics. `topics` contains the topic of each payload."""
     port = free_port()
     file = folder / "mosquitto.conf"
     file.write_text(
@@ -123,7 +124,8 @@ def nats_message(topic: str, number: int, payload: bytes) -> bytes:
 def start_nats(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
-    """Start nats-server with receivers of all topics. `topics` has the topic of each payload."""
+    """Start nats-server with receivers of all topics. `topics` contains the topic of each
+    payload."""
     port = free_port()
     file = folder / "nats.conf"
     file.write_text(f'listen: "127.0.0.1:{port}"\nping_interval: "1h"\nmax_pending: 256MB\n')
@@ -140,7 +142,7 @@ def start_nats(
 
     def receiving() -> socket.socket:
         link = joined()
-        # all numbers have the same length, and so have all messages
+        # all numbers have the same length, so all messages have the same length too
         link.sendall(b"".join(nats_subscribe(topic(one), TOPICS + one) for one in distinct))
         link.sendall(b"PING\r\n")
         _until(link, b"PONG\r\n", "nats")

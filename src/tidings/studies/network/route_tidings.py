@@ -19,8 +19,8 @@ from tidings.studies.network.route_peers import connect_to, end_process
 
 EPOCH = 7
 PUBLISHER = "publisher-1"
-PATIENCE = 20.0  # seconds in which everything must become ready
-CALM = 3600.0  # seconds: so long that no neighbour counts as silent during a measurement
+PATIENCE = 20.0  # seconds within which everything must become ready
+CALM = 3600.0  # seconds, long enough that no neighbour counts as silent during a measurement
 
 
 class Peer:
@@ -45,7 +45,7 @@ class Peer:
 
 
 class Above(Peer):
-    """Plays the rendezvous point: every node exists, below the given parents."""
+    """Plays the rendezvous point: every node exists, and lies below the given parents."""
 
     def __init__(self, link: socket.socket, parents: Mapping[int, m.Label]) -> None:
         super().__init__(link)
@@ -62,7 +62,7 @@ class Above(Peer):
         self.say(m.Beat(EPOCH, 0, {}, digest(self.wanted), 0))
 
     def answer(self) -> None:
-        """Tell the router the parents and children of the nodes that it wants."""
+        """Send the router the parents and children of the nodes that it asks for."""
         for message in self.receive():
             if isinstance(message, (m.Subscribe, m.Wanted)) and message.epoch == EPOCH:
                 for node in message.nodes:
@@ -81,8 +81,8 @@ def start_tidings(
     parents: Mapping[int, m.Label] | None = None,
     hops: int = 1,
 ) -> System:
-    """Start a chain of routers, with a receiver for each list in `wants`. `nodes` has the node of
-    each payload."""
+    """Start a chain of routers, with a receiver for each list in `wants`. `nodes` contains the node
+    of each payload."""
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(PATIENCE)
     processes: list[subprocess.Popen[bytes]] = []
@@ -142,7 +142,7 @@ def start_node(file: Path, processes: list[subprocess.Popen[bytes]]) -> int:
     assert process.stdout is not None
     line = process.stdout.readline().decode()
     if not line:
-        raise EnvironmentProblem(f"the router with the file {file} did not start")
+        raise EnvironmentProblem(f"the router described by {file} did not start")
     return int(line.rsplit(":", 1)[1])
 
 

@@ -3,7 +3,7 @@
     spark_bench.py    Parquet to tagged Parquet: bare engine, files, tables; against Spark's joins
     stream_bench.py   a running pipeline: seconds from a file to the outbox, growth of memory
 
-All ways of a run must find the same pairs of row and filter; otherwise there is no report. This
+All methods in a run must find the same pairs of row and filter; otherwise there is no report. This
 folder is for cli. Start at spark_bench.py.
 """
 

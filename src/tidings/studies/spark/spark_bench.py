@@ -1,6 +1,6 @@
 """Measures tagging on Spark against the bare engine, and against joins in Spark.
 
-Three runs, each from Parquet to Parquet:
+There are three runs, each from Parquet to Parquet:
 
     tagging        `mixed` filters: the bare engine on two threads, files to files, table to table
     mixed shapes   few filters of many shapes: against a nested-loop join with a table of bounds
@@ -41,7 +41,7 @@ Note = Callable[[str], None]
 
 
 class SparkWay(msgspec.Struct, frozen=True):
-    """One way of one run."""
+    """One method in one run."""
 
     run: str
     filters: int
@@ -188,7 +188,7 @@ class _Bench:
     def _measure(
         self, run: str, filters: int, rows: int, ways: Mapping[str, Callable[[str], int]]
     ) -> list[SparkWay]:
-        """Measure each way in turn, round after round; the first round is a warm-up."""
+        """Measure each method in turn, round after round; the first round is a warm-up."""
         spent: dict[str, list[float]] = {way: [] for way in ways}
         found: dict[str, int] = {}
         for number in range(self.repeats + 1):
@@ -204,7 +204,7 @@ class _Bench:
                 if number:
                     spent[way].append(rows / (ended - start))
         if len(set(found.values())) > 1:
-            raise WrongMatches(f"{run}: the ways of matching find different matches: {found}")
+            raise WrongMatches(f"{run}: the matching methods found different matches: {found}")
         return [
             SparkWay(run, filters, rows, way, statistics.median(s), min(s), max(s), found[way])
             for way, s in spent.items()
@@ -217,13 +217,13 @@ class _Bench:
         return self._checksum(out)
 
     def _count_told(self, out: str) -> int:
-        """The number of pairs in the lists; the clock stops before they are counted."""
+        """The number of pairs in the lists; the time is taken before they are counted."""
         self._ended = time.perf_counter()
         found = self.spark.read.parquet(out).selectExpr("sum(size(subscriptions)) AS n").first()
         return int(found["n"]) if found is not None and found["n"] is not None else 0
 
     def _checksum(self, out: str) -> int:
-        """A checksum of the pairs; the clock stops before it is computed."""
+        """A checksum of the pairs; the time is taken before it is computed."""
         self._ended = time.perf_counter()
         made = "bigint(count(*)) + sum(pmod(xxhash64(row, pairs), 1000003)) * 1000000 AS n"
         found = self.spark.read.parquet(out).selectExpr(made).first()

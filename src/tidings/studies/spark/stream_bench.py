@@ -65,7 +65,7 @@ class StreamReport(msgspec.Struct, frozen=True):
     filters: int
     rate: int
     seconds: float
-    warm: float  # seconds at the start, not counted
+    warm: float  # seconds at the start that are not counted
     every: float
     notifications: int
     told: int
@@ -102,7 +102,7 @@ def bench_stream(
     (folder / "pipeline.toml").write_text(_FILE.format(columns=columns, every=every))
     (folder / "in").mkdir()
     note("compiling the snapshot")
-    spent: list[tuple[float, float]] = []  # the end of each batch, and its seconds
+    spent: list[tuple[float, float]] = []  # for each batch, its end and its duration in seconds
 
     def told(_: Commit, took: float) -> None:
         spent.append((time.time(), took))

@@ -1,6 +1,6 @@
 """Filters of a workload: conjunctions of tests, stored in columns, written as SQL, JSON or lists.
 
-A test is on one attribute:
+Each test is on one attribute:
 
     =        the value, text or number
     between  low <= value <= high; one of the two may be open
@@ -8,7 +8,7 @@ A test is on one attribute:
     suffix   the text ends with the value
     like     the text matches the value as a LIKE pattern
 
-A million filters have some five million tests, so nothing here loops over them in Python: Arrow
+A million filters have some five million tests, so no code here loops over them in Python: Arrow
 builds the texts, block by block.
 """
 
@@ -57,7 +57,7 @@ class AttributeTest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Conjunctions:
-    """Many filters. The tests of filter i are those from `offsets[i]` up to `offsets[i + 1]`.
+    """Many filters. The tests of filter i are the tests from `offsets[i]` up to `offsets[i + 1]`.
 
     `attribute` (int16) is an index into `attributes`, and `operator` (int8) an index into
     OPERATORS. `text` is an Arrow array of strings, null if the value is a number. `low` and `high`
@@ -166,7 +166,7 @@ class Conjunctions:
         return _in_order(pieces)
 
     def _groups(self) -> Iterator[tuple[Array, str, Kind, int, Any, Array, Array]]:
-        """Tests grouped by syntax: rows, attribute, kind, operator, text, low, high."""
+        """The tests grouped by syntax: rows, attribute, kind, operator, text, low, high."""
         open_ends = np.isnan(self.low) * 2 + np.isnan(self.high)
         shape = (self.attribute.astype(np.int64) * 8 + self.operator) * 4 + open_ends
         for key in np.unique(shape):
@@ -196,8 +196,8 @@ class ConjunctionBuilder:
         self._high: list[Array] = []
 
     def equal(self, rows: Array, attribute: str | Array, values: Any) -> None:
-        """Add `attribute = value` to the filters `rows`. An Arrow array has strings, a NumPy array
-        numbers."""
+        """Add `attribute = value` to the filters `rows`. An Arrow array contains strings, a NumPy
+        array contains numbers."""
         if isinstance(values, pa.Array):
             self._add(rows, attribute, EQUAL, values, None, None)
         else:

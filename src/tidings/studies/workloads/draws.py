@@ -1,4 +1,5 @@
-"""Reproducible random draws: the same seed gives the same values, however many are drawn.
+"""Reproducible random draws: the same seed always gives the same values, no matter how many are
+drawn.
 
 Values are drawn in blocks, each from its own generator, so the first 10,000 filters of a workload
 are the same whether 10,000 or a million are drawn.
@@ -36,7 +37,7 @@ def draw_distinct(rng: np.random.Generator, weights: Array, most: int, size: int
     """Draw `size` rows of `most` different indexes each, by weight and without replacement.
 
     Each index gets an exponential random time with its weight as rate; the indexes with the
-    smallest times are drawn, in that order. The distribution is that of drawing one by one.
+    smallest times are drawn, in that order. The distribution is the same as for drawing one by one.
     """
     times = rng.standard_exponential((size, len(weights))) / weights
     return np.argsort(times, axis=1)[:, :most]

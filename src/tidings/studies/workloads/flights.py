@@ -57,8 +57,9 @@ def draw_events(rng: np.random.Generator, count: int) -> Any:
 
 
 def draw_filters(rng: np.random.Generator, count: int) -> Conjunctions:
-    """Draw subscriptions of six kinds: routes, flights, planes, airports at some hours, distances,
-    and delays in a season. Each is derived from a random flight, so busy routes have many."""
+    """Draw subscriptions of six kinds: to routes, flights, planes, airports at some hours,
+    distances, and delays in a season. Each subscription is derived from a random flight, so busy
+    routes have many."""
     examples = _complete_flights()
     drawn = rng.integers(0, examples.num_rows, count)
     kind = rng.choice(6, count, p=[0.3, 0.2, 0.15, 0.15, 0.1, 0.1])
@@ -74,7 +75,7 @@ def draw_filters(rng: np.random.Generator, count: int) -> Conjunctions:
         found: Array = examples[name].take(pa.array(drawn[rows])).to_numpy(zero_copy_only=False)
         return found
 
-    rows = np.flatnonzero(kind == 0)  # late flights on a route; for half of them, of one carrier
+    rows = np.flatnonzero(kind == 0)  # late flights on a route; half of them of one carrier only
     pile.equal(rows, "origin", texts("origin", rows))
     pile.equal(rows, "dest", texts("dest", rows))
     picky = np.flatnonzero((kind == 0) & some)

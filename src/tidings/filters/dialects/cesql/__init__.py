@@ -6,7 +6,7 @@
                                 ^
                              program: runs cesql('...')
 
-An error in CloudEvents SQL is not the same as null in SQL. So translate.py asks three questions
+An error in CloudEvents SQL is different from null in SQL. So translate.py asks three questions
 about each condition: is it true, is it false, is it free of errors? Translations are tested against
 machine.py, the reference.
 

@@ -1,7 +1,7 @@
 """The functions of CloudEvents SQL: names, parameters, results and bodies.
 
-A body gets values that have the types of its parameters. It returns a value or a Failure: an error,
-and the value that the specification returns along with it.
+A body gets values that have the types of its parameters. A body returns a value or a Failure, which
+has an error and the value that the specification returns along with it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ def parse(text: str, context: Context) -> Expression:
         raise FilterError(
             f"found {article(kind)}, expected a condition such as type = 'com.example'", text
         )
-    if isinstance(node, syntax.Name):  # an event matches only if the value is a Boolean
+    # an event matches only if the value of the attribute is a Boolean
+    if isinstance(node, syntax.Name):
         declared = translator.declared(node)
         if declared not in (None, "boolean"):
             raise FilterError(

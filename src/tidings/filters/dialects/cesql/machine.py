@@ -1,8 +1,8 @@
-"""Evaluate an expression on an event: the result is a value, and an error if there was one.
+"""Evaluate an expression on an event: the result is a value and, if one occurred, an error.
 
-The first error ends the evaluation ("fail fast"): the expression that contains it has the zero
-value of its type, along with the error. AND and OR skip their right side if the left side decides.
-All other operators evaluate all of their operands; IN evaluates its whole list.
+The first error ends the evaluation ("fail fast"): the expression in which it occurs has the zero
+value of its type and the error. AND and OR skip their right side if the left side decides the
+result. All other operators evaluate all of their operands; IN evaluates its whole list.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Outcome = tuple[Scalar, str | None]
 
 
 class Trouble(Exception):
-    """An error during evaluation; `value` is the result of the node where it occurred."""
+    """An error during evaluation; `value` is the result of the node in which the error occurred."""
 
     def __init__(self, error: str, value: Scalar | None = None) -> None:
         self.error = error
@@ -52,7 +52,8 @@ class Trouble(Exception):
 
 
 def run(node: Node, event: Mapping[str, Any]) -> Outcome:
-    """The value of an expression, and its error or None, named as in the conformance tests."""
+    """The value of an expression, and its error or None; errors are named as in the conformance
+    tests."""
     try:
         return value_of(node, event), None
     except Trouble as trouble:
@@ -92,8 +93,8 @@ def value_of(node: Node, event: Mapping[str, Any]) -> Scalar:
 
 
 def _operand(node: Node, event: Mapping[str, Any]) -> Any:
-    """The value of an operand. An error's value is that of the operand, not of the node around it,
-    so it is dropped."""
+    """The value of an operand. The value of an error is that of the operand, not of the node around
+    it, so it is dropped."""
     try:
         return value_of(node, event)
     except Trouble as trouble:

@@ -1,4 +1,4 @@
-"""Parse text into nodes. The precedences, loosest first, are those of section 3.6 of the
+"""Parse text into nodes. The precedence levels, loosest first, are those of section 3.6 of the
 specification:
 
     AND OR XOR 1   = < > ... 2   + - 3   * / % 4   LIKE IN 5   NOT - EXISTS 6
@@ -266,7 +266,8 @@ class _Parser:
         return self.now.kind == "number" and self.now.position == token.position + 1
 
     def read_prefixed(self, token: Token) -> Node:
-        """Parse the operand of NOT or minus, which binds at least as tightly."""
+        """Parse the operand of NOT or minus; operators in it bind at least as tightly as the
+        prefix."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.too_deep(token)
@@ -353,7 +354,7 @@ class _Parser:
 
 
 def _links(node: Node, op: str) -> tuple[Node, ...]:
-    """The items that a node adds to a chain; each of the three operators is associative."""
+    """The items that a node adds to a chain; AND, OR and XOR are associative."""
     return node.items if isinstance(node, Logic) and node.op == op else (node,)
 
 

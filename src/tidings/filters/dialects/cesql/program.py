@@ -1,7 +1,7 @@
 """An expression of CloudEvents SQL as a function of the attributes that it reads.
 
-In SQL it is written `cesql('INT(n) + 1')`. Its value is null if the evaluation has an error, so as
-a condition it is true, false or unknown like any other.
+In SQL such a function is written `cesql('INT(n) + 1')`. The value is null if the evaluation has an
+error, so as a condition the function is true, false or unknown like any other.
 """
 
 from __future__ import annotations
@@ -40,17 +40,19 @@ class Program(msgspec.Struct, frozen=True):
             return None
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """Empty: the translator has already turned everything an index can use into sets."""
+        """Nothing, because the translator has already turned everything that an index can use into
+        sets."""
         return []
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> None:
-        """None: a nested value counts as its JSON, so the program treats all values alike."""
+        """None, because a nested value counts as its JSON: the program treats all values alike."""
 
     def where_single(self) -> None:
-        """None: single values also need the program."""
+        """None, because single values also need the program."""
 
     def null_paths(self) -> list[tuple[str, ...]]:
-        """The attributes that it tests with EXISTS; anywhere else, a null is an error too."""
+        """The attributes that the program tests with EXISTS; anywhere else, a null is an error
+        too."""
         found, stack = list[tuple[str, ...]](), [self.node]
         while stack:
             node = stack.pop()
@@ -61,7 +63,7 @@ class Program(msgspec.Struct, frozen=True):
 
 
 def call_of(node: Node) -> Expression:
-    """Build the call of a node's program, or a constant if it reads no attribute."""
+    """Build the call of a node's program, or a constant if the node reads no attribute."""
     names = tuple(names_of(node))
     program = Program(node, names, static_kind(node))
     if not names:

@@ -1,7 +1,7 @@
 """The nodes of a CloudEvents SQL expression, and their canonical text.
 
-AND, OR and XOR are chains: `a AND b AND c` is one node. They have the same precedence and associate
-to the left, so `a OR b AND c` is an AND of an OR. `x NOT IN (...)` is a NOT of an IN.
+AND, OR and XOR are chains: `a AND b AND c` is one node. AND, OR and XOR have the same precedence
+and associate to the left, so `a OR b AND c` is an AND of an OR. `x NOT IN (...)` is a NOT of an IN.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Translate nodes of CloudEvents SQL to expressions of tidings.
 
-There are three questions about each condition: is it true, is it false, is it free of errors? Each
-answer is an expression that is true exactly if the answer is yes. An event matches if the whole
-filter is true without an error. AND and OR may skip their right side, so their answers are:
+The translator answers three questions about each condition: is it true, is it false, is it free of
+errors? Each answer is an expression that is true exactly if the answer is yes. An event matches if
+the whole filter is true without an error. AND and OR may skip their right side, so their answers
+are:
 
     a OR b   true     a is true, or b is true and a has no error
              false    both are false
@@ -10,8 +11,9 @@ filter is true without an error. AND and OR may skip their right side, so their 
              false    a is false, or b is false and a has no error
 
 A comparison of an attribute with a constant becomes a test on the attribute, if that gives the same
-answer for every value. `type = 'com.example'` can be true only of strings. `x = '5'` can also be
-true of the integer 5, so it is a test on `cesql('STRING(x)')`. Everything else becomes a program.
+answer for every value. For example, `type = 'com.example'` can be true only if the type is a
+string. But `x = '5'` is also true if x is the integer 5, so it becomes a test on
+`cesql('STRING(x)')`. Every other condition becomes a program.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.values import like
 
-# A program replaces answers that exceed both MOST_NODES nodes and MOST_TIMES those of the filter.
+# A program replaces answers that have more than MOST_NODES nodes and more than MOST_TIMES as many
+# nodes as the filter.
 MOST_NODES = 2_000
 MOST_TIMES = 16
 MOST_LEVELS = 40
@@ -67,7 +70,8 @@ _CASTS: dict[Kind, str] = {"string": "STRING", "integer": "INT", "boolean": "BOO
 
 
 class Answers(msgspec.Struct, frozen=True):
-    """The three answers. `fine` (no error) is a conjunction; it is empty if errors can't occur."""
+    """The three answers. `fine` (no error) is a conjunction; it is empty if no error is
+    possible."""
 
     true: Expression
     false: Expression
@@ -79,8 +83,8 @@ def answers(true: Expression, false: Expression, fine: Iterable[Expression]) -> 
 
 
 def _size(nodes: Iterable[Expression], most: int) -> int:
-    """The number of nodes at and below these, without constants; more than `most` if there are too
-    many or they are too deep."""
+    """The number of nodes at and below the given ones, without constants; more than `most` if there
+    are too many or they are nested too deeply."""
     size, level, levels = 0, list(nodes), 0
     while level and size <= most:
         size += len(level)
@@ -98,7 +102,8 @@ class Translator:
     # -- conditions ----------------------------------------------------------------------------
 
     def true(self, node: Node) -> Expression:
-        """True if the node is true without an error. For AND, this means that every item is."""
+        """A condition that holds if the node is true without an error. For AND, every item must be
+        true."""
         if isinstance(node, syntax.Logic) and node.op == "AND":
             return _join_all([self.true(item) for item in node.items])
         return self.condition(node).true
@@ -141,7 +146,8 @@ class Translator:
         return _answer_by_program(node) if large else found
 
     def _answer_chain(self, node: syntax.Logic) -> Answers:
-        """AND and OR. An item decides the outcome if no item before it has an error."""
+        """AND and OR. An item decides the outcome of the chain if no item before it has an
+        error."""
         found = [self.condition(item) for item in node.items]
         if node.op == "AND":
             found = [_swap(one) for one in found]
@@ -195,7 +201,7 @@ class Translator:
             value, error = run(left, {})
             if error:
                 return NEVER
-            if kind is None:  # the constant is cast to the attribute's type, as in IN
+            if kind is None:  # the constant is cast to the type of the attribute, as in IN
                 return self._answer_member(syntax.Compare("=", left, right), right, (left,))
             return (
                 NEVER
@@ -209,7 +215,7 @@ class Translator:
         return _answer_by_program(syntax.Compare("=", left, right))
 
     def _answer_equals(self, node: Node, value: Scalar) -> Answers:
-        """Whether a node, cast to the type of a constant, equals it."""
+        """Whether a node, cast to the type of a constant, equals the constant."""
         kind = kind_of(value)
         if kind == "boolean":
             found = self.condition(node)
@@ -252,13 +258,13 @@ class Translator:
         return self._answer_text(node, test, Not(test))
 
     def _answer_text(self, node: Node, true: Expression, false: Expression) -> Answers:
-        """A test on a node as a String, which is null after an error; an attribute that is present
-        always has a String."""
+        """A test on a node as a String; after an error the String is null. An attribute that is
+        present always has a String."""
         term = self.attribute(node) if isinstance(node, syntax.Name) else self.term(node, "string")
         return answers(true, false, (Not(IsNull(term)),))
 
     def _answer_member(self, node: Node, item: Node, options: tuple[Node, ...]) -> Answers:
-        """IN: the options are cast to the type of the item."""
+        """IN: the options are cast to the type of the item on the left."""
         if any(syntax.names_of(option) for option in options):
             return _answer_by_program(node)
         outcomes = [run(option, {}) for option in options]
@@ -291,7 +297,8 @@ class Translator:
         return self.attributes.type((node.name,)) if self.attributes else None
 
     def kind(self, node: Node) -> Kind | None:
-        """The type of a node, if it is the same on every event; for an attribute, if declared."""
+        """The type of a node, if it is the same on every event; for an attribute, its declared
+        type."""
         if isinstance(node, syntax.Name):
             match self.declared(node):
                 case "string":
@@ -340,10 +347,12 @@ def _casts(values: list[Scalar], kind: Kind) -> list[Scalar] | None:
 
 
 def _members(values: list[Scalar]) -> list[Scalar] | None:
-    """All values, of any type, for which an attribute is IN these; None if they can't be listed.
+    """All values, of any type, for which an attribute is IN the given values; None if they can't be
+    listed.
 
-    A string is compared with the values as Strings, an integer with them as Integers, a Boolean
-    with them as Booleans. If one of the values can't be cast, the comparison is an error.
+    A string is compared with the given values as Strings, an integer with the values as Integers, a
+    Boolean with the values as Booleans. If one of the values can't be cast, the comparison is an
+    error.
     """
     texts = list(dict.fromkeys(map(to_string, values)))
     for text in texts:

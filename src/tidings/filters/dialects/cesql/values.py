@@ -24,7 +24,7 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001
 _INTEGER = re.compile("([+-]?)0*([0-9]{1,10})", re.ASCII)
 _WORDS = ("true", "false", "NaN", "Infinity", "-Infinity")
 _FIGURES = re.compile("[-+0-9.eETZ:]*", re.ASCII)  # the characters of numbers and times
-_OPENS, _CLOSES = '[{"', ']}"'  # first and last characters of other values as JSON
+_OPENS, _CLOSES = '[{"', ']}"'  # first and last characters of lists, objects and strings as JSON
 
 
 class CastError(ValueError):
@@ -107,14 +107,15 @@ def to_boolean(value: Scalar) -> bool:
 
 
 def only_strings_are(text: str) -> bool:
-    """Whether only a string, and no other value, converts to this String."""
+    """Whether this String can only come from a string, and not from another value that is
+    converted."""
     return not text or not (text in _WORDS or _FIGURES.fullmatch(text) or text[0] in _OPENS)
 
 
 def only_strings_match(parts: tuple[like.Part, ...]) -> bool:
     """Whether only strings can match the pattern, and no other value converted to a String.
 
-    Decided by the start and end of the pattern: `com.%` can't be a number, a time or a Boolean.
+    The start and the end of the pattern decide: `com.%` can't match a number, a time or a Boolean.
     """
     if not parts:
         return True

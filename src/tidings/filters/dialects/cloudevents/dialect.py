@@ -1,9 +1,10 @@
-"""The filters of the CloudEvents Subscriptions API: one, or an array in which all must be true.
+"""The filters of the CloudEvents Subscriptions API: one filter, or an array of filters that must
+all be true.
 
     {"any": [{"prefix": {"type": "com.example."}}, {"sql": "INT(priority) > 5"}]}
 
 A filter is true or false, never an error. A missing attribute makes `exact`, `prefix` and `suffix`
-false, and an error makes `sql` false; a `not` around either is true.
+false, and an error makes `sql` false; `not` around such a filter is true.
 """
 
 from __future__ import annotations

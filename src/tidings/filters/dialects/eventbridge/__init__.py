@@ -4,12 +4,12 @@
                              (pattern)            OR (isnested(a) OR isnested(b))
                                                      AND event_pattern('{...}')
 
-The first line, built by plain.py and conditions.py, is for events whose leaves are all plain
-values; its boxes are the same as for SQL. The rest is for arrays: bound_pattern.py is the program
-of event_pattern('...'), and pattern_match.py matches arrays as event-ruler does.
-complexity.py measures wildcards; those that EventBridge refuses as too complex are refused.
-own_words.py explains a pattern field by field, as it is written.
+The first line, built by plain.py and conditions.py, is for events in which no leaf is nested; its
+boxes are the same as for SQL. The second line is for arrays: bound_pattern.py is the program of
+event_pattern('...'), and pattern_match.py matches arrays as event-ruler does. complexity.py
+measures how complex wildcards are; those that EventBridge refuses as too complex are refused here
+too. own_words.py explains a pattern field by field, in the words of the pattern.
 
-Used only by the registry of dialects. Start at dialect.py; docs/dialects.md says how it differs
-from EventBridge.
+Used only by the registry of dialects. Start at dialect.py; docs/dialects.md says how this dialect
+differs from EventBridge.
 """

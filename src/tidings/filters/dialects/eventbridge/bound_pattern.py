@@ -23,14 +23,15 @@ from tidings.filters.language.sql_writer import text_of
 
 
 class BoundPattern:
-    """A pattern with its text and the names of the attributes it reads; a ForeignProgram."""
+    """A pattern with its text and the names of the attributes that it reads; implements
+    ForeignProgram."""
 
     function = "event_pattern"
     kind = "boolean"
 
     def __init__(self, pattern: Pattern, plain: Expression | None = None) -> None:
         self.pattern = pattern
-        self.plain = plain  # the condition for values that are not nested, where it is known
+        self.plain = plain  # the condition for values that are not nested, if it is known
         self.text = text_of_pattern(pattern)
         self.roots = pattern.roots()
 
@@ -39,7 +40,7 @@ class BoundPattern:
         return call_program(self, self.text, ((root,) for root in self.roots))
 
     def value(self, values: Sequence[Any]) -> bool:
-        """Whether the pattern matches; `values` are those of the roots, in their order."""
+        """Whether the pattern matches; `values` are the values of `roots`, in the same order."""
         found = dict(zip(self.roots, values, strict=True))
         return any(
             all(fits(found[root], needs) for root, needs in by_root.items())
@@ -51,7 +52,8 @@ class BoundPattern:
         return [needs_by_root(fields) for fields in combinations(self.pattern)]
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """For each field that tests for a set of values: it has one of these or is nested."""
+        """For each field that tests for a set of values: the field has one of these values or is
+        nested."""
         out: list[Expression] = []
         for field in self._set_fields(attributes):
             item = Attribute(field.path)
@@ -60,7 +62,8 @@ class BoundPattern:
         return out
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> NestedSplit | None:
-        """Split a result of `expression_of`; None if it has `$or` or a declared list."""
+        """Split an expression that `expression_of` built; None if it has `$or` or a declared
+        list."""
         if type(node) is not Or or len(node.items) != 2 or type(node.items[1]) is not And:
             return None
         either, pattern = node.items[1].items[0], node.items[1].items[-1]
@@ -75,7 +78,8 @@ class BoundPattern:
         tested = {field.path for field in self.pattern.fields}
         if self.pattern.choices or not tested >= set(nested):
             return None
-        if node.items[0] is not self.plain:  # parsed from SQL, perhaps of an earlier version
+        # the expression was parsed from SQL, perhaps from an earlier version
+        if node.items[0] is not self.plain:
             expected = plain_condition(self.pattern, attributes)
             if text_of(node.items[0]) != text_of(expected):
                 return None

@@ -8,10 +8,11 @@ once. A prefix is a wildcard pattern cut off after some character. On the value 
 
 Each state of an automaton stands for a prefix, and the states that are active at the same time are
 counted. Patterns share the states up to and including their first star; a shared state counts once
-for each pattern. AWS does not publish the limit; the authors of an emulator of EventBridge measured
-ten.
+for each pattern. AWS does not publish its limit; the authors of an EventBridge emulator measured a
+limit of ten.
 
-Cost: the reachable sets of states. Each has at most MOST states, and at most MOST_SETS are visited.
+The cost is the number of reachable sets of states. Each such set has at most MOST states, and at
+most MOST_SETS sets are visited.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ _TOKENS = re.compile(r"\\(.)|(.)", re.DOTALL)
 
 
 class _State:
-    """A prefix: the states that follow on a byte or on any byte, and the patterns that have it."""
+    """A prefix: the states that follow it, on one byte or on any byte, and the patterns that start
+    with it."""
 
     __slots__ = ("any", "on", "patterns", "shared")
 
     def __init__(self) -> None:
-        self.shared: dict[int, _State] = {}  # by token, the state that patterns share after it
+        # for each token, the state after it that patterns share
+        self.shared: dict[int, _State] = {}
         self.on: dict[int, list[_State]] = {}
         self.any: list[_State] = []
         self.patterns: set[Hashable] = set()
@@ -72,7 +75,7 @@ def _add(start: _State, tokens: list[int], identity: Hashable, end: _State) -> N
                 following.any.append(following)
         else:
             _link(state, token, following)
-            if at and tokens[at - 1] == _STAR:  # the star may stand for nothing
+            if at and tokens[at - 1] == _STAR:  # the star may match the empty string
                 _link(before, token, following)
         following.patterns.add(identity)
         before, state = state, following
@@ -91,7 +94,7 @@ def _measure(start: _State) -> int:
         found = {one for state in active for one in state.any}
         for token in {-2}.union(*(state.on for state in active)):  # -2: a byte that no pattern has
             after = found.union(*(state.on.get(token, ()) for state in active))
-            # a star that follows is part of a prefix that matches too
+            # the star that follows belongs to a prefix that matches too
             further = [one for state in after for one in state.any if one not in after]
             most = max(most, sum(len(one.patterns) for one in (*after, *further)))
             if most > MOST or len(seen) > MOST_SETS:

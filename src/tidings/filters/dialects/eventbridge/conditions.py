@@ -47,7 +47,7 @@ _WILD = re.compile(r"\\([\\*])|(\*)|([^\\*]+)")
 def condition(alternatives: Iterable[Alternative], item: Attribute, *, single: bool) -> Expression:
     """A condition that is true for values that match an alternative and are not nested.
 
-    `single`: no value is nested.
+    `single` says that no value is nested.
     """
     tests = [_test(one, item, single) for one in alternatives]
     return tests[0] if len(tests) == 1 else Or(tuple(tests))
@@ -61,7 +61,7 @@ def _test(one: Alternative, item: Attribute, single: bool) -> Expression:
     test = _test_values(one.kind, one.values, item)
     if not one.but:
         return test
-    # the test is unknown on null and on values of other types, all of which match
+    # the test is unknown on null and on values of other types, but all of these match
     other = Not(IsTruth(test, True))
     there = _is_there(item, single)
     return And((*(there.items if isinstance(there, And) else (there,)), other))

@@ -1,15 +1,16 @@
 """The dialect `eventbridge`: event patterns of AWS EventBridge as expressions.
 
-A leaf may be a value or lie in an array. If all leaves are values, the pattern is a plain condition
-on attributes, which an index handles well. If one is nested, a program matches the pattern against
-the arrays. So a pattern on `a` and `b` is
+A leaf may be the value of an attribute, or lie in an array. If no leaf lies in an array, the
+pattern is a plain condition on attributes, which an index handles well. If a leaf lies in an array,
+a program matches the pattern against the arrays. So a pattern on `a` and `b` is
 
     a = 'x' AND b > 5
     OR (isnested(a) OR isnested(b)) AND event_pattern('{...}')
 
 The first line is the same as in SQL and has the same boxes. The second line applies only if `a` or
-`b` is nested, so an event of plain values never reaches it. An attribute that is declared as
-anything but a list or a struct is never nested; if all are declared so, the second line is omitted.
+`b` is nested, so an event without nested values never reaches it. An attribute that is declared as
+anything but a list or a struct is never nested; if all attributes are declared like this, the
+second line is omitted.
 """
 
 from __future__ import annotations
@@ -77,9 +78,10 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
               if not is_single(field.path, attributes)}  # fmt: skip
     if not fields:
         return plain
-    guards: dict[object, Expression] = {}  # by text or path: as values, 1 and true are equal
+    # the key is a text or path, because as values 1 and true are equal
+    guards: dict[object, Expression] = {}
     for path, field in fields.items():
-        # not `in`, for which 1 and true are equal
+        # `in` can't be used here, because it takes 1 and true for equal
         if _is_listed(field, attributes) and any(field is one for one in pattern.fields):
             guards |= {text_of(one): one for one in _containment_tests(field)}
         else:
@@ -147,7 +149,7 @@ def _describe_mismatch(field: Field, kind: str) -> str | None:
 
 
 def _needed_values(one: Alternative) -> tuple[Any, ...]:
-    """Values that have the type an alternative requires."""
+    """Sample values of the type that an alternative requires."""
     if one.kind == NUMERIC:
         return tuple(number for _, number in one.values)
     return one.values

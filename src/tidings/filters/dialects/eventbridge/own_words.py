@@ -4,8 +4,8 @@ pattern expects there, and the values of the event, all as JSON.
     {"detail": {"n": [{"numeric": [">", 5]}]}}     detail.n   [{"numeric":[">",5]}]   7   pass
 
 Each field is tested on its own, with a pattern that has only this field. But the fields of a
-pattern must match in the same element of an array. If each field matches and the pattern does not,
-a last test says so.
+pattern must match in the same element of an array. If each field matches but the whole pattern does
+not, a last test says so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ APART = TestReport(
 
 
 def explain(text: str, event: Event, matched: bool) -> list[TestReport]:
-    """The tests of a pattern that the parser accepts, on an event that it matches or not."""
+    """The tests of a valid pattern on an event; `matched` says whether the pattern matches the
+    event."""
     tests = list(_tests(msgspec.json.decode(text), (), "", event))
     if not matched and all(one.passed for one in tests):
         tests.append(APART)
@@ -67,7 +68,7 @@ def _alternatives(
 
 
 def list_fields(text: str) -> list[FilterField]:
-    """The fields of a pattern that the parser accepts; a `$or` counts as one."""
+    """The fields of a valid pattern; a `$or` counts as one field."""
     found: list[FilterField] = []
     left: list[tuple[tuple[str, ...], Any]] = [((), msgspec.json.decode(text))]
     while left:

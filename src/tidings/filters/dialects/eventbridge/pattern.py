@@ -25,10 +25,10 @@ PREFIX_LETTERS, SUFFIX_LETTERS = "prefix/equals-ignore-case", "suffix/equals-ign
 
 
 class Alternative(msgspec.Struct, frozen=True):
-    """One alternative for a leaf: it must match any of the values, in the way given by `kind`.
+    """One alternative for a leaf, which must match any of the values in the way that `kind` says.
 
-    The values of `numeric` are pairs of a comparison and a number, which must all match. `but` is
-    `anything-but`: there must be a leaf that matches none of the values.
+    The values of `numeric` are pairs of a comparison and a number, which must all match. `but`
+    means `anything-but`: there must be a leaf that matches none of the values.
     """
 
     kind: str
@@ -46,19 +46,21 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def tells_null(self) -> bool:
-        """Whether it distinguishes null from absent."""
+        """Whether the alternative distinguishes null from absent."""
         return any(one.but or one.kind in (ABSENT, EXISTS, NULL) for one in self.alternatives)
 
     @property
     def values(self) -> tuple[Any, ...] | None:
-        """The values, one of which a leaf must equal; None if it may match in other ways."""
+        """The values, one of which a leaf must equal; None if the alternative can match in other
+        ways."""
         if any(one.kind != EXACT or one.but for one in self.alternatives):
             return None
         return tuple(value for one in self.alternatives for value in one.values)
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """`$or`, at the path of the object that contains it. Paths in its options start at the root."""
+    """A `$or`, at the path of the object that contains it. Paths in its options start at the
+    root."""
 
     path: Path
     options: tuple[Pattern, ...]
@@ -80,7 +82,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 def count_combinations(pattern: Pattern) -> int:
-    """The number of patterns without `$or` that it expands to."""
+    """The number of patterns without `$or` that the pattern expands to."""
     count = 1
     for choice in pattern.choices:
         count *= sum(map(count_combinations, choice.options))
@@ -88,7 +90,7 @@ def count_combinations(pattern: Pattern) -> int:
 
 
 def combinations(pattern: Pattern) -> Iterator[list[Field]]:
-    """The fields of each pattern without `$or` that it expands to."""
+    """The fields of each pattern without `$or` that the pattern expands to."""
     several = [[c for option in choice.options for c in combinations(option)]
                for choice in pattern.choices]  # fmt: skip
     for picked in product(*several):

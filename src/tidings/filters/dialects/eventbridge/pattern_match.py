@@ -1,12 +1,12 @@
 """Match event patterns against nested values: arrays, arrays of objects, arrays of arrays.
 
-A leaf is a value that is neither an array nor an object; null is a leaf. A field matches if one of
-the leaves at its path matches one of its alternatives, or if there is no leaf and it may be absent.
-Fields whose paths lead through the same array must match in the same element of it.
+A leaf is a value that is neither an array nor an object; null is a leaf. A field matches if a leaf
+at its path matches one of its alternatives, or if there is no leaf and the field may be absent.
+Fields whose paths lead through the same array must match in the same element of that array.
 
 As in event-ruler, fields are checked in the order of their names. Until a field has selected an
-element, a field that must be absent must be absent from all elements; after that, only from the
-selected one.
+element of an array, a field that must be absent must be absent from all elements; after that, only
+from the selected one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def needs_by_root(fields: list[Field]) -> dict[str, tuple[Need, ...]]:
 
 
 def fits(value: Any, needs: Sequence[Need]) -> bool:
-    """Whether a value meets all needs; their paths start at this value."""
+    """Whether a value meets all needs, whose paths start at this value."""
     value = normalise(value)
     if isinstance(value, list):
         return _fits_array(flatten(value), needs)
@@ -77,7 +77,7 @@ def _fits_array(elements: list[Any], needs: Sequence[Need]) -> bool:
             continue
         if need.condition is None:
             return False
-        # this need and all following ones must be met by the same element
+        # the same element must meet this need and all following ones
         rest = (Need(need.path, need.condition, False), *needs[at + 1 :])
         return any(fits(one, rest) for one in elements)
     return True

@@ -1,6 +1,7 @@
-"""Parse the JSON of an event pattern. A FilterError says where, what was found, what was expected.
+"""Parse the JSON of an event pattern. A FilterError says where the problem is, what was found and
+what was expected.
 
-It names a place as in `$.detail.state[0]` and also gives its position in the text.
+A FilterError names a place as in `$.detail.state[0]` and also gives its position in the text.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _lower(message: str) -> str:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.count = 0  # of fields with values
+        self.count = 0  # the number of fields with values
 
     def read(self, value: Any) -> Pattern:
         if not isinstance(value, dict):
@@ -364,8 +365,9 @@ _MATCHES: dict[str, Callable[[_Reader, Any, Place], Alternative]] = {
 
 
 def _is_choice(value: Any) -> bool:
-    """Whether `$or` is a choice: its value is two or more objects of fields. Otherwise it is a
-    field named `$or`; such fields are older than the operator."""
+    """Whether `$or` is a choice: its value is two or more objects of fields. If `$or` is not a
+    choice, it is a field of that name; patterns could have such fields before the operator
+    existed."""
     return (
         isinstance(value, list)
         and len(value) > 1

@@ -20,7 +20,8 @@ _NESTED = ("list", "struct", "map")
 
 
 def plain_condition(pattern: Pattern, attributes: Attributes | None) -> Expression:
-    """A condition for matching events without nested values; NEVER if there can be none."""
+    """A condition for events without nested values that match the pattern; NEVER if no such event
+    can match."""
     return _join(_tests(pattern, attributes))
 
 
@@ -44,8 +45,8 @@ def _tests(pattern: Pattern, attributes: Attributes | None) -> list[Expression]:
 def _where_not_nested(field: Field, attributes: Attributes | None) -> Expression:
     """A condition for events in which a field that is declared as nested is absent or null.
 
-    A field inside the elements of a list is then absent, never null: the list itself is absent or
-    null.
+    A field inside the elements of a list is then absent, never null, because the list itself is
+    absent or null.
     """
     alternatives = [Alternative(ABSENT)] * field.may_be_absent
     if list_above(field.path, attributes) is None and any(
@@ -78,7 +79,7 @@ def _is_nested(path: Path, attributes: Attributes | None) -> bool:
 
 
 def list_above(path: Path, attributes: Attributes | None) -> Path | None:
-    """The declared list that a path leads through, if any; all values in a list are nested."""
+    """The declared list through which a path leads, if any; all values in a list are nested."""
     if attributes is not None:
         for size in range(1, len(path)):
             if attributes.type(path[:size]) == "list":

@@ -1,12 +1,12 @@
 """The default dialect: conditions as in Spark's `df.filter("...")`.
 
-A precedence parser. The precedences, loosest first, are those of Spark's grammar:
+A precedence parser. The precedence levels, loosest first, are those of Spark's grammar:
 
     OR 1   AND 2   NOT 3   IS IN LIKE BETWEEN 4   = < > ... 5   + - || 6   * / % DIV 7   unary - 8
 
-Two rules of that grammar are easy to miss. A comparison binds tighter than IS, so `a = b IS NULL`
-tests the comparison. And a condition with IS, IN, LIKE or BETWEEN needs brackets to be the operand
-of a comparison.
+Two rules of Spark's grammar are easy to miss. A comparison binds tighter than IS, so `a = b IS
+NULL` tests the comparison. And a condition with IS, IN, LIKE or BETWEEN needs brackets to be the
+operand of a comparison.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STRENGTHS = {
 _TYPED: dict[str, Type] = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp",
           "TIMESTAMP_LTZ": "timestamp"}  # fmt: skip
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
-# words that may follow a column named `case`; before any other word, CASE is the expression
+# words that may follow a column named `case`; before any other word, CASE begins an expression
 _AFTER_NAME = frozenset({*_STRENGTHS, "THEN", "ELSE", "END", "AS", "ESCAPE"})
 _OPERAND = "an attribute, a value or a bracket"
 
@@ -78,8 +78,10 @@ class _Parser:
         self.build = builders.Builder(text, context)
         self.depth = 0  # levels of brackets and prefixes around the current token
         self.height = 0  # levels of the expression that was built last
-        self.scope: dict[str, str] = {}  # variables of `exists`, and what the builder calls them
-        self.open: list[tuple[str, Expression, int]] = []  # `any(list)` in the test being read
+        # the variables of `exists`, and the names that the builder gives them
+        self.scope: dict[str, str] = {}
+        # each `any(list)` in the test that is being parsed
+        self.open: list[tuple[str, Expression, int]] = []
 
     # -- tokens --------------------------------------------------------------------------------
 
@@ -277,7 +279,8 @@ class _Parser:
             every = self.tokens[self.at - 1].word == "ALL"
             self.take("(", "an opening bracket after LIKE ANY or LIKE ALL")
             pairs = self.arguments("the list of LIKE")
-            if size * len(pairs) > MAX_LENGTH:  # each pattern becomes a test that repeats the value
+            # each pattern becomes a test that contains the value again
+            if size * len(pairs) > MAX_LENGTH:
                 raise FilterError(
                     f"LIKE would repeat a value of {size:,} characters for each of {len(pairs):,} "
                     "patterns; shorten the value or use several filters",
@@ -456,7 +459,7 @@ class _Parser:
         return Not(self.build.some_element(items, name, Not(body), start))
 
     def any_of(self) -> Expression:
-        """Parse `any(list)`: a value that stands for some element, in the test around it."""
+        """Parse `any(list)`: in the test around it, it stands for some element of the list."""
         self.next()
         self.next()
         at = self.now.position

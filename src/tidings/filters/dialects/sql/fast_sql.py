@@ -2,11 +2,12 @@
 
     symbol = 'ACME' AND price BETWEEN 90 AND 110 AND venue IN ('NYSE', 'LSE') AND name LIKE 'A%'
 
-It parses a subset of the grammar of dialect.py in a fraction of the time: its regular expression
-reads a whole test at once, not just a token. It never refuses a text. It returns None for anything
-outside the subset: an escape, a comment, OR, brackets, a name or type that does not fit the
-attributes. Then the full parser decides, with its messages and positions. If both give an
-expression, it is the same; a test checks that.
+The fast parser parses a subset of the grammar of dialect.py in a fraction of the time, because its
+regular expression reads a whole test at once, not just a token. The fast parser never refuses a
+text. The fast parser returns None for anything outside the subset: an escape, a comment, OR,
+brackets, a name or type that does not fit the attributes. In that case the full parser decides,
+with its messages and positions. If both parsers return an expression, it is the same one; a test
+checks that.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _STRING = r"""'[^'\\]*'|"[^"\\]*\""""
 # short enough that an integer fits in 64 bits and a double is finite
 _CONSTANT = rf"(?:{_STRING}|-?[0-9]{{1,18}}(?:\.[0-9]{{1,40}})?|true|false)"
 
-# One test with the AND or the end of the text after it. `rest` matches everything after the last
+# One test, with the AND after it or the end of the text. `rest` matches everything after the last
 # test, so no character is read twice, however long the text is.
 _TEST = re.compile(
     rf"""
@@ -105,7 +106,7 @@ def read(text: str, context: Context) -> Expression | None:
 def _find_attribute(
     name: str, attributes: Attributes | None, names: dict[str, Known]
 ) -> Known | None:
-    """The attribute of a name, cached; None if the full parser must decide about the name."""
+    """The attribute with a name, cached; None if the full parser must decide about the name."""
     path = tuple(name.split("."))
     if path[0].upper() in RESERVED:
         return None
@@ -119,13 +120,13 @@ def _find_attribute(
 
 
 def _read_constant(text: str) -> tuple[Literal, str]:
-    """A constant and its family. It is cached, because filters repeat the same values."""
+    """A constant and its family. Constants are cached, because filters repeat the same values."""
     first = text[0]
     if first in "'\"":
         return _remember(_constants, text, (Literal(text[1:-1]), "string"))
     if first in "tTfF":
         return _remember(_constants, text, (Literal(first in "tT"), "boolean"))
-    if "." in text:  # not cached: fractions rarely repeat
+    if "." in text:  # fractions are not cached, because they rarely repeat
         if len(text) > 16:
             return _read_long(text)
         return Literal(float(text)), "number"
@@ -133,9 +134,9 @@ def _read_constant(text: str) -> tuple[Literal, str]:
 
 
 def _read_long(text: str) -> tuple[Literal, str]:
-    """A number that may have more digits than a double. Without declared types, one of up to 17
-    digits is a double. With them, the full parser decides, because no attribute has the family
-    `long`."""
+    """A number that may have more digits than a double. Without declared types, a number of up to
+    17 digits is a double. With declared types, the full parser decides, because no attribute has
+    the family `long`."""
     exact, value = normalise(Decimal(text)), float(text)
     if not isinstance(exact, LongDecimal):
         return Literal(value if exact == value else exact), "number"

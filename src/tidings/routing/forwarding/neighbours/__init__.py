@@ -1,6 +1,7 @@
 """The neighbours below a router or a rendezvous point, one part of the state machine per module.
 
     message ──downstream.py──> subscriptions   which neighbour wants which node
+                               rights          which nodes limited neighbours may see
                                questions       questions passed on above, until they are answered
                                recovery        notifications that a neighbour missed
                                return_paths    where acknowledgments go
@@ -26,6 +27,7 @@ from tidings.routing.forwarding.neighbours.owners import (
 from tidings.routing.forwarding.neighbours.questions import Questions
 from tidings.routing.forwarding.neighbours.recovery import Recovery, bound_ranges, count_entries
 from tidings.routing.forwarding.neighbours.return_paths import ReturnPaths
+from tidings.routing.forwarding.neighbours.rights import Rights
 from tidings.routing.forwarding.neighbours.subscriptions import Subscriptions
 from tidings.routing.forwarding.neighbours.sums import Sums
 
@@ -40,6 +42,7 @@ __all__ = [
     "Questions",
     "Recovery",
     "ReturnPaths",
+    "Rights",
     "Sent",
     "Subscriptions",
     "Sums",

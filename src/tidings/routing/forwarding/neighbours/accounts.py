@@ -1,4 +1,5 @@
-"""The work that was done for each owner, and its open requests. Owners pay, not links.
+"""The work that was done for each owner, and its open requests. Work is charged to owners, not to
+links.
 
 link edge ─┬─ alice     her account          A question is charged to the owner that asks, and
            ├─ bob       his account          also to the router that it came from, which may spend
@@ -17,7 +18,7 @@ import msgspec
 from tidings.routing.protocol.limits import Limits
 
 MANY = 16  # all owners behind one router may together spend as much as this many owners
-MOST = 50_000  # accounts; an owner that owes nothing needs none
+MOST = 50_000  # the most accounts; an owner that owes nothing needs none
 
 
 class Account(msgspec.Struct):
@@ -25,8 +26,8 @@ class Account(msgspec.Struct):
 
     spent: float = 0.0  # work that was done and is not paid off
     paid: float = 0.0  # when `spent` was last reduced
-    questions: int = 0  # questions that were passed on and are not answered
-    made: int = 0  # new nodes that it asked for and nobody wants yet
+    questions: int = 0  # questions that were passed on and are not answered yet
+    made: int = 0  # new nodes that the owner asked for and that nobody wants yet
 
     def settle(self, now: float, work: float) -> None:
         """Pay off an amount of work for each second since the last call."""
@@ -38,7 +39,7 @@ class Payer(NamedTuple):
     """An account that pays for something."""
 
     account: Account
-    many: int = 1  # it may spend as much as this many owners
+    many: int = 1  # the payer may spend as much as this many owners
 
     def most(self, of_one: int, of_all: int) -> int:
         """The limit for this payer, given the limits for one owner and for all owners together."""
@@ -57,7 +58,7 @@ class Accounts:
         return len(self._known)
 
     def of(self, owner: str, now: float) -> Account:
-        """The account of an owner. If there are too many, all further owners share one."""
+        """The account of an owner. If there are too many accounts, all further owners share one."""
         found = self._known.get(owner)
         if found is None:
             if len(self._known) >= MOST:

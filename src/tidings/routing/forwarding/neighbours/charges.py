@@ -25,8 +25,8 @@ class Charges:
         return (Payer(known.own),)
 
     def may_ask(self, name: Name, owner: str = "") -> bool:
-        """Should a neighbour be answered? Only if it has read its earlier answers, and has not had
-        too many of them."""
+        """Whether a neighbour should be answered. A neighbour is answered only if it has read its
+        earlier answers, and has not had too many of them."""
         context = self._context
         limits = context.limits
         for account, many in self.payers(name, owner):

@@ -34,6 +34,7 @@ class Neighbour(msgspec.Struct):
     own: Account = msgspec.field(default_factory=Account)  # pays for its own questions
     behind: Account = msgspec.field(default_factory=Account)  # pays for questions it passes on
     beaten: float = float("-inf")  # when it was last sent a beat
+    granted: dict[int, m.Within] = msgspec.field(default_factory=dict)  # see rights.py
 
 
 class Context:
@@ -50,6 +51,9 @@ class Context:
         self.queued_bytes: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
         self.owner_of: Callable[[Name], str] = lambda _: ""
         """The owner of a neighbour's requests; empty for routers, which name owners themselves."""
+        self.within_of: Callable[[Name], m.Within] = lambda _: ()
+        """The filters that must cover whatever a neighbour subscribes to; none if it may subscribe
+        to everything."""
         self._out: list[Sent] = []
         self._single = 0  # how many of them can be merged
 

@@ -1,6 +1,6 @@
 """The names of the owners of nodes.
 
-The node that an owner is linked to says who the owner is, and each router on the way to the root
+The node to which an owner is linked says who the owner is, and each router on the way to the root
 puts a name in front. So `edge/alice` and `west/alice` are two owners.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.protocol import messages as m
 
-UNKNOWN = "?"  # an owner that the router in front of it has not named
+UNKNOWN = "?"  # an owner that the router in front of it did not name
 
 
 def name_owner_behind(router: object, owner: str) -> str:
@@ -35,8 +35,8 @@ def name_owner(context: Context, sender: Name, message: m.Ask) -> m.Ask:
 
 
 def ask_for_owners(context: Context, nodes: Iterable[int]) -> dict[str, list[int]]:
-    """The owners with a link to this node that want some of the given nodes, and which ones they
-    want. Routers are asked about the owners behind them."""
+    """The owners with a link to this node that want some of the given nodes, and the nodes that
+    they want. Routers are asked about the owners behind them."""
     asked, found = set(nodes), dict[str, list[int]]()
     for name, known in context.neighbours.items():
         mine = sorted(asked & known.nodes)

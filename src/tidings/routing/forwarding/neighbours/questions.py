@@ -13,6 +13,7 @@ import msgspec
 from tidings.routing.forwarding.neighbours.accounts import Payer
 from tidings.routing.forwarding.neighbours.charges import Charges
 from tidings.routing.forwarding.neighbours.context import Context, Name
+from tidings.routing.forwarding.neighbours.rights import Rights
 from tidings.routing.protocol import messages as m
 
 
@@ -23,14 +24,16 @@ class Request(msgspec.Struct, frozen=True):
     number: int  # the number that the neighbour gave it
     expires: float
     payers: tuple[Payer, ...]
+    within: m.Within = ()  # the limits of the neighbour when it asked
 
 
 class Questions:
     """The open questions, by the number under which they were passed on."""
 
-    def __init__(self, context: Context, charges: Charges, first: int) -> None:
+    def __init__(self, context: Context, charges: Charges, rights: Rights, first: int) -> None:
         self._context = context
         self._charges = charges
+        self._rights = rights
         self._next = first
         self.open: dict[int, Request] = {}
 
@@ -46,7 +49,8 @@ class Questions:
         mine = self._next
         self._next += 1
         expires = self._context.now + self._context.times.request
-        self.open[mine] = Request(sender, number, expires, payers)
+        within = self._context.within_of(sender)
+        self.open[mine] = Request(sender, number, expires, payers, within)
         for account, _ in payers:
             account.questions += 1
             account.spent += work
@@ -61,6 +65,8 @@ class Questions:
             self._close([message.request])
             for account, _ in request.payers:
                 account.spent += _entries(message)
+        if isinstance(message, m.Answer) and message.node:
+            self._rights.grant(request.neighbour, message.node, request.within)
         answer = msgspec.structs.replace(message, request=request.number)
         self._context.send(request.neighbour, answer)
         return True

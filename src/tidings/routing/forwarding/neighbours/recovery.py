@@ -28,10 +28,15 @@ class Recovery:
         self._cache = cache
 
     def answer(
-        self, sender: Name, message: m.Recover, here: list[m.Range], elsewhere: list[m.Range]
+        self,
+        sender: Name,
+        message: m.Recover,
+        here: list[m.Range],
+        elsewhere: list[m.Range],
+        within: m.Within = (),
     ) -> m.Recover | None:
         """Send the notifications of `here` that the cache has. Return the question to pass on for
-        the rest and for `elsewhere`, if there is one."""
+        the rest and for `elsewhere`, if there is one, with the limits of whoever asked."""
         context, request = self._context, message.request
         found, rest = self._cache.find(here, context.limits.answer_bytes)
         rest += elsewhere
@@ -43,7 +48,7 @@ class Recovery:
         number = self._questions.add(sender, request)
         if number is None:
             return None
-        return m.Recover(context.epoch, number, tuple(rest[: m.MOST_RANGES]))
+        return m.Recover(context.epoch, number, tuple(rest[: m.MOST_RANGES]), within)
 
     def send(self, to: Name, request: int, found: Iterable[m.Notification]) -> None:
         for answer in split_into_answers(self._context.epoch, request, found):

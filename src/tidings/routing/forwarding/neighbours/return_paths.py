@@ -11,9 +11,9 @@ MOST_BACK = 4  # neighbours that get the acknowledgments of one publisher
 class ReturnPaths:
     """For each publisher, the last few neighbours that sent its publications, the latest first.
 
-    Several are kept, because a neighbour that merely repeats a publication must not be the only one
-    to get the acknowledgments. Publishers that have been silent longest are forgotten: one that
-    still waits repeats its publication.
+    Several neighbours are kept, because a neighbour that only repeats a publication must not be the
+    only one to get the acknowledgments. The publishers that have been silent longest are forgotten:
+    a publisher that still waits repeats its publication.
     """
 
     def __init__(self, context: Context) -> None:
@@ -22,7 +22,7 @@ class ReturnPaths:
         self.known: dict[str, tuple[Name, ...]] = {}
 
     def add(self, publisher: str, sender: Name) -> None:
-        """Note that a neighbour sent a publication of a publisher."""
+        """Record that a neighbour sent a publication of a publisher."""
         known = self.known
         paths = known.get(publisher, ())
         if not paths or paths[0] != sender:

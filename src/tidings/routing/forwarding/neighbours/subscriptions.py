@@ -145,4 +145,5 @@ class Subscriptions:
             known.nodes.clear()
             known.unknown.clear()
             known.tally.clear()
+            known.granted.clear()  # another life may use the same numbers for other nodes
         self._caches.clear()

@@ -1,8 +1,8 @@
 """The sums of totals that neighbours are sent, and the serial up to which they are correct.
 
 A *total* is the number of notifications that matched a node. Each neighbour is sent the sum over
-its nodes, so that it notices when it missed something. Sums are updated only before they are sent.
-Until then, `counted` has the old totals that they still include.
+its nodes, so that it notices if it missed something. Sums are updated only before they are sent.
+Until then, `counted` contains the old totals that the sums still include.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Sums:
         """Old totals that the sums still include, of nodes whose totals have changed since."""
 
     def seen(self) -> int:
-        """The highest serial that was heard here."""
+        """The highest serial that this node has seen."""
         return max(self.serial, self._standing.serial)
 
     def serial_of(self, node: int) -> int:
@@ -45,7 +45,7 @@ class Sums:
         return min(self.serial, *late, self.serial)
 
     def note_change(self, node: int, before: int) -> None:
-        """Note that the total of a node changes."""
+        """Record that the total of a node changes."""
         self.counted.setdefault(node, before)
 
     def total_counted(self, node: int) -> int:

@@ -1,4 +1,4 @@
-"""Notifications that somebody else tagged: parts of batches, each taken once.
+"""Notifications that were tagged elsewhere: parts of batches, each of which is taken once.
 
     HandOver ──columns──> pieces ──sources──> expected? ──resolving──> nodes that there are now
                                                  │                        │ number, many at once
@@ -13,7 +13,7 @@
     handover_kernels.py  the loops over all nodes of a piece, compiled
     following.py         answers for those who tag elsewhere
 
-A pipeline on Spark (room `channel`) is at the other end. Used inside `routing`, by the rendezvous
+A pipeline on Spark (room `channel`) is at the other end. Used inside `routing` by the rendezvous
 point, and by broker for its queues. Start at takeover.py.
 """
 

@@ -1,7 +1,8 @@
 """The columns of a part that was handed over, checked once, and taken in pieces.
 
-A part can have tens of thousands of notifications, and others must not wait for all of them. So it
-is split into pieces that take a millisecond or two. A piece has views of the columns, no copies.
+A part can have tens of thousands of notifications, and others must not wait for all of them. So a
+part is split into pieces that take a millisecond or two. A piece has views of the columns, no
+copies.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import numpy.typing as npt
 from tidings.model import TidingsError
 from tidings.routing.protocol import frames, messages as m
 
-ROWS = 2048  # notifications of a piece, at most
-NODES = 1 << 14  # nodes of a piece, unless a single notification has more
-BYTES = 1 << 20  # bytes of the payloads of a piece, unless a single notification has more
+ROWS = 2048  # the most notifications of a piece
+NODES = 1 << 14  # the most nodes of a piece, unless a single notification has more
+BYTES = 1 << 20  # the most bytes of payload in a piece, unless a single notification has more
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Columns:
-    """A part as arrays; see `HandOver` for their meaning. TidingsError if they make no sense."""
+    """A part as arrays; see `HandOver` for their meaning. Raise TidingsError if the columns make no
+    sense."""
 
     def __init__(self, message: m.HandOver, most_bytes: int) -> None:
         if message.size > most_bytes:
@@ -38,7 +40,7 @@ class Columns:
         """Was the sender told that the part is refused?"""
         if len(self.node_starts) != len(self.payload_starts):
             raise TidingsError(
-                f"found nodes of {len(self):,} notifications and payloads of "
+                f"found nodes of {len(self):,} notifications but payloads of "
                 f"{len(self.payload_starts) - 1:,}, expected the same number"
             )
         if len(self.nodes) and self.nodes.min() < 1:
@@ -79,7 +81,7 @@ class Piece(m.Message, frozen=True):
 
     @property
     def is_last(self) -> bool:
-        """Is it the end of its part?"""
+        """Whether this is the last piece of its part."""
         return self.end == len(self.of)
 
     @property
@@ -96,12 +98,12 @@ class Piece(m.Message, frozen=True):
 def _numbers(data: bytes, name: str) -> Numbers:
     if len(data) % 8:
         raise TidingsError(f"{name}: found {len(data):,} bytes, expected whole numbers of 8 bytes")
-    return np.frombuffer(data, "<i8").copy()  # kernels are compiled once more for read-only arrays
+    return np.frombuffer(data, "<i8").copy()  # kernels would be compiled again for read-only arrays
 
 
 def _starts(data: bytes, name: str, end: int) -> Numbers:
     found = _numbers(data, name)
     if not len(found) or found[0] or found[-1] != end or (np.diff(found) < 0).any():
         shown = "nothing" if not len(found) else f"{found[0]:,} ... {found[-1]:,}"
-        raise TidingsError(f"{name}: found {shown}, expected rising numbers from 0 to {end:,}")
+        raise TidingsError(f"{name}: found {shown}, expected increasing numbers from 0 to {end:,}")
     return found

@@ -1,7 +1,7 @@
-"""Answers for those who tag elsewhere: what the channel is, and which nodes it has.
+"""Answers for those who tag elsewhere: the definition of the channel, and its nodes.
 
-An answer waits until everything before it is on the disk. So a node that somebody tags with is
-never taken back.
+An answer waits until everything before it is on the disk. So a node that was used in a tag is never
+taken back.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tidings.routing.root.write_queue import WriteQueue
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What a channel is."""
+    """The definition of a channel."""
 
     name: str = ""
     attributes: dict[str, str] | None = None  # the declared types, as texts
-    extra: str = "open"  # what happens to other attributes
+    extra: str = "open"  # what happens to undeclared attributes
 
 
 class Following:
-    """Answers Describe and Follow. Whoever asks too much is ignored, and asks again."""
+    """Answers Describe and Follow. A neighbour that asks too much is ignored, and asks again."""
 
     def __init__(
         self,
@@ -55,5 +55,5 @@ class Following:
         else:
             answer = self._registry.page(message, self._interests.text, epoch)
             self._charges.charge(sender, 1 + len(answer.changes))
-        if not self._queue.failed:  # otherwise it asks again
+        if not self._queue.failed:  # otherwise the neighbour asks again
             self._queue.hold((sender, answer))

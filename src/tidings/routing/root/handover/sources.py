@@ -1,9 +1,9 @@
-"""How far each source has handed over: parts come in order, and each is taken once.
+"""How far each source has handed over: parts arrive in order, and each is taken once.
 
     batch 7: part 0, 1, 2 (last)     batch 8: part 0 ...        a source may begin with any batch
 
 Only the last part of a source is known: everything before it was taken. A source that is forgotten
-could hand everything over again, so none is.
+could hand everything over again, so no source is forgotten.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from tidings.routing.root.records import Progress
 
 
 class Sources:
-    """The progress of all sources, up to what was given to the journal."""
+    """The progress of all sources, including everything that was passed to the journal."""
 
     def __init__(self, known: Mapping[str, Progress], most: int) -> None:
         self.known = dict(known)
         self._most = most
 
     def taken(self, source: str, batch: int, part: int) -> Progress | None:
-        """How much of a part is taken; None if all of it is. TidingsError if it is not its turn."""
+        """How much of a part has been taken; None if all of it. Raise TidingsError if another part
+        is expected."""
         known = self.known.get(source)
         if known is None and len(self.known) >= self._most:
             raise TidingsError(

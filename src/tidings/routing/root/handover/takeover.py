@@ -1,11 +1,11 @@
-"""Takes parts of batches that somebody else tagged: each notification is numbered once.
+"""Takes parts of batches that were tagged elsewhere; each notification is numbered once.
 
     piece ──> its turn? ──> nodes that there are now ──> number ──> journal ──(on the disk)──> Taken
                 │
                 └─ taken before: acknowledge again; not its turn, another life, too old: refuse
 
-A piece goes to the journal as one write: its notifications, and how far its source has come by it.
-So after a crash the source repeats the part, and what was taken of it is not taken again. A part is
+A piece is one write in the journal: its notifications, and the progress of its source. So after a
+crash the source repeats the part, and notifications that were taken are not taken again. A part is
 acknowledged when its last piece is on the disk.
 """
 
@@ -50,8 +50,8 @@ class TakeOver:
         self._problems = problems
 
     def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
-        """A part in pieces, which are taken one after the other; the part itself if it makes no
-        sense, which `refuse` tells its sender."""
+        """Split a part into pieces, which are taken one after another; return the part itself if it
+        makes no sense, so that `refuse` tells its sender."""
         try:
             return Columns(message, self._context.limits.part_bytes).pieces()
         except TidingsError:
@@ -68,8 +68,8 @@ class TakeOver:
             self.take_piece(sender, piece)
 
     def take_piece(self, sender: Name, piece: Piece) -> None:
-        """Take the next piece of a part; with the last one, its sender gets an answer when it is on
-        the disk. If a piece is refused, the rest of its part is ignored."""
+        """Take the next piece of a part; after the last piece, the sender gets an answer when the
+        part is on the disk. If a piece is refused, the rest of its part is ignored."""
         message = piece.message
         if piece.of.refused:
             return
@@ -92,17 +92,19 @@ class TakeOver:
                 self._queue.hold((sender, self._taken(message)))
 
     def _need_known(self, message: m.HandOver) -> None:
-        """Raise TidingsError if a tag says nothing here, or no longer enough."""
+        """Raise TidingsError if a tag is not from this lineage, or if not enough is known about its
+        version."""
         history = self._history
         if message.life != history.life:
             raise TidingsError(
-                f"found a part that was tagged in life {message.life} of the channel, expected "
-                f"life {history.life}: the rendezvous point has lost data since, and began anew"
+                f"found a part that was tagged in life {message.life} of the channel, "
+                f"expected life {history.life}: the rendezvous point has lost data since, "
+                "and started a new life"
             )
         if not history.knows(message.version):
             raise Outdated(
-                f"found a part that was tagged at version {message.version}, of which not enough "
-                f"is known any more, expected version {history.version}"
+                f"found a part that was tagged at version {message.version}, about which "
+                f"not enough is known any more; expected version {history.version}"
             )
 
     def _take_rest(self, piece: Piece, before: Progress) -> None:
@@ -130,7 +132,7 @@ class TakeOver:
         self._sources.advance(message.source, progress)
 
     def _number(self, piece: Piece, progress: Progress) -> Block:
-        """Find the nodes of notifications and number them. Nothing is used up yet."""
+        """Find the nodes of notifications and number them. No number is used up yet."""
         columns, message = piece.of, piece.message
         starts = columns.node_starts[piece.first : piece.end + 1]
         nodes = columns.nodes[starts[0] : starts[-1]]

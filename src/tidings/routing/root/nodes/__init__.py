@@ -4,6 +4,7 @@
                                                        lifecycle
 
     admission.py   decides whether a filter is accepted at all
+    territory.py   what a subscriber with limited rights may have
     placing.py     finds or creates the node of a filter, and answers
     lifecycle.py   the states of a node, and how long it stays in them
     set_aside.py   sets filters aside when their owner exceeds its share of a notification
@@ -21,5 +22,15 @@ from tidings.routing.root.nodes.parts import Parts
 from tidings.routing.root.nodes.placing import Placing
 from tidings.routing.root.nodes.registry import Registry
 from tidings.routing.root.nodes.set_aside import SetAside
+from tidings.routing.root.nodes.territory import Territory
 
-__all__ = ["Admission", "Ancestors", "Nodes", "Parts", "Placing", "Registry", "SetAside"]
+__all__ = [
+    "Admission",
+    "Ancestors",
+    "Nodes",
+    "Parts",
+    "Placing",
+    "Registry",
+    "SetAside",
+    "Territory",
+]

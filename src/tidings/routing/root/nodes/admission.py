@@ -11,6 +11,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import LONG, long_bytes, work_of
 from tidings.routing.root.nodes.lifecycle import Nodes
 from tidings.routing.root.nodes.parts import NodePart, Parts
+from tidings.routing.root.nodes.territory import Territory
 from tidings.routing.root.ownership import describe
 
 
@@ -18,8 +19,11 @@ class Admission(NodePart):
     """Filters beyond a limit are refused with a message. If there may be room later, they are
     ignored instead, and the subscriber asks again."""
 
-    def __init__(self, parts: Parts, aside: Mapping[int, Any], nodes: Nodes) -> None:
+    def __init__(
+        self, parts: Parts, aside: Mapping[int, Any], nodes: Nodes, territory: Territory
+    ) -> None:
         super().__init__(parts)
+        self._territory = territory
         self._aside = aside
         self._nodes = nodes
 
@@ -50,7 +54,7 @@ class Admission(NodePart):
             context.beyond["work"] += 1
             return False
         else:
-            refusal = self._exceeds_share(message)
+            refusal = self._territory.refusal(message) or self._exceeds_share(message)
         if refusal:
             context.send(sender, m.Answer(context.epoch, message.request, refusal=refusal))
         return not refusal

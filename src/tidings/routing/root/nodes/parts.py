@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tidings.routing.forwarding.graph_caches import GraphCaches
 from tidings.routing.forwarding.label_graph import LabelGraph
-from tidings.routing.forwarding.neighbours import Charges, Context, Name, Subscriptions
+from tidings.routing.forwarding.neighbours import Charges, Context, Name, Rights, Subscriptions
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes.registry import Registry
@@ -20,6 +20,7 @@ class Parts(NamedTuple):
 
     context: Context
     charges: Charges
+    rights: Rights
     interests: Interests
     graph: LabelGraph[Name]
     caches: GraphCaches
@@ -37,6 +38,7 @@ class NodePart:
     def __init__(self, parts: Parts) -> None:
         self._context = parts.context
         self._charges = parts.charges
+        self._rights = parts.rights
         self._interests = parts.interests
         self._graph = parts.graph
         self._caches = parts.caches

@@ -13,6 +13,7 @@ from tidings.routing.root.nodes.admission import Admission
 from tidings.routing.root.nodes.lifecycle import Nodes
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
+from tidings.routing.root.nodes.territory import Territory
 
 NEW_NODE = 100  # the cost of a new node, in entries of an answer
 
@@ -20,11 +21,13 @@ NEW_NODE = 100  # the cost of a new node, in entries of an answer
 class Placing(NodePart):
     """Finds or creates the nodes of filters at a rendezvous point."""
 
-    def __init__(self, parts: Parts, nodes: Nodes, set_aside: SetAside, last_node: int) -> None:
+    def __init__(
+        self, parts: Parts, nodes: Nodes, set_aside: SetAside, territory: Territory, last_node: int
+    ) -> None:
         super().__init__(parts)
         self._nodes = nodes
         self._set_aside = set_aside
-        self._admission = Admission(parts, set_aside.aside, nodes)
+        self._admission = Admission(parts, set_aside.aside, nodes, territory)
         self.last_node = last_node
         """The number of the newest node."""
 
@@ -38,6 +41,7 @@ class Placing(NodePart):
             self._context.send(sender, m.Answer(epoch, message.request, refusal=refusal))
             return
         node, owner = placed.node, message.owner
+        self._rights.grant(sender, node, self._context.within_of(sender))
         if node not in self._subscriptions.wants:
             self._nodes.unwanted[node] = self._context.now  # the asker has time to subscribe
         # All numbers given so far will be on the disk when this answer is sent.

@@ -1,14 +1,14 @@
-"""The nodes that there are, by version, and the pages of changes for those who follow.
+"""The current nodes, by version, and the pages of changes for followers.
 
     living    3  4  7  9         sorted; a node's number is the version with which it began
     ended     5: node 2   8: node 6  ...      by the versions that ended them, as in the history
 
-A page lists changes in the order of their versions. No state is kept for those who follow: they say
-themselves how far they have come. A node that ends while somebody reads the pages of an older
-version may be missing there, which does no harm: nobody wants it any more.
+A page lists changes in the order of their versions. No state is kept for followers: they say
+themselves how far they have come. A node that ends while a follower reads the pages of an older
+version may be missing in them, which does no harm, because nobody wants it any more.
 
-Cost: 8 bytes for each node, and 16 for each that ended; a removal moves the rest of the list, which
-takes 0.1 ms at a million. A page takes about a millisecond.
+Cost: 8 bytes for each node, and 16 for each node that ended; a removal moves the rest of the list,
+which takes 0.1 ms with a million nodes. A page takes about a millisecond.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Registry:
         return len(self._living)
 
     def add(self, node: int) -> None:
-        """Note that a node began; its number is the highest so far."""
+        """Record that a node began; its number is the highest so far."""
         self._living.append(node)
         self.history.add(node)
 
@@ -53,7 +53,7 @@ class Registry:
             del self._ends[:forgotten], self._ended[:forgotten]
 
     def page(self, question: m.Follow, text: Callable[[int], str], epoch: int) -> m.Changed:
-        """A page of the answer to a question. `text` gives the filter of a node."""
+        """A page of the answer to a question. `text` returns the filter of a node."""
         history = self.history
         whole = question.life != history.life or not history.changed_since(question.since)
         upto = min(question.upto, history.version) if question.after else history.version
@@ -61,7 +61,8 @@ class Registry:
         first, last = bisect_right(self._living, after), bisect_right(self._living, upto)
         begun = ((self._living[at], 0) for at in range(first, last))
         ended: Iterable[tuple[int, int]] = ()
-        if not whole:  # nodes that began since then and ended again were never known
+        # nodes that began since then and have ended again were never known to the follower
+        if not whole:
             first, last = bisect_right(self._ends, after), bisect_right(self._ends, upto)
             pairs = ((self._ends[at], self._ended[at]) for at in range(first, last))
             ended = (pair for pair in pairs if pair[1] <= question.since)

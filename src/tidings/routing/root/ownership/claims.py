@@ -1,12 +1,12 @@
 """Who owns each node: who asked for it, and how much each owner has.
 
-An *owner* is a name that is bound to a token or a certificate, or a guest token; the node that it
-is linked to says which. A *claim* records that an owner asked for a node. Several owners may claim
-a node, and it is charged to all of them. Claims can be out of date: when several owners behind a
-router want a node, nobody above sees which of them leaves. So a claim counts against its owner only
-while it is *sure*: recent, or confirmed.
+An *owner* is a name that is bound to a token or a certificate, or a guest token; the node to which
+a client is linked decides which. A *claim* records that an owner asked for a node. Several owners
+may claim a node, and it is charged to all of them. Claims can be out of date: when several owners
+behind a router want a node, nobody above sees which of them leaves. So a claim counts against its
+owner only while it is *sure*, that is, recent or confirmed.
 
-Cost: two dictionary entries for each node, and one more if several own it.
+Cost: two dictionary entries for each node, and one more if it has several owners.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from tidings.routing.protocol.limits import long_bytes
 MOST_OWNERS = 8  # owners that are remembered for one node
 MOST_ASIDE = 20_000  # filters of one owner that are remembered as set aside
 ALL_ASIDE = 200_000  # filters of all owners that are remembered as set aside
-REMEMBERED = 600.0  # seconds; after that the owner may ask again
+REMEMBERED = 600.0  # seconds after which the owner may ask again
 
 
 class Holding(msgspec.Struct):
-    """What an owner has."""
+    """The nodes that an owner has."""
 
     nodes: int = 0
-    size: int = 0  # the size of their filters, as `work_of` measures it
+    size: int = 0  # the total size of their filters, as `work_of` measures it
     long: int = 0  # bytes of long filters
-    room: int = 0  # nodes that it dropped since the last filter was set aside
+    room: int = 0  # how many nodes the owner dropped since the last filter was set aside
     # filters that were set aside, by digest, with the reason
     aside: dict[bytes, str] = msgspec.field(default_factory=dict)
-    since: float = 0.0  # when the last one was set aside
+    since: float = 0.0  # when the last filter was set aside
 
 
 class Claims:
-    """The claims at one rendezvous point. They can be looked up by node, not by owner."""
+    """The claims at one rendezvous point. Claims can be looked up by node, not by owner."""
 
     def __init__(self) -> None:
         self.sole: dict[int, str] = {}  # nodes with one owner
@@ -67,14 +67,14 @@ class Claims:
         self._sizes.setdefault(node, work)
 
     def add(self, node: int, owner: str) -> bool:
-        """Add an owner that asked for a node; False if it was one before."""
+        """Add an owner that asked for a node; return False if it was already one."""
         now = self.owners(node)
         return owner not in now and self.replace(node, (*now, owner))
 
     def replace(self, node: int, owners: Iterable[str]) -> bool:
-        """Set the owners of a node; False if nothing changes. If there are too many, those with the
-        fewest nodes are remembered: an owner with too many nodes will lose this one, but the node
-        must stay for the others."""
+        """Set the owners of a node; False if nothing changes. If there are too many owners, those
+        with the fewest nodes are remembered: an owner with too many nodes will lose this one, but
+        the node must stay for the others."""
         now, found = self.owners(node), sorted(set(owners))
         if len(found) > MOST_OWNERS:
             found.sort(key=lambda one: self.holding(one).nodes + (one not in now))
@@ -132,8 +132,8 @@ class Claims:
     # -- sure and unsure claims ----------------------------------------------------------------
 
     def pass_time(self, now: float, last: int, lasting: float) -> None:
-        """Claims older than `lasting` seconds become unsure; `last` is the newest node. Cost: it
-        visits every owner if filters were set aside recently."""
+        """Claims older than `lasting` seconds become unsure; `last` is the newest node. Cost: every
+        owner is visited if filters were set aside recently."""
         self._now = now
         if not self._ages or last > self._ages[-1][1]:
             self._ages.append((now, last))
@@ -152,7 +152,8 @@ class Claims:
         self._doubted.discard(node)
 
     def doubt(self, node: int) -> None:
-        """Note that the last known owner of a node has left, but somebody still wants the node."""
+        """Record that the last known owner of a node has left, although somebody still wants the
+        node."""
         self._confirmed.pop(node, None)
         self._doubted.add(node)
 
@@ -169,7 +170,8 @@ class Claims:
             held.since = self._now
             held.aside[key] = why
             self._aside += 1
-            if self._aside > ALL_ASIDE:  # forgotten filters are judged again if asked for again
+            # forgotten filters are judged again if they are requested again
+            if self._aside > ALL_ASIDE:
                 self._forget_aside(*max(self.holdings.items(), key=lambda one: len(one[1].aside)))
 
     def _forget_aside(self, owner: str, held: Holding) -> None:
@@ -179,8 +181,8 @@ class Claims:
             del self.holdings[owner]
 
     def refusal_for(self, owner: str, key: bytes) -> str:
-        """Why an owner may not ask for a filter; empty if it may. For each node that it dropped, it
-        may try one filter again."""
+        """Why an owner may not ask for a filter; empty if it may. For each node that an owner
+        dropped, it may try one filter again."""
         held = self.holdings.get(owner)
         if held is None or not held.aside:
             return ""

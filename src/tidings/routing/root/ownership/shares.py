@@ -5,10 +5,10 @@
     b  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇  b's newest go
     c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
 
-A node with several owners counts for each of them. When one of them has too many, it no longer owns
-the node, but the node stays for the others. So asking for a filter that somebody else owns costs
-that owner nothing, and can't take the filter away. If all owners together have too many nodes,
-those with the most lose some first.
+A node with several owners counts for each of them. If one of the owners has too many nodes, it no
+longer owns the node, but the node stays for the others. So if somebody asks for a filter that
+another owner has, that costs the other owner nothing, and can't take the filter away. If all owners
+together have too many nodes, those with the most lose some first.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def judge(
         if count <= share:
             break
         mine = [node for node in claims.of(owner, nodes) if node not in verdict.aside]
-        # nodes that nobody wants can go without asking routers
+        # nodes that nobody wants can be removed without asking routers
         doubts = [node for node in mine if not claims.is_sure(node) and is_wanted(node)]
         if owner and len(mine) - len(doubts) > share:
             why = (
@@ -57,7 +57,8 @@ def judge(
             )
             sure = [*{*mine} - {*doubts}]
             _shed(claims, verdict, owner, sure, share, is_wanted, why)
-        elif doubts:  # ask about all at once, or the first answers would expire before the last
+        # ask about all nodes at once, otherwise the first answers would expire before the last
+        elif doubts:
             verdict.doubts += filter(is_wanted, mine)
     left = len(nodes) - len(verdict.aside)
     if left > most:
@@ -66,8 +67,8 @@ def judge(
 
 
 def lighten(claims: Claims, over: Mapping[int, str]) -> Verdict:
-    """Judge filters that need more computing time than any of their owners has left. For each,
-    `over` has the owner that had the most time left."""
+    """Judge filters that need more computing time than any of their owners has left. For each
+    filter, `over` has the owner that had the most time left."""
     counts = Counter(over.values())
     verdict = Verdict({}, {}, [])
     for node, owner in over.items():
@@ -96,8 +97,8 @@ def _shed(
     is_wanted: Callable[[int], bool],
     why: str,
 ) -> None:
-    """Leave an owner at most `most` of its nodes. Those that nobody wants go first, then the
-    newest."""
+    """Leave an owner at most `most` of its nodes. Nodes that nobody wants go first, then the newest
+    nodes."""
     mine.sort(key=lambda node: (is_wanted(node), -node))
     for node in mine[: len(mine) - most]:
         others = tuple(one for one in verdict.less.get(node, claims.owners(node)) if one != owner)
@@ -115,9 +116,9 @@ def _level(
     most: int,
     is_wanted: Callable[[int], bool],
 ) -> None:
-    """Take nodes from the owners with the most nodes, until at most `most` nodes remain in all. A
-    node counts for the largest of its owners. When that owner loses it, it counts for the next one,
-    and when no owner is left, it is set aside."""
+    """Take nodes from the owners with the most nodes, until at most `most` nodes remain in total. A
+    node counts for the largest of its owners. When the largest owner loses a node, it counts for
+    the next one, and when no owner is left, it is set aside."""
     left = [node for node in nodes if node not in verdict.aside]
     while len(left) > most:
         owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}

@@ -17,11 +17,11 @@ class Record(msgspec.Struct, frozen=True):
     publisher: str
     stamp: int
     marks: Sequence[m.Mark]
-    matched: Label  # all nodes that match it
+    matched: Label  # all nodes that match the notification
     payload: bytes
 
     def matches(self, node: int) -> int:
-        """Does it match a node? 1 or 0, as in a block of many."""
+        """Whether the notification matches a node: 1 or 0, as in a block of many."""
         return node in self.matched
 
     def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:

@@ -1,0 +1,50 @@
+"""The part of a channel that a subscriber with limited rights may have: what its filters cover."""
+
+from __future__ import annotations
+
+from tidings.model import TidingsError
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.history import History
+from tidings.routing.root.nodes.parts import NodePart, Parts
+
+MOST_JUDGED = 100_000  # results that are remembered
+
+
+class Territory(NodePart):
+    """Judges interests and nodes by the filters that limit a subscriber. If covering can't be
+    proven, the answer is no. Cost: one covering test for each pair of a node and a set of limits;
+    the results are remembered, because neither changes."""
+
+    def __init__(self, parts: Parts, history: History) -> None:
+        super().__init__(parts)
+        self._history = history
+        self._judged: dict[tuple[int, m.Within], bool] = {}
+
+    def refusal(self, message: m.Ask) -> str:
+        """Why an interest is refused; empty if it is within the limits of whoever asks."""
+        if not message.within:
+            return ""
+        try:
+            found = self._interests.refuse_outside(message.interest, message.within)
+        except TidingsError:
+            return ""  # placing the filter reports the error
+        self._context.beyond["outside"] += bool(found)
+        return found
+
+    def select(self, ranges: list[m.Range], within: m.Within) -> list[m.Range]:
+        """The ranges whose notifications the subscriber may have."""
+        return [one for one in ranges if self._has(one.node, within)]
+
+    def _has(self, node: int, within: m.Within) -> bool:
+        # A node that is gone was covered by each of those that stand for it.
+        there = self._history.stands_for((node,))
+        return any(self._judge(one, within) for one in there if one in self._graph)
+
+    def _judge(self, node: int, within: m.Within) -> bool:
+        key = node, within
+        found = self._judged.get(key)
+        if found is None:
+            if len(self._judged) >= MOST_JUDGED:
+                self._judged.clear()
+            found = self._judged[key] = self._interests.lies_within(node, within)
+        return found

@@ -1,0 +1,184 @@
+"""Neighbours whose right to subscribe is limited by filters: what a router and a rendezvous point
+grant them, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+from tests.routing.world import Disk, Sets, encode
+
+from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.downstream import Downstream
+from tidings.routing.forwarding.neighbours import Name
+from tidings.routing.forwarding.router import Router
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.times import Times
+from tidings.routing.root.rendezvous import Rendezvous
+
+UP = "up"
+HALF = (encode({0, 1, 2, 3}).hex(),)
+LESS = (encode({0}).hex(),)
+
+
+class Door:
+    """Who is limited to what; routers name the owners of questions."""
+
+    def __init__(self, **limits: m.Within) -> None:
+        self.limits = limits
+
+    def guard(self, machine: Downstream) -> None:
+        machine.context.within_of = self.within_of
+        machine.context.owner_of = lambda name: "" if name == "router" else str(name)
+
+    def within_of(self, name: Name) -> m.Within:
+        return self.limits.get(str(name), ())
+
+
+def a_root(door: Door) -> Rendezvous:
+    disk = Disk()
+    disk.begin_life(1)
+    root = Rendezvous("root", Sets(disk), disk, disk.memory())
+    door.guard(root)
+    return root
+
+
+def a_router(door: Door) -> Router:
+    router = Router("r", UP, Times(), Cache(1000))
+    door.guard(router)
+    router.receive(UP, m.Which(1), 0.0)
+    return router
+
+
+def to(sent: Iterable[tuple[object, m.Message]], name: str) -> list[m.Message]:
+    return [message for who, message in sent if who == name]
+
+
+def ask(root: Rendezvous, who: str, points: set[int], within: m.Within = ()) -> m.Answer:
+    sent = root.receive(who, m.Ask(1, encode(points), within=within), 0.0)
+    found = [*sent, *root.mark_stored(root.written, 0.0)]
+    (answer,) = (one for one in to(found, who) if isinstance(one, m.Answer))
+    return answer
+
+
+def tell(root: Rendezvous, point: int, stamp: int) -> None:
+    root.receive("writer", m.Publish("writer", stamp, 1, bytes([point]), b"%d" % point), 0.0)
+    root.mark_stored(root.written, 0.0)
+
+
+def test_only_what_the_limits_cover_is_placed() -> None:
+    root = a_root(Door(eve=HALF))
+    assert ask(root, "eve", {1, 4}).refusal == "found points outside"
+    assert ask(root, "eve", {1, 2}).node
+    assert ask(root, "other", {1, 4}).node
+    assert root.beyond["outside"] == 1
+
+
+def test_limits_of_a_router_and_of_its_clients_add_up() -> None:
+    root = a_root(Door(router=HALF))
+    assert ask(root, "router", {0}, LESS).node
+    assert ask(root, "router", {1}, LESS).refusal
+    assert ask(root, "router", {4}).refusal
+
+
+def test_nobody_but_a_router_names_limits() -> None:
+    root = a_root(Door(eve=HALF))
+    assert ask(root, "eve", {1}, LESS).node  # what it says itself is ignored, and so
+    assert ask(root, "eve", {4}, (encode({4}).hex(),)).refusal  # it can't widen its rights
+
+
+def test_nodes_that_others_obtained_are_refused() -> None:
+    root = a_root(Door(eve=HALF))
+    theirs, mine = ask(root, "other", {1, 2, 3, 4}).node, ask(root, "eve", {1}).node
+    sent = to(root.receive("eve", m.Subscribe(root.epoch, (theirs, mine)), 0.0), "eve")
+    assert m.Refuse(root.epoch, (theirs,)) in sent
+    assert root.neighbours["eve"].nodes == {mine}
+    root.receive("eve", m.Wanted(root.epoch, (theirs, mine)), 0.0)
+    assert root.neighbours["eve"].nodes == {mine}
+    count = m.Count(root.epoch, 7, theirs)
+    assert to(root.receive("eve", count, 0.0), "eve") == [m.Refuse(root.epoch, (theirs,))]
+    (counted,) = to(root.receive("eve", m.Count(root.epoch, 8, mine), 0.0), "eve")
+    assert isinstance(counted, m.Counted)
+
+
+def test_only_notifications_within_the_limits_are_sent_again() -> None:
+    """Also those marked with nodes of others below one's own, even when these are gone."""
+    root = a_root(Door(eve=HALF))
+    mine, inside = ask(root, "eve", {0, 1}).node, ask(root, "other", {1}).node
+    outside, wide = ask(root, "other", {5}).node, ask(root, "other", {1, 2, 6}).node
+    root.receive("eve", m.Subscribe(root.epoch, (mine,)), 0.0)
+    for stamp, point in enumerate((0, 1, 5, 6), 1):
+        tell(root, point, stamp)
+
+    def recover(*nodes: int) -> list[bytes]:
+        ranges = tuple(m.Range(node, 1, 1) for node in nodes)
+        sent = to(root.receive("eve", m.Recover(root.epoch, 9, ranges), 0.0), "eve")
+        found = [one for one in sent if isinstance(one, m.Recovered)]
+        return [one.payload for answer in found for one in answer.notifications]
+
+    assert sorted(recover(mine, inside, outside, wide)) == [b"0", b"1"]
+    for node in (inside, outside, wide):
+        root.nodes.makers.pop(node, None)
+        root.nodes.unwanted[node] = float("-inf")
+    root.tick(1e6)
+    assert inside not in root.graph
+    assert recover(inside, outside, wide) == [b"1"]
+
+
+def test_a_router_grants_what_the_root_answered() -> None:
+    door = Door(eve=HALF)
+    router = a_router(door)
+    (asked,) = to(router.receive("eve", m.Ask(5, b"x"), 0.0), UP)
+    assert isinstance(asked, m.Ask)
+    assert asked.within == HALF
+    router.receive(UP, m.Answer(1, asked.request, 7), 0.0)
+    assert to(router.receive("eve", m.Subscribe(1, (7,)), 0.0), UP) == [m.Subscribe(1, (7,))]
+    sent = router.receive("eve", m.Subscribe(1, (8,)), 0.0)
+    assert (to(sent, UP), to(sent, "eve")) == ([], [m.Refuse(1, (8,))])
+    (passed,) = to(router.receive("eve", m.Recover(1, 6, (m.Range(8, 1, 1),)), 0.0), UP)
+    assert isinstance(passed, m.Recover)
+    assert passed.within == HALF
+
+
+def test_other_rights_take_away_what_was_granted() -> None:
+    door = Door(eve=HALF)
+    router = a_router(door)
+    (asked,) = to(router.receive("eve", m.Ask(5, b"x"), 0.0), UP)
+    assert isinstance(asked, m.Ask)
+    router.receive(UP, m.Answer(1, asked.request, 7), 0.0)
+    router.receive("eve", m.Subscribe(1, (7,)), 0.0)
+    assert router.renew_rights("eve", 0.0) == []
+    door.limits["eve"] = LESS
+    assert to(router.renew_rights("eve", 0.0), "eve") == [m.Refuse(1, (7,))]
+    assert router.neighbours["eve"].nodes == set()
+    del door.limits["eve"]
+    assert router.renew_rights("eve", 0.0) == []
+
+
+def test_a_grant_that_comes_after_the_rights_changed_is_void() -> None:
+    door = Door(eve=HALF)
+    router = a_router(door)
+    (asked,) = to(router.receive("eve", m.Ask(5, b"x"), 0.0), UP)
+    assert isinstance(asked, m.Ask)
+    door.limits["eve"] = LESS
+    router.receive(UP, m.Answer(1, asked.request, 7), 0.0)
+    sent = router.receive("eve", m.Subscribe(1, (7,)), 0.0)
+    assert to(sent, "eve") == [m.Refuse(1, (7,))]
+
+
+def test_grants_are_bounded() -> None:
+    door = Door(eve=HALF)
+    router = a_router(door)
+    router.context.limits = msgspec.structs.replace(router.limits, nodes=3)
+    router.hear("eve")
+    for node in range(1, 10):
+        router.rights.grant("eve", node, HALF)
+    assert [*router.neighbours["eve"].granted] == [7, 8, 9]
+
+
+@pytest.mark.parametrize("within", [("a" * 5000,), ("a",) * 9])
+def test_limits_on_the_wire_are_bounded(within: m.Within) -> None:
+    encoded = msgspec.msgpack.encode(m.Ask(1, b"x", "o", within))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(encoded, type=m.Ask)

@@ -6,6 +6,8 @@ Confirm ──> cursor moves on, or is dropped ──> journal ──(on the dis
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Charges, Context, Name
 from tidings.routing.protocol import messages as m
@@ -28,7 +30,10 @@ class Naming:
         nodes: Nodes,
         counts: Counts,
         queue: WriteQueue,
+        wants: Container[int],
     ) -> None:
+        """`wants` has the nodes that somebody below wants."""
+        self._wants = wants
         self.cursors = cursors
         self._context = context
         self._charges = charges
@@ -90,7 +95,7 @@ class Naming:
             if known is not None and message.drop:
                 self._queue.set_cursor(key, None)
                 self.cursors.remove(key)
-                if not self.cursors.holds(known.node):
+                if not self.cursors.holds(known.node) and known.node not in self._wants:
                     self._nodes.unwanted.setdefault(known.node, context.now)
             elif known is not None and known.serial < message.serial <= serial:
                 self._charges.charge(sender, len(message.counts))

@@ -115,7 +115,7 @@ class Rendezvous(Downstream):
         )
         self._recall_coverings(resolving)
         cursors = Cursors(memory.cursors, self.limits.names)
-        self.naming = Naming(context, self.charges, cursors, nodes, counts, queue)
+        self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
         self._first: dict[int, Label] = caches.add({})
         self._beaten = float("-inf")
         self._checked = float("-inf")

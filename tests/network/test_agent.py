@@ -27,6 +27,7 @@ from tidings.broker import Address, Door, RouterNode
 from tidings.network import parse_addresses
 from tidings.network.agent import LARGEST
 from tidings.routing.protocol import Limits
+from tidings.store.journal import journal
 
 
 def test_addresses() -> None:
@@ -245,7 +246,7 @@ def test_a_named_subscription(tmp_path: Path) -> None:
         network = await started(tmp_path, 1)
         root, (edge,) = network
         async with (
-            connect(at(edge), times=FAST) as agent,
+            connect(at(edge), times=FAST, name="reader") as agent,
             connect(at(root), times=FAST) as writer,
         ):
             async with agent.subscribe("n >= 0", name="mine") as told:
@@ -255,6 +256,8 @@ def test_a_named_subscription(tmp_path: Path) -> None:
                 fifth = found[4]
                 assert isinstance(fifth, Delivery)
                 await told.confirm(fifth, 30)
+            with pytest.raises(Refusal, match="of an agent without a name"):
+                writer.subscribe("n >= 0", name="mine")
             async with agent.subscribe("n >= 0") as other:
                 with pytest.raises(Refusal, match="found a subscription without a name"):
                     other.confirm_soon(fifth)
@@ -263,7 +266,7 @@ def test_a_named_subscription(tmp_path: Path) -> None:
         await stopped(network)
         network = await started(tmp_path, 2)
         root, chain = network
-        async with connect(at(chain[-1]), times=FAST) as agent:
+        async with connect(at(chain[-1]), times=FAST, name="reader") as agent:
             with pytest.raises(Refusal, match="found another filter for the name"):
                 await agent.subscribe("n > 0", name="mine").__aenter__()
             async with agent.subscribe("n >= 0", name="mine") as told:
@@ -282,13 +285,15 @@ def test_a_named_subscription(tmp_path: Path) -> None:
     running(work)
 
 
-def test_limits_come_before_cursors(tmp_path: Path) -> None:
+def test_limits_come_before_cursors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was dropped because too much was kept is lost, and counted."""
+
+    monkeypatch.setattr(journal, "SEGMENT_BYTES", 1000)
 
     async def work() -> None:
         network = await started(tmp_path, 0, limits=Limits(kept=20))
         (root, _) = network
-        async with connect(at(root), times=FAST) as agent:
+        async with connect(at(root), times=FAST, name="reader") as agent:
             async with agent.subscribe("n >= 0", name="slow") as told:
                 await agent.publish({"n": 0}, b"0")
                 first = await told.next(30)
@@ -296,10 +301,10 @@ def test_limits_come_before_cursors(tmp_path: Path) -> None:
                 await told.confirm(first, 30)
             for n in range(1, 101):
                 await agent.publish({"n": n}, b"%d" % n)
-            await asyncio.sleep(3 * FAST.expire)
-            root.journal._log.begin_segment()  # only whole files are dropped
+            await until(
+                lambda: root.journal._segments.size() < 8000
+            )  # only whole files are dropped
             await agent.publish({"n": 101}, b"101")
-            await until(lambda: root.journal._segments.size() < 4000)
             async with agent.subscribe("n >= 0", name="slow") as told:
                 lost, came = 0, list[int]()
                 while not came or came[-1] < 101:

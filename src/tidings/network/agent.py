@@ -49,6 +49,8 @@ __all__ = [
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
 GREETING = 10.0  # seconds for the router to answer
+ANONYMOUS = "agent-"  # the beginning of the names of agents that were given none
+BUSY = 1 << 20  # bytes that wait to be sent; beyond it, nothing is repeated
 Order = Literal["serial", "none"]
 PIECE = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 MOST_UNREAD = 100_000  # unread notifications of one subscription
@@ -97,6 +99,7 @@ class Agent:
         self._since = time.time()  # of the last change of the link
         self._places = deque(places)  # routers; the first one is tried next, or is linked
         self._tls = tls
+        self._is_anonymous = name.startswith(ANONYMOUS) and not token
         self._hello = m.Hello(name, places[0].channel, token)
         self._times = times or Times()
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), draw_life(), NONE)
@@ -182,6 +185,11 @@ class Agent:
             raise Refusal(
                 "found a named subscription that is fast, in no order, or whose name has more than "
                 f"{m.LONGEST_NAME} characters, expected none of these"
+            )
+        if name and self._is_anonymous:
+            raise Refusal(
+                "found a named subscription of an agent without a name or a token, expected "
+                "connect(..., name=...), because the name of the subscription belongs to the agent"
             )
         if order not in ("serial", "none"):
             raise Refusal(f"found the order {order!r}, expected 'serial' or 'none'")
@@ -467,7 +475,8 @@ class Agent:
             if link is not None and now - link.heard > 2 * self._times.silent:
                 link.abort("nothing was heard for too long")
             self._dispatch(self._router.tick(now))
-            self._hand_over(PUBLISHER, self._publisher.tick(now))
+            if link is None or link.waiting < BUSY:  # else they are still being sent
+                self._hand_over(PUBLISHER, self._publisher.tick(now))
             for number, (machine, subscription) in [*self._subscriptions.items()]:
                 self._hand_over(number, machine.tick(now))
                 subscription.wake()
@@ -563,7 +572,7 @@ async def connect(
     tls = context_for(places[0], tls, authorities)
     agent = Agent(
         places,
-        name=name or f"agent-{uuid.uuid4().hex}",
+        name=name or f"{ANONYMOUS}{uuid.uuid4().hex}",
         token=token,
         tls=tls,
         times=times,

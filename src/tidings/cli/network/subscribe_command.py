@@ -88,6 +88,7 @@ def subscribe_to(
         raise BadInput(f"found --order {order}, expected serial or none")
     chosen: Literal["serial", "none"] = "none" if order == "none" else "serial"
     token = choose_token(token, token_file)
+    alone = f"subscribe-{durable}" if durable and not token else None  # names belong to somebody
     declared = read_types(types, others)
     noted = ""
     try:
@@ -104,7 +105,7 @@ def subscribe_to(
         count, silent = 0, False
         async with (
             connect(
-                router, name=name, token=token, authorities=authorities, timeout=timeout,
+                router, name=name or alone, token=token, authorities=authorities, timeout=timeout,
                 on_link=note_link,
             ) as agent,
             agent.subscribe(

@@ -22,6 +22,7 @@ from tidings.routing.protocol.bodies import About
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
+MOST_BYTES = 16 << 20  # of notifications that are sent and not acknowledged, unless it is only one
 AGAIN = 10  # notifications that are repeated at once
 GONE = "the rendezvous point has lost notifications that it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
@@ -74,6 +75,7 @@ class Publisher:
         self._traced = float("-inf")
         self._waiting: deque[Waiting] = deque()  # notifications after `acknowledged`
         self._done: set[int] = set()  # settled stamps after the first unsettled one
+        self._sent_bytes = 0  # of those of them that were sent
         self._sent = 0  # how many of the waiting notifications were sent
         self._allowed = window  # how many may be sent; fewer after a silence
         self._said = 0.0
@@ -131,8 +133,10 @@ class Publisher:
             self._runs.add(message.epoch, min(news), max(news), message.serial)
         self._done |= news
         while self.acknowledged + 1 in self._done:
-            self._waiting.popleft()
-            self._sent = max(self._sent - 1, 0)
+            content, payload, _ = self._waiting.popleft()
+            if self._sent:
+                self._sent -= 1
+                self._sent_bytes -= len(content) + len(payload)
             self.acknowledged += 1
             self._done.remove(self.acknowledged)
             self._allowed = min(self._allowed + 1, self.window)
@@ -176,7 +180,7 @@ class Publisher:
     # -- sending -------------------------------------------------------------------------------
 
     def _say_again(self, allowed: int) -> list[Sent]:
-        self._sent = 0
+        self._sent = self._sent_bytes = 0
         self._allowed = allowed
         return self._send_more()
 
@@ -185,6 +189,10 @@ class Publisher:
         first = self.acknowledged + 1
         while self._sent < min(self._allowed, len(self._waiting)):
             content, payload, about = self._waiting[self._sent]
+            size = len(content) + len(payload)
+            if self._sent and self._sent_bytes + size > MOST_BYTES:
+                break
+            self._sent_bytes += size
             stamp = first + self._sent
             if about is None:
                 message = m.Publish(self.name, stamp, first, content, payload)

@@ -301,9 +301,7 @@ def test_limits_come_before_cursors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 await told.confirm(first, 30)
             for n in range(1, 101):
                 await agent.publish({"n": n}, b"%d" % n)
-            await until(
-                lambda: root.journal._segments.size() < 8000
-            )  # only whole files are dropped
+            await until(lambda: root.journal._segments.size() < 8000)
             await agent.publish({"n": 101}, b"101")
             async with agent.subscribe("n >= 0", name="slow") as told:
                 lost, came = 0, list[int]()

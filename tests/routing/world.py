@@ -372,7 +372,9 @@ class World:
 
     def send(self, sender: Any, sent: Iterable[tuple[Any, m.Message]]) -> None:
         for to, message in sent:
-            if self.chance.random() < self.faults.drop or {sender, to} & self.cut:
+            # a real link drops nothing else; if it ends, everything is said again
+            may_drop = not self.signals or isinstance(message, m.Notification)
+            if (may_drop and self.chance.random() < self.faults.drop) or {sender, to} & self.cut:
                 self._skipped.add((sender, to))
                 continue
             if self.signals and (sender, to) in self._skipped:

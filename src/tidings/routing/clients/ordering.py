@@ -32,7 +32,8 @@ class Ordering:
     """The notifications that one subscriber holds back."""
 
     def __init__(self) -> None:
-        self._held: list[Held] = []  # a heap
+        self._held: list[tuple[int, int, Held]] = []  # a heap of serials, in the order they came
+        self._count = 0
         self._doubt = False  # may notifications be missing before the next that comes?
         self._after = 0  # the first serial that came since then
         self.since = 0.0
@@ -51,8 +52,10 @@ class Ordering:
         return self._doubt
 
     def settle(self, upto: int) -> None:
-        """Note that nothing is missing up to a serial."""
-        if self._after and upto >= self._after - 1:
+        """Note that nothing is missing up to a serial. If it is that of the first one that came
+        since the doubt began, all nodes on the way have this subscription again: only then does the
+        serial of their beats move on."""
+        if self._after and upto >= self._after:
             self._doubt = False
 
     def hold(self, one: Held, now: float) -> None:
@@ -60,12 +63,13 @@ class Ordering:
             self._after = one.serial
         if not self._held:
             self.since = now
-        heapq.heappush(self._held, one)
+        self._count += 1
+        heapq.heappush(self._held, (one.serial, self._count, one))
 
     def release(self, upto: int | None = None) -> Iterator[Held]:
         """Those up to a serial, or all of them, in order."""
-        while self._held and (upto is None or self._held[0].serial <= upto):
-            yield heapq.heappop(self._held)
+        while self._held and (upto is None or self._held[0][0] <= upto):
+            yield heapq.heappop(self._held)[2]
 
     def begin_anew(self) -> None:
         """Serials may begin again with smaller ones."""

@@ -302,6 +302,9 @@ def test_limits_come_before_cursors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             for n in range(1, 101):
                 await agent.publish({"n": n}, b"%d" % n)
             await until(lambda: root.journal._segments.size() < 8000)
+        await root.stop()  # with its cache, which still has them
+        network = await started(tmp_path, 0, limits=Limits(kept=20))
+        async with connect(at(network[0]), times=FAST, name="reader") as agent:
             await agent.publish({"n": 101}, b"101")
             async with agent.subscribe("n >= 0", name="slow") as told:
                 lost, came = 0, list[int]()

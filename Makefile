@@ -22,8 +22,10 @@ BACKTEST_ARGS ?= --rows 100M --filters 1000
 ROUNDS ?= 440
 SPARK_ROUNDS ?= 60
 SEED ?=
+# `make chain`: processes to kill while the chain runs.
+KILLS ?= 60
 
-.PHONY: help setup demo test test-newest kafka s3a check soak kills timemachine hostile bench build-5m backtest pictures lock clean
+.PHONY: help setup demo test test-newest kafka s3a check soak kills timemachine chain hostile bench build-5m backtest pictures lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -47,7 +49,7 @@ test-newest: $(MADE) ## run the Spark tests with the newest PySpark, in a second
 	$(NEWEST)/bin/python -m pytest -n $(WORKERS) -m "spark and not slow and not bench" $(PYTEST_ARGS)
 
 kafka: $(READY) ## run the tests of Kafka, also the slow ones; they fail if there is no broker
-	TIDINGS_KAFKA=required $(BIN)/python -m pytest -k kafka tests/spark $(PYTEST_ARGS)
+	TIDINGS_KAFKA=required $(BIN)/python -m pytest -k kafka tests/spark tests/cli/test_bench_chain.py $(PYTEST_ARGS)
 
 s3a: $(READY) ## run the tests of S3 through Spark; the first time, they fetch 19 MB of jars
 	TIDINGS_S3A=required $(BIN)/python -m pytest tests/spark/test_s3a.py $(PYTEST_ARGS)
@@ -68,6 +70,9 @@ timemachine: $(READY) ## restore and damage files between runs; part of kills
 	$(if $(SEED),TIDINGS_SEED=$(SEED)) TIDINGS_ROUNDS=$(ROUNDS) TIDINGS_SPARK_ROUNDS=$(SPARK_ROUNDS) \
 	    $(BIN)/python -m pytest -s -k all_rounds tests/broker/kills/test_timemachine.py \
 	    tests/spark/kills/test_timemachine.py $(PYTEST_ARGS)
+
+chain: $(READY) ## run the chain from rows to agents, and kill 60 of its processes
+	$(BIN)/tidings bench chain --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 hostile: $(READY) ## attack a network from within for ten minutes, while honest clients use it
 	$(BIN)/python -m pytest -s -m slow tests/broker/hostile $(PYTEST_ARGS)

@@ -7,6 +7,7 @@ import gc
 import os
 import random
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -86,3 +87,15 @@ def spark() -> Iterator[SparkSession]:
     session = local_session("tidings-tests")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backtests of the command line use the session of the run too, and leave it open."""
+    from tidings.cli.pipelines import backtest_tables
+
+    @contextmanager
+    def session(_master: str) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr(backtest_tables, "open_session", session)

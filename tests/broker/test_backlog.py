@@ -21,6 +21,8 @@ from tidings.routing.protocol import messages as m
 class FakeLink:
     """A link that knows only whose it is, and whether it is read from."""
 
+    is_over = False
+
     def __init__(self, owner: str = "") -> None:
         self.reading = True
         self.owner = owner or f"owner of {id(self)}"

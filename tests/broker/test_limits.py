@@ -239,7 +239,7 @@ def test_without_a_token_nothing_is_readable_or_writable(tmp_path: Path, seed: i
             assert await payloads(told, 1) == [b"secret payload"]
             epoch, serial = root.machine.epoch, root.machine.serial
             known = {one: set(one.machine.neighbours) for one in (root, edge)}
-            nodes = {one: set(one.machine.graph.nodes) for one in (root, edge)}
+            nodes = {one: set(one.machine.graph) for one in (root, edge)}
             senseless = Senseless(chance)
             senseless.epoch = epoch
             for node in (root, edge):
@@ -259,7 +259,7 @@ def test_without_a_token_nothing_is_readable_or_writable(tmp_path: Path, seed: i
                     assert isinstance(answer, m.Goodbye)
             for node in (root, edge):
                 assert set(node.machine.neighbours) == known[node]
-                assert set(node.machine.graph.nodes) == nodes[node]
+                assert set(node.machine.graph) == nodes[node]
                 assert node.refused == 60
             assert root.machine.serial == serial
             await agent.publish({"n": 2}, b"next")
@@ -282,7 +282,7 @@ def test_whoever_asks_and_does_not_read(tmp_path: Path) -> None:
             for _ in range(100):
                 agent.publish_soon({"n": 1}, b"x" * 10_000)
             await payloads(told, 100)
-            (node,) = root.machine.graph.nodes
+            (node,) = root.machine.graph
             one = await Raw.made(root)
             one.writer.transport.pause_reading()  # type: ignore[attr-defined]
             epoch = root.machine.epoch

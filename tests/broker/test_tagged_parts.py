@@ -249,7 +249,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     answer = refused(replace(good, node_starts=bytes(16)))
     assert "node_starts: found 0 ... 0, expected increasing numbers from 0 to 1" in answer.refusal
     answer = refused(replace(good, node_starts=bytes(8), nodes=b""))
-    assert "nodes of 0 notifications and payloads of 1, expected the same" in answer.refusal
+    assert "nodes of 0 notifications but payloads of 1, expected the same" in answer.refusal
     answer = refused(replace(good, payloads=bytes(5 << 20)))
     assert answer.refusal.endswith("bytes, expected at most 4,194,304")
     answer = refused(replace(good, nodes=bytes(8)))

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 from tests.broker.networks import FAST, at, payloads, started, stopped
-from tests.ports import free_ports
 from tests.waiting import until
 
 from tidings.broker import GraphInterests
@@ -23,6 +22,7 @@ from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Lost, Phase, Told
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.lineage import Break, Span
+from tidings.studies.host.ports import free_ports
 
 TIMES = "[times]\nbeat = 0.1\nresubscribe = 0.2\nretry = 0.2\nsilent = 1.0\nexpire = 30.0\n"
 

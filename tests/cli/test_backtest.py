@@ -6,8 +6,7 @@ import gzip
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ import pytest
 from pyarrow import parquet
 from tests.cli.conftest import Run, Write
 
-from tidings.cli.pipelines import backtest_tables
 from tidings.spark import backtest
 from tidings.spark.backtests.backtest_result import Backtest
 from tidings.studies.workloads.many_flights import flights_of_years, write_flights
@@ -32,17 +30,6 @@ ROWS = [
     for n in range(300)
 ]
 LATE = sum(row["delay"] > 150 for row in ROWS)  # type: ignore[operator]
-
-
-@pytest.fixture
-def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands use the session of the tests, and leave it open."""
-
-    @contextmanager
-    def session(_master: str) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr(backtest_tables, "open_session", session)
 
 
 @pytest.fixture

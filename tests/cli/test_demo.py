@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import time
 
 import pytest
 from tests.cli.conftest import Run
 
 import tidings
-from tidings.cli.demo import demo_command, demo_subscriptions, replay
+from tidings.cli.demo import demo_command, demo_subscriptions, people, replay
 from tidings.cli.demo.demo_flights import describe, load_flights
 
 pytest.importorskip("pyarrow")
@@ -83,20 +84,52 @@ def test_the_size_of_a_graph() -> None:
     assert demo_command.measure(graph) == demo_command.Size(nodes=4, edges=2, depth=3)
 
 
+def test_people_are_at_their_airport() -> None:
+    placed = people.place_people(
+        [("Ana", "origin = 'LGA' AND dep_delay > 1"), ("Ben", "dep_delay > 2"), ("Cy", "a = 1")]
+    )
+    assert [one.router for one in placed] == ["LGA", "JFK", "LGA"]
+
+
 @needs_flights
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
+@pytest.mark.timeout(300)
 def test_the_year_as_a_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "SECONDS", 1.0)
-    monkeypatch.setattr(replay, "DRAWN", 200)
     monkeypatch.setattr(replay, "LATECOMERS", {(1, 3): ("Zora", "dep_delay > 60")})
     result = run("demo", "--rows", "4000")
     assert result.code == 0, result.err
     assert "4,000 flights" in result.out
     assert "no gap and no repeat" in result.out
     assert "Zora" in result.out
-    assert "501, 1 of them new" in result.out
+    assert "301, 1 of them new" in result.out
+    assert re.search(r"└── JFK   \d+ agents, told [\d,]+ times\n +└── LGA   ", result.out)
+    assert re.search(r"^Lena, network control \(\d+\) +\w+ +\d+", result.out, re.MULTILINE)
+    assert "0; told twice: 0" in result.out
     assert "A backtest: how often would" in result.out
+
+
+@needs_flights
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.timeout(300)
+def test_people_are_told_what_their_filters_say(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "SECONDS", 0.5)
+    monkeypatch.setattr(replay, "LATECOMERS", {(1, 2): ("Zora", "dep_delay > 60")})
+    [record] = run("demo", "--rows", "1500", "--json").records
+    assert (record["lost"], record["doubled"], record["agents"]) == (0, 0, 301)
+    sort = [(name, "ascending") for name in ("month", "day", "hour")]
+    rows = load_flights().sort_by(sort).slice(0, 1500).to_pylist()
+    for one in record["people"]:
+        matches = tidings.parse(one["filter"]).matches
+        later = one["who"] == "Zora"  # in force before the second day was fed
+        wanted = sum(matches(row) for row in rows if not later or row["day"] > 1)
+        assert one["told"] == wanted or (later and one["told"] > wanted), one
+    assert record["told"] == sum(one["told"] for one in record["people"])
+    told = {name: one["told"] for name, one in record["routers"].items()}
+    assert min(told.values()) > 0
+    assert sum(told.values()) == record["told"]
 
 
 @needs_flights

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.processes import write_secret
+from tests.cli.conftest import Run
 from tests.waiting import eventually, wait_for
 
 from tidings.store import ChangeLog
@@ -140,15 +141,17 @@ def _publish(port: int, payload: str) -> subprocess.Popen[str]:
     ],
 )
 def test_a_root_that_is_busy(
-    tmp_path: Path, opened: list[Running], what: str, signals: tuple[int, ...]
+    run: Run, tmp_path: Path, opened: list[Running], what: str, signals: tuple[int, ...]
 ) -> None:
     path = write_secret(tmp_path / "root.toml", ROOT)
     code = ROUTER.replace("DO", BUSY[what])
     root = Running(tmp_path, "router", "--config", str(path), code=code)
     opened.append(root)
     port = int(root.line().rpartition(":")[2])
+    there = ("--router", f"tidings://127.0.0.1:{port}")
     for number in range(3):
-        assert _publish(port, str(number)).communicate(timeout=60)[0] == "published\n"
+        sent = run("publish", '{"n": 1}', "--payload", str(number), *there)
+        assert sent.out == "published\n"
     last = _publish(port, "be busy")
     try:
         root.wait_busy()
@@ -164,15 +167,13 @@ def test_a_root_that_is_busy(
     again = Running(tmp_path, "router", "--config", str(path))
     opened.append(again)
     port = int(again.line().rpartition(":")[2])
-    top = [sys.executable, "-m", "tidings", "top", "--once", "--json", "--router",
-           f"tidings://127.0.0.1:{port}"]  # fmt: skip
-    found = json.loads(subprocess.run(top, capture_output=True, check=True, timeout=60).stdout)
+    (found,) = run("top", "--once", "--json", "--router", f"tidings://127.0.0.1:{port}").records
     assert found["nodes"][0]["serial"] >= 3
     assert again.ended(signal.SIGTERM) < MOST
     assert again.process.returncode == 0
 
 
-def test_a_subscriber_that_nobody_reads(tmp_path: Path, opened: list[Running]) -> None:
+def test_a_subscriber_that_nobody_reads(run: Run, tmp_path: Path, opened: list[Running]) -> None:
     """It is stuck in a write to a full pipe, which goes on after a signal was heard."""
     path = write_secret(tmp_path / "root.toml", ROOT)
     root = Running(tmp_path, "router", "--config", str(path))
@@ -182,8 +183,7 @@ def test_a_subscriber_that_nobody_reads(tmp_path: Path, opened: list[Running]) -
     opened.append(reader)
     eventually(lambda: "subscribed to" in reader.said())
     lines = "".join(json.dumps({"n": n, "text": "x" * 1000}) + "\n" for n in range(1, 500))
-    words = [sys.executable, "-m", "tidings", "publish", "-", "--router", address]
-    subprocess.run(words, input=lines, text=True, check=True, timeout=60, capture_output=True)
+    assert run("publish", "-", "--router", address, stdin=lines).code == 0
     time.sleep(1)
     assert reader.ended(signal.SIGTERM) < MOST
 

@@ -16,8 +16,11 @@ from socket import create_server
 import pytest
 from tests.broker.processes import Process
 from tests.cli.conftest import Run
-from tests.ports import free_ports
 from tests.waiting import eventually
+from typer.testing import CliRunner
+
+from tidings.cli.app import app
+from tidings.studies.host.ports import free_ports
 
 ROOT = """
 name = "root"
@@ -60,8 +63,8 @@ class Scene:
 
     def publish(self, *numbers: int, padding: int = 0) -> None:
         lines = "".join(f"{json.dumps({'n': n, 'x': 'x' * padding})}\n" for n in numbers)
-        words = [sys.executable, "-m", "tidings", "publish", "-", *self.there]
-        subprocess.run(words, input=lines, text=True, check=True, timeout=60, capture_output=True)
+        sent = CliRunner().invoke(app, ["publish", "-", *self.there], input=lines)
+        assert sent.exit_code == 0, sent.output
 
     def out(self) -> str:
         return (self.folder / "out").read_text()

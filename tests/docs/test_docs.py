@@ -2,9 +2,11 @@
 
 On README.md, ARCHITECTURE.md, CONTRIBUTING.md, CHANGELOG.md and the pages below docs/:
 
-    ```python    run in order, one namespace per page; `>>>` examples must print what is shown
+    ```python    run in order, one namespace per page; `>>>` examples must print what is shown;
+                 test_spark_pages.py runs those that use Spark, and such commands
     ```console   `$ tidings ...` and a few harmless commands are run in a copy of docs/examples and
-                 must print what is shown, where `...` stands for anything; others are not run
+                 must print what is shown, where `...` stands for anything; others are not run;
+                 see console.py
     ```sql       each paragraph is a filter
 
 Links between pages lead to files and headings that exist, and so do paths in backticks. Each check
@@ -16,17 +18,15 @@ from __future__ import annotations
 
 import doctest
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, get_args
 
 import pytest
 from tests.cli.command_tree import COMMANDS
+from tests.docs.console import problems_of_block, steps_of
 
 from tidings import FilterError, parse
 from tidings.cli.common.shutdown import INTERRUPTED
@@ -46,10 +46,6 @@ DECISIONS = sorted((TOP / "docs" / "decisions").glob("[0-9]*.md"))
 PAGES = [TOP / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += [*sorted((TOP / "docs").glob("*.md")), TOP / "docs" / "decisions" / "index.md", *DECISIONS]
 EXAMPLES = TOP / "docs" / "examples"
-
-# What a console block may run; `make` and `pip` are shown and not run.
-RUN = re.compile(r"(tidings|cat|echo|head|printf)\b")
-NEXT_COMMAND = "<next command>"
 
 
 class Block(NamedTuple):
@@ -114,63 +110,8 @@ def problems_of_console(page: Page, folder: Path) -> list[str]:
     return [
         f"{page.path.name}:{block.line}: {problem}"
         for block in page.blocks("console")
-        for problem in _run_console(block, folder)
+        for problem in problems_of_block(block.text, folder)
     ]
-
-
-def _run_console(block: Block, folder: Path) -> list[str]:
-    steps = [step for step in _steps(block.text) if RUN.match(step[0])]
-    # One shell for the block, so that `echo $?` says how the command before it ended.
-    script = "".join(
-        f"{command}\ncode=$?; echo '{NEXT_COMMAND}'; (exit $code)\n" for command, _ in steps
-    )
-    answer = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    printed = answer.stdout.split(f"{NEXT_COMMAND}\n")
-    checker = doctest.OutputChecker()
-    problems = []
-    for (command, expected), got in zip(steps, printed, strict=False):
-        want, have = _trimmed(expected), _trimmed(got)
-        if not checker.check_output(want, have, doctest.ELLIPSIS):
-            problems.append(f"$ {command}\n--- expected\n{want}--- printed\n{have}")
-    if len(printed) != len(steps) + 1:
-        problems.append(f"only {len(printed) - 1} of {len(steps)} commands were run")
-    return problems
-
-
-def _steps(text: str) -> list[tuple[str, str]]:
-    """(command, output) pairs; a command goes on where its line ends with a backslash."""
-    steps: list[tuple[str, str]] = []
-    going_on = False
-    for line in text.splitlines():
-        if line.startswith("$ "):
-            steps.append((line[2:], ""))
-        elif going_on:
-            steps[-1] = (f"{steps[-1][0]}\n{line.removeprefix('> ')}", "")
-        else:
-            steps[-1] = (steps[-1][0], f"{steps[-1][1]}{line}\n")
-        going_on = line.endswith("\\") and not steps[-1][1]
-    return steps
-
-
-def _trimmed(text: str) -> str:
-    """Without spaces at the ends of lines and empty lines at the end."""
-    return "\n".join(line.rstrip() for line in text.splitlines()).rstrip("\n") + "\n"
-
-
-def _environment() -> dict[str, str]:
-    programs = str(Path(sys.executable).parent)
-    path = os.pathsep.join([programs, os.environ.get("PATH", "")])
-    return {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 def problems_of_filters(page: Page) -> list[str]:
@@ -238,8 +179,31 @@ def page_of(path: Path) -> Page:
     return Page(path, path.read_text())
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(TOP)))
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def pages_with(language: str, pattern: str) -> list[Path]:
+    """The pages that have something in their blocks of a language."""
+    found = re.compile(pattern)
+    return [
+        path
+        for path in PAGES
+        if any(found.search(block.text) for block in page_of(path).blocks(language))
+    ]
+
+
+PYTHON_ON_SPARK = pages_with("python", r"\blocal_session\(|\bSparkSession\.builder\b")
+CONSOLE_ON_SPARK = pages_with(
+    "console", r"tidings (pipeline (run|check)|backtest|dead-letters replay) "
+)
+
+
+@pytest.mark.parametrize(
+    ("check", "path"),
+    [
+        pytest.param(check, path, id=f"{check.__name__}-{path.relative_to(TOP)}")
+        for check in CHECKS
+        for path in PAGES
+        if check is not problems_of_python or path not in PYTHON_ON_SPARK
+    ],
+)
 def test_page(path: Path, check: Check) -> None:
     problems = check(page_of(path))
     assert not problems, "\n".join(problems)
@@ -247,12 +211,16 @@ def test_page(path: Path, check: Check) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in PAGES if page_of(path).blocks("console")],
+    [path for path in pages_with("console", "") if path not in CONSOLE_ON_SPARK],
     ids=lambda path: str(path.relative_to(TOP)),
 )
 def test_console(path: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(EXAMPLES, tmp_path / "examples")
-    problems = problems_of_console(page_of(path), folder)
+    run_console(path, tmp_path)
+
+
+def run_console(path: Path, folder: Path) -> None:
+    examples = shutil.copytree(EXAMPLES, folder / "examples")
+    problems = problems_of_console(page_of(path), examples)
     assert not problems, "\n".join(problems)
 
 
@@ -263,7 +231,7 @@ def test_the_pages_have_something_to_check() -> None:
         command
         for path in PAGES
         for block in page_of(path).blocks("console")
-        for command, _ in _steps(block.text)
+        for command, _ in steps_of(block.text)
     ]
     for name in ("check", "match", "explain", "doctor", "backtest", "demo", "bench", "pipeline",
                  "subscriptions", "snapshot"):  # fmt: skip

@@ -171,7 +171,7 @@ def test_labels_of_the_hops() -> None:
         graph = LabelGraph[str]()
         for node in sorted(wanted):
             text = parse(hops.FILTERS[node])
-            known = {one: parse(hops.FILTERS[one]) for one in graph.nodes}
+            known = {one: parse(hops.FILTERS[one]) for one in graph}
             graph.insert(
                 node,
                 [one for one, other in known.items() if other.covers(text)],

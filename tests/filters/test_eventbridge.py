@@ -309,8 +309,9 @@ def _without_cells(value: Any) -> Any:
 @pytest.mark.parametrize("attributes", [None, *DECLARED])
 def test_the_short_way_to_a_form_gives_the_form(attributes: Attributes | None, seed: int) -> None:
     dice = random.Random(seed)
-    short = 0
-    for _ in range(400):
+    short = draws = 0
+    while draws < 400 or (short <= 20 and draws < 4000):  # few are that simple
+        draws += 1
         try:
             one = bridge(draw_pattern(dice, choices=False), attributes)
         except FilterError:
@@ -322,7 +323,7 @@ def test_the_short_way_to_a_form_gives_the_form(attributes: Attributes | None, s
             assert form.encode(quick) == form.encode(full), one
             assert quick.hull == full.hull
             assert dict(quick.terms) == dict(full.terms)
-    assert short > 5
+    assert short > 20
 
 
 @pytest.mark.parametrize("attributes", [None, *DECLARED])

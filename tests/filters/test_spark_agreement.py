@@ -75,8 +75,8 @@ def test_random_filters_mean_what_they_mean_to_spark(
 ) -> None:
     rng = random.Random(f"{seed} {declared}")
     with oracle.settings(spark, oracle.INTERPRETED):
-        pairs = sum(check_chunk(spark, rng, declared=declared) for _ in range(4))
-    assert pairs >= 20_000
+        pairs = sum(check_chunk(spark, rng, declared=declared) for _ in range(2))
+    assert pairs >= 10_000
 
 
 def test_generated_code_means_the_same(spark: SparkSession, seed: int) -> None:

@@ -52,6 +52,7 @@ TIMES = [
     dt.datetime(1969, 12, 31, 23, 59, 59, 500_000, tzinfo=dt.UTC),
 ]  # fmt: skip
 SKUS = ["a", "b", "A7", ""]
+FILTERS = 80
 
 
 def maybe(rng: random.Random, value: Any) -> Any:
@@ -232,7 +233,7 @@ def test_elements_cases_casts_and_maps_mean_what_they_mean_to_spark(
     attributes = Attributes(TYPES) if declared else None
     events = [event(rng) for _ in range(40)]
     draw = Draw(rng)
-    texts = [draw.condition() for _ in range(150)]
+    texts = [draw.condition() for _ in range(FILTERS)]
     utc = {"spark.sql.session.timeZone": "UTC"}
     with oracle.settings(spark, oracle.INTERPRETED | utc):
         table = table_of(spark, events).cache()
@@ -255,10 +256,10 @@ def test_elements_cases_casts_and_maps_mean_what_they_mean_to_spark(
 def test_json_text_gives_the_same(seed: int) -> None:
     rng = random.Random(f"{seed} json")
     draw = Draw(rng)
-    texts = [draw.condition() for _ in range(150)]
+    texts = [draw.condition() for _ in range(FILTERS)]
     matcher = Matcher(background=False)
     matcher.add_many(enumerate(texts))
-    for _ in range(100):
+    for _ in range(50):
         one = {k: v for k, v in event(rng).items() if k not in ("day", "at")}
         one["price"] = None if one["price"] is None else 7.5
         for line in one["lines"] or []:

@@ -231,7 +231,7 @@ def agree(text: str) -> Tree:
 
 def test_random_trees_are_found_again_by_both(seed: int) -> None:
     rng = random.Random(seed)
-    for _ in range(4_000):
+    for _ in range(1_500):
         tree = leaning(rng, condition(rng, rng.randint(0, 4)))
         text = text_of(tree)
         assert agree(text) == flat(tree), text

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests.filters.strategies import Writer, schema
 from tests.graph.test_content_graph import random_event, random_filter, square
+from tests.repeats import runs
 
 from tidings import ContentGraph, Filter, FilterError, parse
 from tidings.filters.canonical import covering
@@ -33,13 +34,13 @@ def assert_same(filters: list[Filter]) -> None:
         assert all(node in built.children(parent) for parent in built.parents(node))
 
 
-@pytest.mark.parametrize("run", range(5))
+@pytest.mark.parametrize("run", runs(1, 5))
 def test_simple_filters(seed: int, run: int) -> None:
     rng = random.Random(f"{seed}/{run}")
     assert_same([random_filter(rng) for _ in range(250)])
 
 
-@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("run", runs(1, 3))
 @pytest.mark.usefixtures("patient_graphs")
 def test_filters_of_every_kind(seed: int, run: int) -> None:
     rng = random.Random(f"{seed}/{run}")
@@ -102,7 +103,7 @@ def hostile(rng: random.Random) -> str:
     return f"NOT {text}" if rng.random() < 0.1 else text
 
 
-@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("run", runs(1, 3))
 @pytest.mark.usefixtures("patient_graphs")
 def test_hostile_filters_in_any_order(
     seed: int, run: int, square: tuple[Filter, ...], monkeypatch: pytest.MonkeyPatch

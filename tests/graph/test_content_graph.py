@@ -7,6 +7,7 @@ import random
 import time
 
 import pytest
+from tests.repeats import runs
 
 from tidings import ContentGraph, Filter, FilterError, GraphError, Node, parse
 from tidings.filters.canonical import covering
@@ -100,7 +101,7 @@ def current(graph: ContentGraph, oracle: DefinitionGraph) -> dict[int, Node]:
     return {number: node for number, node in nodes.items() if node is not None}
 
 
-@pytest.mark.parametrize("run", range(4))
+@pytest.mark.parametrize("run", runs(1, 4))
 def test_random_operations_keep_the_definition(seed: int, run: int) -> None:
     rng = random.Random(f"{seed}/{run}")
     graph, oracle = ContentGraph(), DefinitionGraph()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.filters.strategies import Writer, schema
 from tests.graph.test_content_graph import random_filter
+from tests.repeats import runs
 
 from tidings import Filter, FilterError, parse
 from tidings.filters.canonical.covering import covers
@@ -63,12 +64,12 @@ def of_every_kind(rng: random.Random, count: int) -> list[Filter]:
     return filters
 
 
-@pytest.mark.parametrize("run", range(4))
+@pytest.mark.parametrize("run", runs(1, 4))
 def test_simple_filters(seed: int, run: int) -> None:
     assert_right(simple(random.Random(f"{seed}/{run}"), 150))
 
 
-@pytest.mark.parametrize("run", range(4))
+@pytest.mark.parametrize("run", runs(2, 4))
 def test_filters_of_every_kind(seed: int, run: int) -> None:
     assert_right(of_every_kind(random.Random(f"{seed}/{run}"), 80))
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.filters.strategies import Schema, Writer, event, schema
 from tests.matching.tables import arrow_schema
+from tests.repeats import runs
 
 from tidings import Filter, FilterError, parse
 from tidings.matching import Matcher
@@ -30,7 +31,7 @@ def expected(filters: dict[Any, Filter], events: list[dict[str, Any]]) -> list[s
     return [{id_ for id_, f in filters.items() if f.matches(e)} for e in events]
 
 
-@pytest.mark.parametrize("run", range(6))
+@pytest.mark.parametrize("run", runs(2, 6))
 def test_random_changes_and_matches_agree_with_the_reference(
     seed: int, run: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

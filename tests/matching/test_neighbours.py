@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.repeats import runs
 from tests.snapshots.test_snapshot import many_filters
 
 from tidings import Filter, parse
@@ -16,7 +17,7 @@ def neighbours(filters: list[Filter]) -> Neighbours:
     return Neighbours(build_segment(enumerate(one.form for one in filters)), len(filters))
 
 
-@pytest.mark.parametrize("run", range(6))
+@pytest.mark.parametrize("run", runs(2, 6))
 def test_answers_are_those_of_the_filters(seed: int, run: int) -> None:
     drawn, _ = many_filters(random.Random(f"{seed} neighbours {run}"), 120)
     filters = [one for _, one in drawn if not one.never]

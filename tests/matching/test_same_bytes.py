@@ -204,7 +204,7 @@ def test_declared_decimals_keep_all_their_digits(seed: int, tmp_path: Path) -> N
     schema = pa.schema([field for field in arrow_schema(LONG) if field.name != "subject"])
     matcher = Matcher(LONG, background=False)
     matcher.add_many((str(at), text) for at, text in enumerate(texts))
-    root = GraphInterests(LONG)
+    root = GraphInterests(LONG, limits=Limits(match_millis=60_000))
     nodes = [root.place(text.encode()).node for text in texts]
     view = Snapshot.build({str(at): text for at, text in enumerate(texts)} | {ALL: "true"}, LONG)
     told = stage_lines(lines, view.view, schema, tmp_path)
@@ -213,7 +213,8 @@ def test_declared_decimals_keep_all_their_digits(seed: int, tmp_path: Path) -> N
         expected = {str(at) for at, text in enumerate(texts) if judge(text, exact)}
         assert found == expected, one
         assert set(matcher.match(one)) == set(matcher.match(one.decode())) == expected, one
-        assert {str(at) for at in range(len(texts)) if nodes[at] in above(root, one)} == expected
+        reached = above(root, one)
+        assert {str(at) for at, node in enumerate(nodes) if node in reached} == expected
 
 
 def judge(text: str, event: dict[str, Any]) -> bool:

@@ -132,8 +132,10 @@ def test_filters_of_other_dialects(root: Root) -> None:
             found = told.next(60)
             assert isinstance(found, Delivery)
             assert found.payload == b"yes"
-        with pytest.raises(tidings.FilterError, match="expected"):
-            agent.subscribe('{"detail": 5}', "eventbridge")
+        with pytest.raises(Refusal, match="expected"):
+            agent.subscribe('{"detail": 5}', "eventbridge", timeout=60)
+        with pytest.raises(Refusal, match="there is no dialect 'latin', expected one of: "):
+            agent.subscribe("n > 5", "latin", timeout=60)
 
 
 def test_names() -> None:

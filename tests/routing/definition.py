@@ -18,7 +18,7 @@ def labels_by_definition(
 ) -> dict[int, dict[Neighbour, Label]]:
     """Every label, worked out node by node from what each neighbour subscribes to."""
     found: dict[int, dict[Neighbour, Label]] = {}
-    for number in graph.nodes:
+    for number in graph:
         above = graph.ancestors(number)
         found[number] = {}
         for neighbour, wanted in subscribed.items():

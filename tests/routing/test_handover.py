@@ -55,7 +55,7 @@ def check_taken(world: World) -> None:
         rows.setdefault(record.publisher, []).append(record.payload)
         for node in record.matched:
             totals[node] = totals.get(node, 0) + 1
-    for node in world.root.graph.nodes:
+    for node in world.root.graph:
         assert world.root.counts.totals.get(node, 0) == totals.get(node, 0)
     for name, one in world.pipelines.items():
         assert one.is_idle, name

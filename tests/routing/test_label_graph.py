@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from tests.routing.definition import labels_by_definition
@@ -36,17 +37,17 @@ def reduction(sets: Sets, nodes: set[int]) -> set[tuple[int, int]]:
 
 
 def edges(graph: LabelGraph[str]) -> set[tuple[int, int]]:
-    for number, node in graph.nodes.items():
-        assert all(number in graph.nodes[child].parents for child in node.children)
-    return {(a, b) for a, node in graph.nodes.items() for b in node.children}
+    for number in graph:
+        assert all(number in graph.parents(child) for child in graph.children(number))
+    return {(a, b) for a in graph for b in graph.children(a)}
 
 
 def lowest(sets: Sets, nodes: set[int]) -> set[int]:
     return {a for a in nodes if not any(covers(sets, a, b) for b in nodes)}
 
 
-def put(graph: LabelGraph[str], sets: Sets, number: int) -> None:
-    there = set(graph.nodes)
+def put(graph: LabelGraph[Any], sets: Sets, number: int) -> None:
+    there = set(graph)
     above = {one for one in there if covers(sets, one, number)}
     below = {one for one in there if covers(sets, number, one)}
     highest = {b for b in below if not any(covers(sets, c, b) for c in below)}
@@ -77,10 +78,10 @@ def test_random_steps(seed: int) -> None:
                 wanted[who].discard(number)
                 for one in (*oracles, plain):
                     one.unsubscribe(number, who)
-            if not graph.nodes[number].subscribers and chance.random() < 0.7:
+            if not graph.subscribers(number) and chance.random() < 0.7:
                 graph.remove(number)
-            assert edges(graph) == reduction(sets, set(graph.nodes))
-            labels = {number: dict(node.labels) for number, node in graph.nodes.items()}
+            assert edges(graph) == reduction(sets, set(graph))
+            labels = {number: graph.labels(number) for number in graph}
             assert labels == labels_by_definition(graph, wanted)
             check_forwarding(chance, sets, graph, wanted, oracles, plain)
 
@@ -97,7 +98,7 @@ def check_forwarding(
     lowest of the nodes here that match."""
     point = chance.randrange(7)
     matching = {number for number in sets if point in sets[number]}
-    header = lowest(sets, matching & set(graph.nodes))
+    header = lowest(sets, matching & set(graph))
     expected = {
         who: tuple(sorted(lowest(sets, nodes & matching)))
         for who, nodes in wanted.items()
@@ -120,9 +121,9 @@ def test_what_a_neighbour_is_told(seed: int) -> None:
         for number in chance.sample(list(sets), 15):
             top.subscribe(number, "below")
             below.insert(number, *top.around(number, "below"))
-            assert edges(below) == reduction(sets, set(below.nodes))
+            assert edges(below) == reduction(sets, set(below))
             assert below.nodes_of("x") == []
-        assert sorted(top.nodes_of("below")) == sorted(below.nodes)
+        assert sorted(top.nodes_of("below")) == sorted(below)
 
 
 def test_what_is_told_late_is_added(seed: int) -> None:
@@ -140,7 +141,7 @@ def test_what_is_told_late_is_added(seed: int) -> None:
         chance.shuffle(pairs)
         for above, below in pairs:
             graph.insert(below, [above, 999], [998])
-            labels = {number: dict(node.labels) for number, node in graph.nodes.items()}
+            labels = {number: graph.labels(number) for number in graph}
             assert labels == labels_by_definition(graph, wanted)
         assert edges(graph) == set(pairs)
 

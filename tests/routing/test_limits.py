@@ -282,7 +282,7 @@ def test_a_top_node_that_is_counted_again_and_again() -> None:
     for at in range(8):
         root.receive("other", m.Ask(at, bytes([at])), 20.0 * at)
     root.receive("a", m.Ask(1, bytes(range(8))), 0.0)
-    node = root.graph.nodes.keys() - set(range(1, 9))
+    node = set(root.graph) - set(range(1, 9))
     stored(root)
     asked = [root.receive("a", m.Count(1, at, *node), 0.0) for at in range(100)]
     assert sum(bool(sent) for sent in asked) < 15

@@ -165,7 +165,7 @@ def test_what_was_confirmed_does_not_come_again(seed: int) -> None:
     assert not world.root.naming.cursors.known
     one.go(world)
     world.run(200)
-    assert not world.root.graph.nodes
+    assert not len(world.root.graph)
 
 
 def test_another_filter_under_the_same_name(seed: int) -> None:

@@ -46,23 +46,21 @@ def check_graphs(world: World) -> None:
     for name, one in {ROOT: world.root, **world.routers}.items():
         graph: LabelGraph[object] = one.graph
         wanted = {below: known.nodes for below, known in one.neighbours.items() if known.nodes}
-        pairs = {(a, b) for a in graph.nodes for b in graph.nodes if points[a] > points[b]}
+        pairs = {(a, b) for a in graph for b in graph if points[a] > points[b]}
         reduced = {
-            (a, b)
-            for a, b in pairs
-            if not any((a, c) in pairs and (c, b) in pairs for c in graph.nodes)
+            (a, b) for a, b in pairs if not any((a, c) in pairs and (c, b) in pairs for c in graph)
         }
-        there = {(a, b) for a, node in graph.nodes.items() for b in node.children}
+        there = {(a, b) for a in graph for b in graph.children(a)}
         assert there == reduced, name
-        labels = {number: dict(node.labels) for number, node in graph.nodes.items()}
+        labels = {number: graph.labels(number) for number in graph}
         assert labels == labels_by_definition(graph, wanted), name
     for name, below in world.routers.items():
         above = world.root if world.parents[name] == ROOT else world.routers[world.parents[name]]
         mine = above.neighbours.get(name)
-        assert set(below.graph.nodes) == (set() if mine is None else mine.nodes), name
+        assert set(below.graph) == (set() if mine is None else mine.nodes), name
         expected = {one.node for one in world.subscribers.values()
                     if one.phase is Phase.ON and one.router == name}  # fmt: skip
-        assert expected <= set(below.graph.nodes)
+        assert expected <= set(below.graph)
         check_tallies(below)
     check_tallies(world.root)
 

@@ -144,7 +144,7 @@ def test_a_mistake_while_placing(
         ((_, answer),) = root.receive("n", m.Ask(1, bytes([1])), 0.0)
         assert isinstance(answer, m.Answer)
         assert "could not place the filter" in answer.refusal
-    assert not root.graph.nodes
+    assert not len(root.graph)
     assert publish(root, 1, 1)[0].stamp == 1
     root.receive("n", m.Ask(2, bytes([1])), 0.0)
     assert len(root.graph) == 1

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 from tests.routing.definition import memory_of
 from tests.routing.pipelines import Pipeline
 
@@ -24,7 +25,7 @@ from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.cursors import Cursor
 from tidings.routing.root.history import Gone, History
-from tidings.routing.root.interests import Fair, Placed
+from tidings.routing.root.interests import Fair, Placed, TaggedMany
 from tidings.routing.root.journal import Memory
 from tidings.routing.root.records import Block, Progress, Record
 from tidings.routing.root.rendezvous import Rendezvous
@@ -64,6 +65,17 @@ class Sets:
             raise TidingsError("found no point")
         there = {p: n for p, n in self.numbers.items() if n not in self.aside}
         return lowest({p: n for p, n in there.items() if content[0] in p})
+
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        tags, refused = list[list[int]](), dict[int, TidingsError]()
+        for at, content in enumerate(contents):
+            try:
+                tags.append(sorted(self.tag(content)))
+            except TidingsError as problem:
+                tags.append([])
+                refused[at] = problem
+        starts = np.cumsum([0, *map(len, tags)], dtype=np.int64)
+        return TaggedMany(starts, np.array([n for one in tags for n in one], np.int64), refused)
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         return Fair(self.tag(content), {})

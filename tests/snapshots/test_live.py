@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.filters.strategies import event
 from tests.matching import tables
+from tests.repeats import runs
 from tests.snapshots.test_snapshot import ROWS, many_filters
 
 from tidings import Filter, parse
@@ -49,7 +50,7 @@ class Book:
         return Snapshot.build(self.at[version], number=version, numbers=self.numbers)
 
 
-@pytest.mark.parametrize("run", range(4))
+@pytest.mark.parametrize("run", runs(1, 4))
 def test_every_version_is_like_a_fresh_compilation(seed: int, run: int) -> None:
     rng = random.Random(f"{seed} live {run}")
     filters, of = many_filters(rng, 120)

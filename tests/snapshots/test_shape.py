@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 import pytest
+from tests.repeats import runs
 from tests.snapshots.test_snapshot import many_filters
 
 from tidings.matching.tallies import tag_kernels
@@ -14,7 +15,7 @@ from tidings.snapshots import Snapshot
 from tidings.snapshots.shape import Shape
 
 
-@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("run", runs(1, 3))
 def test_depths_are_those_of_the_longest_paths(seed: int, run: int) -> None:
     filters, _ = many_filters(random.Random(f"{seed} shape {run}"), 150)
     snapshot = Snapshot.build(filters)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from tests.filters.strategies import Writer, event, schema
 from tests.matching import tables
+from tests.repeats import runs
 
 from tidings import Attributes, ContentGraph, Filter, FilterError, GraphError, Ontology, parse
 from tidings.matching import Matcher
@@ -69,7 +70,7 @@ def test_tags_are_the_lowest_nodes() -> None:
     assert snapshot.filter(node["very late"]) == parse("dep_delay > 120")
 
 
-@pytest.mark.parametrize("run", range(4))
+@pytest.mark.parametrize("run", runs(1, 4))
 @pytest.mark.usefixtures("patient_graphs")
 def test_tags_are_those_of_the_content_graph(seed: int, run: int, tmp_path: Path) -> None:
     rng = random.Random(f"{seed} tags {run}")

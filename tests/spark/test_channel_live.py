@@ -12,10 +12,11 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 from tests.broker.kills.tree import ROOT, TIMES
-from tests.ports import is_listening
 from tests.spark.chain import Chain, Event
 from tests.spark.kills.history import run_tidings
 from tests.waiting import eventually
+
+from tidings.studies.host.ports import is_listening
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

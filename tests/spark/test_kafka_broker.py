@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ports import free_ports
-from tests.spark.kafka_broker import Broker, broker_jars
 from tests.spark.kills.victims import Session
 from tests.waiting import eventually
 
@@ -23,6 +21,8 @@ from tidings.spark.outbox.outbox import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
 from tidings.spark.session.kafka import kafka_jars
 from tidings.store import ChangeLog
+from tidings.studies.host.kafka_broker import Broker, broker_jars
+from tidings.studies.host.ports import free_ports
 
 pytestmark = pytest.mark.spark
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.archives import unpack
 from tests.damage import flip_bit
+from tests.repeats import runs
 
 from tidings.filters import Attributes
 from tidings.matching.disk.manifest import SnapshotError
@@ -246,7 +247,7 @@ def test_filters_that_do_not_go_with_the_columns_are_refused_by_name(tmp_path: P
     assert told(followed, 5)[3] == ["ana", "ben"]
 
 
-@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("run", runs(1, 3))
 def test_changes_under_any_columns_are_like_a_fresh_compilation(
     tmp_path: Path, seed: int, run: int
 ) -> None:

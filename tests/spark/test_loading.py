@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.filters.strategies import Writer, event, schema
 from tests.matching import tables
+from tests.repeats import runs
 
 from tidings import Attributes, AttributesError, ContentGraph, FilterError, TidingsError, parse
 from tidings.snapshots import Snapshot
@@ -24,6 +25,12 @@ pytestmark = pytest.mark.spark
 
 Shape = tuple[dict[frozenset[Any], str], set[tuple[frozenset[Any], frozenset[Any]]]]
 WIDE = " AND ".join(f"(x{i} = 1 OR y{i} = 2)" for i in range(12))
+
+
+@pytest.fixture(autouse=True)
+def _few_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few hundred rows need no sixteen tasks."""
+    monkeypatch.setattr(loading, "LEAST_TASKS", 4)
 
 
 def table(spark: SparkSession, rows: Iterable[Any], of: str = "id string") -> DataFrame:
@@ -59,7 +66,7 @@ def random_texts(rng: random.Random, count: int) -> tuple[list[str], Any]:
     return found, of
 
 
-@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("run", runs(1, 3))
 def test_a_snapshot_is_the_one_that_is_built_in_this_process(
     spark: SparkSession, seed: int, run: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.archives import unpack
 from tests.damage import flip_bit
+from tests.repeats import runs
 from tests.spark.outboxes import put_batch
 
 from tidings import TidingsError
@@ -311,7 +312,7 @@ def harmed_at_random(outbox: Outbox, copies: list[Path], chance: random.Random) 
     return f"{kind} {path}"
 
 
-@pytest.mark.parametrize("run", range(40))
+@pytest.mark.parametrize("run", runs(10, 40))
 def test_a_time_machine(
     outbox: Outbox, checkpoint: SparkCheckpoint, tmp_path: Path, seed: int, run: int
 ) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.repeats import runs
 from tests.spark.channels import ToldChannel
 from tests.spark.outboxes import files_of
 
@@ -81,7 +82,7 @@ def draw_rows(chance: random.Random, count: int, longest: int) -> list[Row]:
     ]
 
 
-@pytest.mark.parametrize("run", range(6))
+@pytest.mark.parametrize("run", runs(2, 6))
 def test_every_row_is_in_one_part(tmp_path: Path, seed: int, run: int) -> None:
     chance = random.Random(f"{seed} {run}")
     outbox = Outbox(tmp_path)

@@ -98,6 +98,7 @@ def test_through_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed:
         for at, node in enumerate(block.marks.nodes.tolist()):
             counts[node] = counts.get(node, 0) + 1
             block.marks.numbers[at] = counts[node]
+        assert block.progress is not None
         block.progress = sources[source] = msgspec.structs.replace(block.progress, batch=step)
         journal.append_block(block)
         kept += block.records()

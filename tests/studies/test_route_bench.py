@@ -209,7 +209,7 @@ def test_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_flatness() -> None:
     def run(subscribers: int, fresh: float, ids: float) -> Lookup:
-        return Lookup("s", subscribers, 1, ids, 1.0, fresh, 1.0, 1.0, 1)
+        return Lookup("s", subscribers, 1, ids, 1.0, fresh, 1.0, 1.0, 1.0, 1)
 
     few = [run(10, 9.0, 1.0), run(1000, 2.0, 2.0)]
     assert flatness(few) == []

@@ -7,6 +7,7 @@
     router.py         a running router, which keeps a link to the node above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
     interests.py      the preprocessor of a rendezvous point: content graph and matcher
+    event_columns.py  the attributes of many notifications, from JSON to columns
     computing.py      filters that compute; their cost is charged to their owners
     connections.py    connections: from stranger to neighbour
     admission/        who may connect          queues/    whose turn it is

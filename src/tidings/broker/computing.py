@@ -85,6 +85,9 @@ class Computing:
     def __contains__(self, number: int) -> bool:
         return number in self._filters
 
+    def __len__(self) -> int:
+        return len(self._filters)
+
     def add(self, number: int, filter_: Filter) -> None:
         needs = required_attribute(filter_.form)
         if needs not in self._matchers:

@@ -12,23 +12,31 @@ own (computing.py), because only they can take long.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from tidings.broker.computing import Computing, Owners, computes
+from tidings.broker.event_columns import EventColumns
 from tidings.filters import Attributes, Filter, parse, refuse_outside
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
-from tidings.routing.protocol import LONG, Limits
-from tidings.routing.root import Fair, Placed
+from tidings.routing.protocol import LONG, Limits, unpack_interest
+from tidings.routing.root import Fair, NodeTable, Placed, TaggedMany
 
+FEW = 8  # notifications; fewer are tagged one by one
 MANY = 1000  # filters from which the graph is built in bulk
+SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
 MOST_TOLD = 100  # log lines about filters that are set aside, at most
 DEFAULTS = Limits()
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _log = logging.getLogger(__name__)
+
+Numbers = npt.NDArray[np.int64]
 
 
 class Aside(msgspec.Struct, frozen=True):
@@ -85,6 +93,9 @@ class GraphInterests:
         self._below: dict[int, frozenset[int]] = {}  # cache: the children of nodes that have any
         self._leaves: set[int] = set()  # cache: nodes without children
         self._aside: set[int] = set()  # nodes set aside, which notifications are not tagged with
+        self._columns = EventColumns()
+        self._parents = NodeTable(lambda number: (True, self.placed(number).parents))
+        self._tells_null: bool | None = None  # does a filter tell null from absent? None: not known
         self._number_all()
 
     def place(self, interest: bytes) -> Placed:
@@ -98,7 +109,7 @@ class GraphInterests:
                 f"there is no room for a filter of {size:,} bytes: filters of more than {LONG:,} "
                 f"bytes use {self._long_bytes:,} bytes in all, expected at most "
                 f"{self._most_long:,}; use a shorter filter",
-                interest.decode(),
+                unpack_interest(interest)[0].decode(),
             )
         self._last += 1
         self._insert(self._last, filter_)
@@ -143,7 +154,9 @@ class GraphInterests:
         return self._filters[number].key
 
     def text(self, number: int) -> str:
-        return self._texts[number].decode()
+        """The filter in SQL, which pipelines read; as it was given, if it was given in SQL."""
+        text, dialect = unpack_interest(self._texts[number])
+        return text.decode() if dialect == "sql" else self._filters[number].sql()
 
     def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
         return refuse_outside(self._parsed(interest), within, self.attributes)
@@ -182,6 +195,62 @@ class GraphInterests:
         found = self._computing.match_each(event, len(content), owners)
         self._count_extra(event)
         return Fair(self._lowest(self._plain(event) + found.matched), found.over)
+
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        """The same for many. Notifications whose attributes fit into columns are matched together,
+        others one by one."""
+        plain = self.attributes is None and not len(self._computing)
+        read = None
+        short = len(contents) >= FEW and max(map(len, contents)) <= self._most_content
+        if plain and short and not self._must_tell_null():
+            read = self._columns.read(contents)
+        if read is None:
+            return self._tag_each(contents)
+        found = self._matcher.match_batch(read.batch)
+        starts, nodes = found.offsets.to_numpy().astype(np.int64), found.values.to_numpy()
+        starts, nodes = self._lowest_of_all(starts, nodes)
+        if not read.odd:
+            return TaggedMany(starts, nodes, {})
+        refused: dict[int, TidingsError] = {}
+        tags: dict[int, list[int]] = {}
+        for at in read.odd:
+            try:
+                tags[at] = sorted(self.tag(contents[at]))
+            except TidingsError as problem:
+                refused[at], tags[at] = problem, []
+        return TaggedMany(*_replaced(starts, nodes, tags), refused)
+
+    def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
+        """Tag one by one, and stop when that takes long."""
+        until = time.monotonic() + SLICE
+        found: list[list[int]] = []
+        refused: dict[int, TidingsError] = {}
+        for at, content in enumerate(contents):
+            try:
+                found.append(sorted(self.tag(content)))
+            except TidingsError as problem:
+                refused[at] = problem
+                found.append([])
+            if time.monotonic() >= until:
+                break
+        starts = np.zeros(len(found) + 1, np.int64)
+        np.cumsum([len(one) for one in found], out=starts[1:])
+        nodes = np.array([node for one in found for node in one], np.int64)
+        return TaggedMany(starts, nodes, refused)
+
+    def _lowest_of_all(self, starts: Numbers, matched: Numbers) -> tuple[Numbers, Numbers]:
+        """The lowest of the nodes that match each notification, ascending. While nodes are set
+        aside, one by one."""
+        if not self._aside:
+            return self._parents.lowest(starts, matched)
+        places = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+        lists = (self._lowest(matched[first:end].tolist()) for first, end in places)
+        return _replaced(starts, matched, dict(enumerate(lists)))
+
+    def _must_tell_null(self) -> bool:
+        if self._tells_null is None:
+            self._tells_null = bool(self._matcher.null_paths())
+        return self._tells_null
 
     def _read(self, content: bytes) -> Event:
         if len(content) > self._most_content:
@@ -245,6 +314,11 @@ class GraphInterests:
                 self._leaves.add(number)
         return found
 
+    def _forget_columns(self) -> None:
+        """Forget what is known about all nodes, for many notifications at a time."""
+        self._parents.clear()
+        self._tells_null = None
+
     def _forget_children(self, of: Iterable[Node]) -> None:
         for node in of:
             for number in self._same[node.id]:
@@ -266,6 +340,7 @@ class GraphInterests:
         self._below.pop(number, None)
         self._leaves.discard(number)
         self._forget_children(self._graph.parents(node))
+        self._forget_columns()
         if not self._same[node.id]:
             del self._same[node.id]
             self._graph.remove(node)
@@ -282,10 +357,11 @@ class GraphInterests:
         if self._last_parsed is not None and self._last_parsed[0] == interest:
             return self._last_parsed[1]
         try:
-            text = interest.decode()
+            text, dialect = unpack_interest(interest)
+            given = text.decode()
         except UnicodeDecodeError:
             raise NotificationError("the filter is not valid UTF-8") from None
-        found = parse(text, attributes=self.attributes, most_parts=self._most_parts)
+        found = parse(given, dialect, attributes=self.attributes, most_parts=self._most_parts)
         if len(interest) > LONG:
             found.slim()
         self._last_parsed = interest, found
@@ -301,7 +377,9 @@ class GraphInterests:
                 self._texts[number] = interest
                 self._count_long(number, len(interest))
             except TidingsError as problem:
-                self.refused[number] = Aside(interest.decode(errors="replace"), str(problem))
+                self.refused[number] = Aside(
+                    unpack_interest(interest)[0].decode(errors="replace"), str(problem)
+                )
         for number, one in list(self.refused.items())[:MOST_TOLD]:
             _log.warning(
                 "the filter of node %d is now refused and was set aside: %.200r: %.300s",
@@ -313,6 +391,7 @@ class GraphInterests:
 
     def _insert(self, number: int, filter_: Filter) -> None:
         before = len(self._graph)
+        self._forget_columns()
         kept = self._computing if computes(filter_) else self._matcher
         kept.add(number, filter_)
         try:
@@ -341,6 +420,21 @@ class GraphInterests:
         node = self._graph.node(filter_)
         assert node is not None
         return node
+
+
+def _replaced(
+    starts: Numbers, nodes: Numbers, lists: Mapping[int, Iterable[int]]
+) -> tuple[Numbers, Numbers]:
+    """Lists of nodes with others in some rows, which are given in ascending order."""
+    sizes, pieces, at = np.diff(starts), list[Numbers](), 0
+    for row, given in lists.items():
+        new = np.array(sorted(given), np.int64)
+        pieces += nodes[at : starts[row]], new
+        sizes[row], at = len(new), starts[row + 1]
+    pieces.append(nodes[at:])
+    changed = np.zeros(len(starts), np.int64)
+    np.cumsum(sizes, out=changed[1:])
+    return changed, np.concatenate(pieces)
 
 
 def _annotate(placed: Placed, filter_: Filter) -> Placed:

@@ -22,7 +22,7 @@ from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem, write_path
 from tidings.network import FrameCache, Link, draw_life
-from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label
+from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
     Block,
@@ -32,9 +32,11 @@ from tidings.routing.root import (
     Memory,
     Record,
     Rendezvous,
+    find_runs,
 )
 from tidings.store.journal import FileJournal, Retention
 
+FEW = 8  # frames of a buffer; fewer are read one by one
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes; if the labels take more, each is only the node of its mark
@@ -60,11 +62,11 @@ class FramedRendezvous(Rendezvous):
         super().__init__(name, interests, journal, memory, times, cache, limits, definition)
         self.released: list[bytes | FrameRun] = []
         # encoded labels by node: the first labels of marks,
-        self._labels: dict[int, bytes] = self.caches.add({})
+        self._labels: NodeCache[bytes] = self.caches.add(NodeCache())
         self._alone: dict[int, bytes] = {}  # and just the node, for notifications with many marks
 
     def release(self, record: Record, nodes: Label) -> None:
-        known = self._labels if len(nodes) <= MOST_LISTED else self._alone
+        known: dict[int, bytes] = self._labels if len(nodes) <= MOST_LISTED else self._alone
         labels = b"".join(self._labels_of(nodes, known))
         if len(labels) > MOST_LABELS:
             labels = frames.encode_labels([(node,) for node in nodes])
@@ -135,7 +137,7 @@ class RootNode(Server):
         self._writing: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when tending last failed
-        self._takes_parts = False  # are the kernels for parts loaded?
+        self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # the last attempt to start a new machine
 
     async def start(self) -> None:
@@ -145,9 +147,24 @@ class RootNode(Server):
         self._spawn(self._load_block_kernels())
 
     async def _load_block_kernels(self) -> None:
-        """Load what parts need. Nobody else waits for it."""
+        """Load what parts and runs of publications need. Nobody else waits for it."""
         await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
         self._takes_parts = True
+
+    def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
+        if not self._takes_parts or len(starts) < FEW:
+            return False
+        for at, run in find_runs(buffer, starts):
+            found = self.connections.permissions_of(link)
+            if run is None:
+                self._take_frame(link, buffer, starts[at])
+            elif found is None or found.refusal(run.message(0)):  # it goes by the name alone
+                for start in starts[at : at + len(run)]:
+                    self._take_frame(link, buffer, start)
+            else:
+                link.told_in += len(run)
+                self.publications.put(link, run)
+        return True
 
     def take_part(self, link: Link, message: m.HandOver) -> None:
         if self._takes_parts:

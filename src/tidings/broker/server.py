@@ -167,17 +167,26 @@ class Server:
 
     def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         self.publications.begin()
-        for start in starts:
-            message = frames.decode_from_below(buffer, start)
-            found = self.connections.permissions_of(link)
-            if found is not None:
-                self._take(link, found, message)
-            elif self.connections.is_stranger(link) and self.connections.greet(
-                link, message, self._room_for
-            ):
-                link.read("pressure", on=not self._pausing)
-                self.dispatch(self.machine.renew_rights(link.name, self.now))
+        if not self.take_runs(link, buffer, starts):
+            for start in starts:
+                self._take_frame(link, buffer, start)
         self._end_slice()
+
+    def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
+        """Process the frames of a buffer with runs of publications; False if nothing was done,
+        because there are no runs here."""
+        return False
+
+    def _take_frame(self, link: Link, buffer: bytes, start: int) -> None:
+        message = frames.decode_from_below(buffer, start)
+        found = self.connections.permissions_of(link)
+        if found is not None:
+            self._take(link, found, message)
+        elif self.connections.is_stranger(link) and self.connections.greet(
+            link, message, self._room_for
+        ):
+            link.read("pressure", on=not self._pausing)
+            self.dispatch(self.machine.renew_rights(link.name, self.now))
 
     def _take(self, link: Link, found: Permissions, message: m.Message) -> None:
         refusal = found.refusal(message)

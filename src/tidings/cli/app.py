@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidings.cli.bench.bench_chain import bench_chain
 from tidings.cli.bench.bench_command import bench
 from tidings.cli.bench.bench_route import bench_route
 from tidings.cli.bench.bench_spark import bench_spark, bench_stream
@@ -80,6 +81,7 @@ app.command("top")(guard(show_network))
 app.command("publish")(guard(publish_notification))
 app.command("subscribe")(guard(subscribe_to))
 app.command("demo")(guard(show_demo))
+bench.command("chain")(guard(bench_chain))
 bench.command("route")(guard(bench_route))
 bench.command("spark")(guard(bench_spark))
 bench.command("stream")(guard(bench_stream))

@@ -76,7 +76,8 @@ class Matcher(HeldFilters):
                 state = self._state
                 since = [item for fresh in state.fresh for item in fresh.items()]
                 columns = state.register.columns
-                # Unchanged since it was compiled or opened, and without statistics of events.
+                # the matcher is unchanged since it was compiled or opened, and there are no
+                # statistics of events
                 ready = len(state.parts) == 1 and not since and not state.parts[0].statistics.seen
                 if columns is None or not ready:
                     slots = dict(state.register.slots)

@@ -17,13 +17,13 @@ import ssl
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
 
-from tidings.filters import parse
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agents import Broken, LinkState, Refusal, Subscription, TimedOut
 from tidings.network.link import Link
@@ -48,12 +48,16 @@ __all__ = [
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
-GREETING = 10.0  # seconds for the router to answer
+GREETING = 10.0  # how many seconds the router may take to answer
+WINDOW = 4000  # publications that are sent and not acknowledged
+PIECE = 1000  # notifications that `publish_many` sends together
+MOST_PIECES = 8  # pieces of it that are not acknowledged
+FEW = 8  # publications; more of them are sent as one piece
+MOST_UNREAD = 100_000  # the most unread notifications of one subscription
 ANONYMOUS = "agent-"  # the beginning of the names of agents that were given none
 BUSY = 1 << 20  # bytes that wait to be sent; beyond it, nothing is repeated
 Order = Literal["serial", "none"]
-PIECE = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
-MOST_UNREAD = 100_000  # unread notifications of one subscription
+PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
 larger payload is sent in pieces."""
@@ -76,6 +80,23 @@ def check_payload(payload: object) -> None:
     """Raise TypeError if a payload is not bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
+
+
+def _check_size(content: bytes, payload: bytes) -> None:
+    check_payload(payload)
+    size = len(content) + len(payload)
+    if size > LARGEST:
+        raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
+
+
+class _Piece(msgspec.Struct):
+    """Notifications of `publish_many` that were sent together: their stamps, and the reasons of
+    those that were refused. `done` completes when all are settled."""
+
+    first: int
+    last: int
+    done: asyncio.Future[None]
+    refused: dict[int, str] = {}
 
 
 class Agent:
@@ -105,7 +126,7 @@ class Agent:
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), draw_life(), NONE)
         # each start of an agent begins again with stamp 1
         self._life = uuid.uuid4().hex
-        self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times)
+        self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times, window=WINDOW)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
         self._texts: dict[int, str] = {}  # of subscriptions, as the application wrote them
         self._live: tuple[str, ...] | None = None  # those that match what is being received
@@ -115,6 +136,7 @@ class Agent:
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
         self._acks: dict[int, asyncio.Future[int]] = {}
+        self._pieces: list[_Piece] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- for applications ----------------------------------------------------------------------
@@ -152,6 +174,10 @@ class Agent:
             if not waiting.done():
                 waiting.set_exception(Refusal(unacknowledged))
                 waiting.exception()  # prevents a warning if nobody waits for the future
+        for piece in self._pieces:
+            if not piece.done.done():
+                piece.done.set_exception(Refusal(unacknowledged))
+                piece.done.exception()
         await asyncio.sleep(0)
         if link is not None:
             await link.wait_gone()
@@ -170,11 +196,11 @@ class Agent:
     ) -> Subscription:
         """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
         `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
-        rendezvous point until there is room. A filter in another dialect is translated to SQL
-        before it is sent; FilterError if it is not valid. Notifications come in the order of their
-        serials: a gap holds back what follows, for at most 5 seconds. With `order="none"`, nothing
-        is held back. With `fast`, what is missing is neither noticed nor asked for, and comes in
-        any order. After an interruption of more than `drop_after` seconds, the subscription ends
+        rendezvous point until there is room. The rendezvous point reads the filter, in its
+        dialect, and refuses it when the subscription is entered. Notifications come in the order of
+        their serials: a gap holds back what follows, for at most 5 seconds. With `order="none"`,
+        nothing is held back. With `fast`, what is missing is neither noticed nor asked for, and
+        comes in any order. After an interruption of more than `drop_after` seconds, the subscription ends
         with a `Break`.
 
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
@@ -194,11 +220,10 @@ class Agent:
         if order not in ("serial", "none"):
             raise Refusal(f"found the order {order!r}, expected 'serial' or 'none'")
         text = interest
-        if dialect != "sql":
-            interest = parse(interest, dialect).sql()
         number, self._next = self._next, self._next + 1
         machine = Subscriber(
-            number, LOCAL, interest.encode(), self._times, most, partial(self._matched, number),
+            number, LOCAL, interest.encode(), self._times, most, dialect,
+            partial(self._matched, number),
             ordered=order == "serial", fast=fast, drop_after=drop_after, durable=name,
         )  # fmt: skip
         self._texts[number] = text
@@ -311,7 +336,7 @@ class Agent:
                 f"found a subject of {len(subject):,} characters, expected at most "
                 f"{m.LONGEST_SUBJECT:,}"
             )
-        for what, size, most in (("attributes", len(content), LARGEST - PIECE),
+        for what, size, most in (("attributes", len(content), LARGEST - PIECE_BYTES),
                                  ("a payload", len(payload), LARGEST_WHOLE)):  # fmt: skip
             if size > most:
                 raise Refusal(f"found {what} of {size:,} bytes, expected at most {most:,}")
@@ -326,14 +351,61 @@ class Agent:
     def _publish_pieces(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
         """Publish a payload in pieces; the future completes when all of them are on the disk."""
         first = self._publisher.acknowledged + self._publisher.waiting + 1
-        many = -(-len(payload) // PIECE)
+        many = -(-len(payload) // PIECE_BYTES)
         view = memoryview(payload)
         waiting = []
         for at in range(many):
-            part = bytes(view[at * PIECE : (at + 1) * PIECE])
+            part = bytes(view[at * PIECE_BYTES : (at + 1) * PIECE_BYTES])
             told = msgspec.structs.replace(about, piece=Piece(first, at, many))
             waiting.append(self._publish(content, part, told))
         return asyncio.ensure_future(_all_of(waiting))
+
+    async def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
+        """Publish pairs of attributes and payload, many at a time, and wait until all are on the
+        disk; return how many there were. If one is refused, stop publishing, wait for the answers
+        to all that were sent, and raise Refusal."""
+        given = iter(notifications)
+        waiting: deque[_Piece] = deque()
+        count = 0  # acknowledged
+        problem: Refusal | None = None  # why no more are sent
+        try:
+            while True:
+                pairs: list[tuple[bytes, bytes]] = []
+                try:
+                    for attributes, payload in islice(given, 0 if problem else PIECE):
+                        content = msgspec.json.encode(attributes)
+                        _check_size(content, payload)
+                        pairs.append((content, payload))
+                except Refusal as found:  # those before it are sent
+                    problem = found
+                if pairs:
+                    waiting.append(self._publish_piece(pairs))
+                if not waiting:
+                    if problem is not None:
+                        raise Refusal(f"notification {count + 1}: {problem}")
+                    return count
+                if len(pairs) < PIECE or len(waiting) >= MOST_PIECES:
+                    piece = waiting.popleft()
+                    await piece.done
+                    if piece.refused:
+                        stamp, reason = min(piece.refused.items())
+                        at = count + stamp - piece.first + 1
+                        raise Refusal(f"notification {at}: {reason}")
+                    count += piece.last - piece.first + 1
+        finally:
+            await asyncio.gather(*(one.done for one in waiting), return_exceptions=True)
+
+    def _publish_piece(self, pairs: list[tuple[bytes, bytes]]) -> _Piece:
+        publisher = self._publisher
+        if publisher.breaks:
+            raise Broken(publisher.breaks.popleft())
+        sent = publisher.publish_all(pairs, self._now, time.time_ns() // 1000)
+        last = publisher.acknowledged + publisher.waiting
+        done = asyncio.get_running_loop().create_future()
+        piece = _Piece(last - len(pairs) + 1, last, done, {})
+        self._pieces.append(piece)
+        self._hand_over(PUBLISHER, sent)
+        return piece
 
     def overdue(self, what: str, timeout: float | None) -> TimedOut:
         """The error for something that did not happen in time."""
@@ -488,7 +560,14 @@ class Agent:
         return time.monotonic()
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """Pass the messages of one of our state machines to our router."""
+        """Pass the messages of one of our state machines to our router. It would pass publications
+        on as they are, so of many only the first goes there, to note where the answers go."""
+        if sender == PUBLISHER and len(sent) > FEW and self._link is not None:
+            rest = [message for _, message in sent[1:]]
+            if all(isinstance(one, m.Publish) for _, one in sent):
+                self._dispatch(self._router.receive(sender, sent[0][1], self._now))
+                self._link.send_all(rest)
+                return
         for _, message in sent:
             self._dispatch(self._router.receive(sender, message, self._now))
 
@@ -532,7 +611,14 @@ class Agent:
             waiting = self._acks.pop(one.stamp, None)
             if waiting is not None and not waiting.done():
                 waiting.set_exception(Refusal(one.reason))
+            for piece in self._pieces:
+                if piece.first <= one.stamp <= piece.last:
+                    piece.refused[one.stamp] = one.reason
         self._publisher.refused.clear()
+        while self._pieces and self._pieces[0].last <= self._publisher.acknowledged:
+            settled = self._pieces.pop(0).done
+            if not settled.done():
+                settled.set_result(None)
         for stamp in [*self._acks]:
             if stamp > self._publisher.acknowledged:
                 break

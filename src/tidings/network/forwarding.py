@@ -1,6 +1,7 @@
 """Forwards notifications many at a time, reading only the fronts of their frames.
 
-    buffer  [frame][frame][frame][frame] ...        labels ──> plan, cached until the graph changes
+    buffer  [frame][frame][frame][frame] ...        labels ──> plan, cached until a node of the
+                                                    labels changes, or one above
                                                     plan: how each neighbour gets a frame
 
 Adjacent frames that go to a neighbour unchanged are sent as one slice. Only the front of a frame is
@@ -12,12 +13,19 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import msgspec
 
 from tidings.network import scanning
-from tidings.routing.forwarding import Downstream, Forwarding, Mode, Name
+from tidings.routing.forwarding import (
+    Changes,
+    Downstream,
+    Forwarding,
+    HeaderCache,
+    Mode,
+    Name,
+)
 from tidings.routing.protocol import frames, messages as m
 
 MOST_PLANS = 100_000
@@ -42,17 +50,16 @@ class Forwarder:
 
     def __init__(self, router: Downstream) -> None:
         self.router = router
-        self._plans: dict[bytes, Plan] = {}
+        self._plans: HeaderCache[bytes, Plan] = HeaderCache(MOST_PLANS)
         self._equal: dict[Plan, Plan] = {}  # equal plans share one object
-        self._version = -1
+        self._changes = router.caches.add(Changes())
         self._seen = 0  # frames
         self._table = scanning.new_table()
 
     def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> dict[Name, Batch]:
         """Split consecutive notification frames into the pieces that each neighbour gets."""
-        if self._version != self.router.version:
-            self._forget()
-            self._version = self.router.version
+        if self._changes:
+            self._catch_up()
         if self.router.forwarding.mode is Mode.ADAPTIVE and starts:
             sole = self.router.graph.sole_neighbour()
             if sole is not None:
@@ -79,7 +86,7 @@ class Forwarder:
         """The first frame of each run, and its plan. A run consists of adjacent frames with the
         same plan. Cost: one lookup for each frame."""
         runs: list[tuple[int, Plan]] = []
-        known, unpack, head = self._plans.get, _FRONT.unpack_from, frames.HEAD
+        known, unpack, head = self._plans.known.get, _FRONT.unpack_from, frames.HEAD
         run: Plan | None = None
         for at, start in enumerate(starts):
             length, _, marks, size = unpack(buffer, start)
@@ -97,8 +104,18 @@ class Forwarder:
 
     def plan_of(self, labels: bytes, marks: int) -> Plan:
         """The plan for notifications with certain labels."""
-        plan = self._plans.get(labels)
+        plan = self._plans.known.get(labels)
         return self._plan(labels, marks) if plan is None else plan
+
+    def _catch_up(self) -> None:
+        """Forget the plans that the changes of the graph concern."""
+        if self._changes.everything:
+            self._forget()
+        else:
+            for labels in self._plans.drop(self._changes.nodes):
+                if self._table is not None:
+                    self._table.drop(labels)
+        self._changes.forget()
 
     def _forget(self) -> None:
         self._plans.clear()
@@ -128,7 +145,7 @@ class Forwarder:
 
     def _plan(self, labels: bytes, marks: int) -> Plan:
         known = tuple(frames.decode_labels(labels, marks))
-        if len(self._plans) >= MOST_PLANS:
+        if len(self._plans) >= MOST_PLANS or len(self._equal) >= MOST_PLANS:
             self._forget()
         plan: Plan = tuple(
             FrameWay(neighbour, None)
@@ -136,8 +153,8 @@ class Forwarder:
             else FrameWay(neighbour, way.kept, frames.encode_labels(way.labels))
             for neighbour, way in self.router.ways(known).items()
         )
-        plan = self._plans[labels] = self._equal.setdefault(plan, plan)
-        return plan
+        plan = self._equal.setdefault(plan, plan)
+        return self._plans.put(labels, plan, chain.from_iterable(known))
 
 
 class _Pieces:

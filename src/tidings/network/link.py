@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from tidings.model import TidingsError
@@ -91,6 +91,12 @@ class Link(asyncio.Protocol):
             if self.waiting > 2 * self.most_waiting:
                 self.close("it does not read its messages")
 
+    def send_all(self, messages: Iterable[m.Message]) -> None:
+        """Send messages that are not notifications, as one piece."""
+        self._put(b"".join(map(frames.encode, messages)))
+        if self.waiting > 2 * self.most_waiting:
+            self.close("it does not read its messages")
+
     def send_notifications(self, data: bytes | memoryview, count: int) -> None:
         """Send frames of notifications, unless too much data is already waiting."""
         if self.waiting > self.most_waiting:
@@ -165,6 +171,11 @@ class Link(asyncio.Protocol):
         """Close the link because of what the other end sent."""
         self.bad = True
         self.close(str(problem))
+
+    @property
+    def is_over(self) -> bool:
+        """Has the link ended?"""
+        return bool(self._over)
 
     @property
     def unfinished(self) -> int:

@@ -2,7 +2,8 @@
 of `Forwarder.forward`, in less time.
 
 Known labels are in a hash table with open addressing. Each place has the offset of the labels in
-`arena`, their size in bytes (-1 for a free place), and the number of their plan.
+`arena`, their size in bytes (-1 for a free place), and the number of their plan (-1 if it was
+dropped).
 
 Shapes (Q places of the table, a power of two; n frames): data uint8, the bytes of frames or of
 labels; table int64 [3, Q]: its rows are places, sizes and plans; arena uint8. Other arguments are
@@ -21,6 +22,7 @@ import numpy as np
 from tidings.matching.jit import short_kernel
 
 DONE, UNKNOWN, SHORT = 0, 1, 2
+NO_PLAN = -1
 _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
 
 
@@ -100,7 +102,7 @@ def find_runs(
         if first + size > at + 4 + length:
             return runs, done, at, 2
         place = find_place(data, first, size, places, sizes, arena)
-        if sizes[place] < 0:
+        if sizes[place] < 0 or plans[place] == NO_PLAN:
             return runs, done, at, 1
         if plans[place] != last:
             last = plans[place]

@@ -124,19 +124,35 @@ class _Table:
             self._learn(labels, plan_of(labels, front.marks))
             last = -1  # plans may have been renumbered
 
+    def drop(self, labels: bytes) -> None:
+        """Forget the plan of labels. Their place stays theirs."""
+        place = self._find(labels)
+        if self._table[1, place] >= 0:
+            self._table[2, place] = self._kernels.NO_PLAN
+
+    def _find(self, labels: bytes) -> int:
+        data = self._numpy.frombuffer(labels, self._numpy.uint8)
+        places, sizes, _ = self._table
+        return int(self._kernels.find_place(data, 0, len(labels), places, sizes, self._arena))
+
     def _learn(self, labels: bytes, plan: Any) -> None:
         """Add the plan of labels. If there are too many labels, forget all others."""
-        if self._known >= MOST_KNOWN or self._used + len(labels) > _MOST_ARENA:
+        full = self._used + len(labels) > _MOST_ARENA or len(self._plans) >= MOST_KNOWN
+        if self._known >= MOST_KNOWN or full:
             self.clear()
+        number = self._number.setdefault(id(plan), len(self._plans))
+        if number == len(self._plans):
+            self._plans.append(plan)
+        place = self._find(labels)
+        if self._table[1, place] >= 0:  # another plan was dropped
+            self._table[2, place] = number
+            return
         if 2 * self._known >= self._table.shape[1]:
             self._grow()
         if self._used + len(labels) > len(self._arena):
             room = self._numpy.zeros(2 * (self._used + len(labels)), self._numpy.uint8)
             room[: self._used] = self._arena[: self._used]
             self._arena = room
-        number = self._number.setdefault(id(plan), len(self._plans))
-        if number == len(self._plans):
-            self._plans.append(plan)
         data = self._numpy.frombuffer(labels, self._numpy.uint8)
         self._arena[self._used : self._used + len(labels)] = data
         self._put(self._table, data, 0, self._used, len(labels), number)

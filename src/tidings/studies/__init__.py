@@ -1,8 +1,9 @@
-"""Benchmarks of the matching engine, the network and Spark, and comparisons with other systems.
+"""Benchmarks of the engine, the network, Spark and the whole chain; comparisons with other systems.
 
     workloads/   reproducible filters and events, with the correct matches
     engine/      matching, updates, graphs      network/   routers, mosquitto and nats-server
     spark/       tagging and pipelines          compare/   two revisions, or peers, in turn
+    chain/       from rows through Spark and routers to agents, with kills
     host/        the machine, its processes, and driver programs that measure on request
     tables.py    formats measurements as tables
 

@@ -20,7 +20,8 @@ import msgspec
 from tests.broker.hostile.attacker import ATTACKS
 from tests.broker.hostile.pair import Latencies, Seen
 from tests.broker.kills.tree import HOME
-from tests.ports import free_ports
+
+from tidings.studies.host.ports import free_ports
 
 GUESTS = """\
 guests = "*"

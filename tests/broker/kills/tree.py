@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from tests.ports import free_ports
 
 from tidings.routing.protocol.times import Times
+from tidings.studies.host.ports import free_ports
 
 ROOT = "root"
 ABOVE = {"i0": ROOT, "i1": ROOT, "i2": ROOT, "e0": "i0", "e1": "i0", "e2": "i1", "e3": "i2"}

@@ -17,8 +17,9 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.timeout(900)
-def test_a_few_kills(tmp_path: Path, seed: int) -> None:
-    kinds = ["root", "between", random.Random(seed).choice(["router", "worker", "driver"])]
+def test_two_kills(tmp_path: Path, seed: int) -> None:
+    """A node of the tree, and the driver at the worst moment."""
+    kinds = [random.Random(seed).choice(["root", "router"]), "between"]
     ChainRun(tmp_path, seed).go(kinds)
 
 

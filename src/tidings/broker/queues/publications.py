@@ -1,12 +1,14 @@
 """The queue of publications, in which no publisher can delay others for long.
 
-    publication ──> nothing waits, and the slice is not over ──> machine
+    publication, run of publications ──> nothing waits, and the slice is not over ──> machine
            └──────> turns ──> a slice of time, then the event loop has its turn ──> machine
 
-Parts that are handed over wait here too, in pieces, under the name of their source. A single
-publication is processed at once. When many arrive, publishers take turns. Publications
-from one router count as one publisher if their publishers' names agree up to the first "/". So all
-guests behind a router count as one, which is intended, because guests can use any name.
+Parts that are handed over wait here too, in pieces, under the name of their source. Publications of
+one publisher that come together wait together, as a run; if a part of it takes long, the rest waits
+for the next turn of its publisher. A single publication is processed at once. When many arrive,
+publishers take turns. Publications from one router count as one publisher if the names of their
+publishers agree up to the first "/". So all guests behind a router count as one, which is intended,
+because guests can use any name.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ from typing import Any
 from tidings.broker.queues.turns import Turns
 from tidings.network import Link
 from tidings.routing.protocol import messages as m
-from tidings.routing.root import Piece
+from tidings.routing.root import Piece, Run
 
 SLICE = 0.002  # seconds
 MOST_BYTES = 4 << 20  # bytes that may wait from one link
 MOST_BYTES_ALL = 64 << 20  # bytes that may wait from all links together
 OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
 
-Waiting = m.Publish | m.HandOver | Piece
+Waiting = m.Publish | m.HandOver | Piece | Run
 
 
 class Publications:
@@ -34,7 +36,7 @@ class Publications:
 
     def __init__(self, take: Callable[[Link, Any], None], done: Callable[[], None]) -> None:
         """`done` is called after each slice."""
-        self._take = take
+        self._process = take
         self._done = done
         self._turns: Turns[Waiting] = Turns("publications", MOST_BYTES, MOST_BYTES_ALL)
         self._until = 0.0
@@ -49,15 +51,20 @@ class Publications:
         self._until = time.monotonic() + SLICE
 
     def put(self, link: Link, message: Waiting) -> None:
-        self.count += 1
+        self.count += message.left if isinstance(message, Run) else 1
         begun = time.monotonic()
         if not self._turns and begun < self._until:
             self._take(link, message)
             self._turns.charge_alone(link, time.monotonic() - begun)
             return
-        name, size = _name_and_size(message)
-        self._turns.put(link, name, message, OVERHEAD + size)
+        self._turns.put(link, *_place_of(message))
         self._schedule()
+
+    def _take(self, link: Link, message: Waiting) -> None:
+        self._process(link, message)
+        if isinstance(message, Run) and not message.is_done and not link.is_over:
+            self._turns.put_first(link, *_place_of(message))
+            self._schedule()
 
     def forget(self, link: Link) -> None:
         self._turns.forget(link)
@@ -74,10 +81,14 @@ class Publications:
         self._schedule()
 
 
-def _name_and_size(message: Waiting) -> tuple[str, int]:
-    """Under which name a message waits, and its bytes."""
+def _place_of(message: Waiting) -> tuple[str, Waiting, int]:
+    """Under which name a message waits, the message, and its bytes."""
     if isinstance(message, m.Publish):
-        return message.publisher.partition("/")[0], len(message.content) + len(message.payload)
+        size = OVERHEAD + len(message.content) + len(message.payload)
+        return message.publisher.partition("/")[0], message, size
+    if isinstance(message, Run):
+        size = OVERHEAD * message.left + message.size
+        return message.publisher.partition("/")[0], message, size
     if isinstance(message, Piece):
-        return message.message.source, message.size
-    return message.source, message.size
+        return message.message.source, message, OVERHEAD + message.size
+    return message.source, message, OVERHEAD + message.size

@@ -126,6 +126,13 @@ class Turns(Generic[Item]):
             self._paused.setdefault(owner, set()).add(link)
             link.read(self._reason, on=False)
 
+    def put_first(self, link: Link, name: str, item: Item, size: int = 1) -> None:
+        """Put back the rest of an item that was taken and is not done: it comes before the other
+        items of its name, and waits for the next turn of it."""
+        self.put(link, name, item, size)
+        queue = self._waiting[link].queues[name]
+        queue.rotate(1)
+
     def _wait(self, owner: str, link: Link, names: FairLine[str], name: str) -> None:
         links = self._links.setdefault(owner, FairLine())
         names.join(name)

@@ -1,4 +1,5 @@
-"""Loads the kernels for parts that are handed over, before the first part comes.
+"""Loads the kernels for parts that are handed over and for runs of publications, before the first
+of them comes.
 
 Without a cache, compiling them takes some seconds, in which nobody would be served.
 """
@@ -10,8 +11,11 @@ from functools import cache
 import numpy as np
 
 from tidings.broker.released.block_frames import encode_block
-from tidings.routing.root import Block, PayloadColumns, Progress, number_alone
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.root import Block, PayloadColumns, Progress, find_runs, number_alone
 from tidings.store.journal import encode_block as encode_records
+
+FEW = 8  # frames that make a run
 
 
 @cache
@@ -23,4 +27,8 @@ def load_block_kernels() -> None:
     progress = Progress(0, 0, 2, whole=True, last=True, stamp=2)
     block = Block("", progress, 1, marks, matched, payloads)
     encode_records(block)
+    frame = frames.encode(m.Publish("a", 1, 1, b"{}", b"ab"))
+    for _, run in find_runs(frame * FEW, [at * len(frame) for at in range(FEW)]):
+        assert run is not None
+        run.copy_payloads(0, FEW)
     encode_block(block, 1, [b"\1\0" + bytes(8)] * len(marks.distinct))

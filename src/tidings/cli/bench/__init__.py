@@ -4,6 +4,7 @@
     bench_build.py      compiles very many subscriptions on Spark
     bench_backtest.py   many filters on many flights, in bounded memory
     bench_spark.py      tagging compared with joins; pipelines from end to end
+    bench_chain.py      the whole chain, from rows through Spark and routers to agents
     bench_route.py      the network compared with mosquitto and nats-server
 
 bench_command.py also registers build and backtest; app.py registers the rest. The work is done in

@@ -42,14 +42,15 @@ def bench_route(
     forward: notifications of 200 bytes through one process to one or ten neighbours, at full speed,
     alternating with mosquitto and nats-server. latency: through one, two and three routers, at half
     their throughput, and at 20,000/s. durable: publications to a rendezvous point, each
-    acknowledged after it is on disk. parts: notifications that were tagged elsewhere, handed over
-    to a rendezvous point in parts of 16,384. lookup: a router's work for a header and for a
-    subscription, without a network, for up to a million subscribers. modes: the cost of labels, of
-    lists and of choosing between them, in graphs of different shapes.
+    acknowledged after it is on disk; then (`mixed`) the same with 10,000 filters, next to JetStream
+    of nats-server. parts: notifications that were tagged elsewhere, handed over to a rendezvous
+    point in parts of 16,384. lookup: a router's work for a header and for a subscription, without a
+    network, for up to a million subscribers. modes: the cost of labels, of lists and of choosing
+    between them, in graphs of different shapes.
 
     If anything that was sent is not received, the command fails without figures.
 
-    With --json, one object: machine, forward, latency, durable, parts, lookup, modes.
+    With --json, one object: machine, forward, latency, durable, mixed, parts, lookup, modes.
     """
     load_pyarrow()
     from tidings.studies.network import PARTS, bench_route as measure, route_lines, route_sections

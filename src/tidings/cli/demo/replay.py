@@ -1,7 +1,7 @@
-"""`tidings demo`: the year's flights as a stream on Spark; some people subscribe while it runs.
+"""`tidings demo`: the year's flights as a stream, through Spark and routers to people's agents.
 
-days, file by file ──> folder ──> pipeline ──> outbox ──> who was told, as it happens
-   people who subscribe while it runs ──> log ──┘
+days, file by file ──> pipeline on Spark ──> rendezvous point ──> routers ──> agents of people
+                                 ^ their filters ──┘      some people join while it runs
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,15 +26,16 @@ from tidings.cli.common.screen import (
 )
 from tidings.cli.demo.demo_flights import describe, load_flights
 from tidings.cli.demo.demo_subscriptions import make_subscriptions
+from tidings.cli.demo.people import ABOVE, People, Person, place_people
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.tree import Tree
 
     from tidings.spark.outbox import Commit
-    from tidings.store import ChangeLog
 
-DRAWN = 5_000  # random subscriptions, in addition to those of the people around the airport
 SECONDS = 30.0  # the duration of the replay
+SILENCE = 2.0  # seconds without a delivery, after which all were made: losses are found in one
 LATECOMERS = {  # (month, day) on which they subscribe -> (name, filter)
     (3, 1): ("Zora, just hired", "dep_delay > 120"),
     (6, 1): ("Bram, on his way to the sea", "dest IN ('MIA', 'FLL', 'HNL') AND dep_delay > 45"),
@@ -43,6 +43,7 @@ LATECOMERS = {  # (month, day) on which they subscribe -> (name, filter)
     (11, 20): ("Noor, home for Thanksgiving", "month = 11 AND dest = 'ORD' AND dep_delay > 20"),
 }
 BACKTEST = "origin = 'JFK' AND dep_delay > 180"
+MOST_TOLD = 8  # people who are shown: those who are told most
 _TYPES = {"int64": "integer", "double": "double", "string": "string"}
 _FILE = """
 name = "flights"
@@ -50,102 +51,103 @@ name = "flights"
 kind = "files"
 path = "in"
 files_per_trigger = 20
-[columns]
-{columns}
 [subscriptions]
-log = "subscriptions"
+channel = "{channel}"
 [outbox]
 path = "out"
 time = "time_hour"
 grain_minutes = 10080
 [trigger]
 every_seconds = 0
+[[sinks]]
+kind = "channel"
 """
 
 
 class Replay:
     """The replay of a year in half a minute, and its results so far."""
 
-    def __init__(self, folder: Path, rows: int | None) -> None:
+    def __init__(self, folder: Path, rows: int | None, addresses: Mapping[str, str]) -> None:
         self.folder = folder
+        self.people = People(addresses)
         self.days = list(_days(load_flights(), rows))
         self.flights = sum(len(lines) for _, _, lines in self.days)
-        self.told: Counter[str] = Counter()
-        self.latest: list[tuple[str, str]] = []
-        self.joined: dict[str, int] = {}  # latecomer -> the version of the subscription
-        self.seen = self.batches = self.nodes = 0
+        self.joined: dict[str, str] = {}  # latecomer -> the day
+        self.seen = self.matched = self.batches = 0
         self.spent = 0.0
-        self.day = ""
         (folder / "in").mkdir()
 
-    def subscribe(self) -> ChangeLog:
-        """Add the subscriptions that exist from the start."""
-        from tidings.store import ChangeLog
-        from tidings.studies import make_workload
+    def subscribe(self) -> None:
+        """Connect the people who are there from the start."""
+        named = [(f"{one.subscriber} ({one.id})", one.text) for one in make_subscriptions()]
+        self.people.join(place_people(named))
 
-        log = ChangeLog(self.folder / "subscriptions")
-        people = {f"{one.subscriber} ({one.id})": one.text for one in make_subscriptions()}
-        drawn = make_workload("flights", DRAWN, 1).texts()
-        people |= {f"traveller {number}": text for number, text in drawn}
-        log.put_many(people)
-        return log
-
-    def write_settings(self, columns: Mapping[str, str]) -> Path:
-        path = self.folder / "pipeline.toml"
-        lines = "\n".join(f'{name} = "{kind}"' for name, kind in columns.items())
-        path.write_text(_FILE.format(columns=lines))
-        return path
-
-    def feed(self, log: ChangeLog, stop: threading.Event) -> None:
+    def feed(self, stop: threading.Event) -> None:
         """Write the files of the days one by one; latecomers subscribe on their day."""
         pause = SECONDS / len(self.days)
         began = time.monotonic()
         for number, (month, day, lines) in enumerate(self.days):
+            name = f"2013-{month:02d}-{day:02d}"
             if (month, day) in LATECOMERS:
-                who, text = LATECOMERS[month, day]
-                self.joined[who] = log.put(who, text)
+                self.people.join(place_people([LATECOMERS[month, day]]))
+                self.joined[LATECOMERS[month, day][0]] = name
             beside = self.folder / f".{number}"
             beside.write_bytes(b"\n".join(lines) + b"\n")
-            beside.rename(self.folder / "in" / f"2013-{month:02d}-{day:02d}.json")
+            beside.rename(self.folder / "in" / f"{name}.json")
             if stop.wait(max(0.0, began + (number + 1) * pause - time.monotonic())):
                 return
 
     def count_batch(self, done: Commit, seconds: float) -> None:
-        """Count the matches of a batch."""
-        from pyarrow import parquet
-
-        from tidings.spark.outbox import Outbox
-
+        """Count a batch; the rendezvous point has it."""
         self.batches += 1
         self.seen += done.rows
+        self.matched += done.matched
         self.spent += seconds
-        self.nodes = max(self.nodes, len(done.counters))
-        if not done.matched:
-            return
-        outbox = Outbox(self.folder / "out")
-        rows = parquet.read_table(outbox.folder(done.batch, done.attempt))
-        self.told.update(rows["subscriptions"].combine_chunks().flatten().to_pylist())
-        last = rows.sort_by("time_hour").slice(max(0, rows.num_rows - 3)).to_pylist()
-        self.latest = [(describe(row), _names(row["subscriptions"])) for row in last]
-        self.day = str(last[-1]["time_hour"])[:10]
+
+    def await_people(self) -> None:
+        """Wait until nothing comes any more."""
+        ended = time.monotonic()
+        while time.monotonic() - max(ended, self.people.last) < SILENCE:
+            time.sleep(0.05)
+
+    # -- for the screen ------------------------------------------------------------------------
 
     def picture(self) -> RenderableType:
-        """The current state, for the screen."""
+        """The current state."""
         from rich.console import Group
 
+        told = self.people.told
         batches = count_of(self.batches, "micro-batch", "micro-batches")
         head = (
-            f"{self.day or 'starting'}   {count_of(self.seen, 'flight')}   "
-            f"told {count_of(self.told.total(), 'time')}   {batches}"
+            f"{count_of(self.seen, 'flight')}   told {count_of(told.total(), 'time')}   {batches}"
         )
-        most = [(who, f"{count:,}") for who, count in self.told.most_common(8)]
-        new = [(who, f"version {at:,}", f"{self.told[who]:,}") for who, at in self.joined.items()]
-        parts: list[RenderableType] = [plain_text(head, "bold"), ""]
-        parts += [table(["who", "told#"], most), ""]
+        by_name = {one.who: one for one in self.people.everyone}
+        most = [(who, by_name[who].router, f"{count:,}")
+                for who, count in told.most_common(MOST_TOLD) if who in by_name]  # fmt: skip
+        new = [(who, by_name[who].router, f"from {day} on", f"{told[who]:,}")
+               for who, day in self.joined.items()]  # fmt: skip
+        parts: list[RenderableType] = [plain_text(head, "bold"), "", self._tree(), ""]
+        parts += [table(["who", "through", "told#"], most), ""]
         if new:
-            parts += [table(["subscribed later", "from", "told#"], new), ""]
-        parts += [table(["latest", "told to"], self.latest)]
+            parts += [table(["subscribed later", "through", "when", "told#"], new), ""]
+        latest = [(describe(one.row), _names([*one.told])) for one in [*self.people.latest]]
+        parts += [table(["latest", "told to"], latest)]
         return Group(*parts)
+
+    def _tree(self) -> Tree:
+        """The routers, with the people at each."""
+        from rich.tree import Tree
+
+        top = Tree(
+            plain_text(f"root   the rendezvous point: {count_of(self.matched, 'notification')}"),
+            guide_style="dim",
+        )
+        drawn = {"root": top}
+        for name, above in ABOVE.items():
+            here, told = self.people.count_through(name)
+            line = f"{name}   {count_of(here, 'agent')}, told {count_of(told, 'time')}"
+            drawn[name] = drawn[above].add(plain_text(line))
+        return top
 
 
 def replay(rows: int | None, json: bool) -> None:
@@ -153,30 +155,26 @@ def replay(rows: int | None, json: bool) -> None:
     load_pyarrow()
     from tidings.spark import local_session
     from tidings.spark.pipeline import Pipeline, load_settings
+    from tidings.studies.chain import Nodes
 
     with tempfile.TemporaryDirectory(prefix="tidings-demo-") as name:
         folder = Path(name)
+        nodes = Nodes(folder, _columns(), ABOVE)
         with live_picture(
-            lambda: plain_text("starting Spark, compiling subscriptions", "dim")
+            lambda: plain_text("starting routers, agents and Spark", "dim")
         ) as screen:
-            year = Replay(folder, rows)
-            log = year.subscribe()
-            path = year.write_settings(_columns())
-            spark = local_session("tidings-demo")
-            pipeline = Pipeline(load_settings(path), spark, year.count_batch)
-            screen(year.picture)
-            stop = threading.Event()
-            feeder = threading.Thread(target=year.feed, args=(log, stop), daemon=True)
-            query = pipeline.start()
-            feeder.start()
             try:
-                while feeder.is_alive() and query.isActive:
-                    time.sleep(0.1)
-                query.processAllAvailable()
+                nodes.start()
+                year = Replay(folder, rows, nodes.addresses)
+                year.subscribe()
+                path = folder / "pipeline.toml"
+                path.write_text(_FILE.format(channel=nodes.addresses["root"]))
+                spark = local_session("tidings-demo")
+                pipeline = Pipeline(load_settings(path), spark, year.count_batch)
+                screen(year.picture)
+                _run(year, pipeline)
             finally:
-                stop.set()
-                query.stop()
-                pipeline.close()
+                nodes.end()
         if json:
             emit(_result(year, pipeline))
             return
@@ -185,14 +183,35 @@ def replay(rows: int | None, json: bool) -> None:
         _show_backtest(spark, rows)
 
 
+def _run(year: Replay, pipeline: Any) -> None:
+    """Run the pipeline until all days are read and everybody was told."""
+    stop = threading.Event()
+    feeder = threading.Thread(target=year.feed, args=(stop,), daemon=True)
+    query = pipeline.start()
+    feeder.start()
+    try:
+        while feeder.is_alive() and query.isActive:
+            time.sleep(0.1)
+        query.processAllAvailable()
+        year.await_people()
+    finally:
+        stop.set()
+        query.stop()
+        pipeline.close()
+        feeder.join()
+        year.people.close()
+
+
 def _show_end(year: Replay, pipeline: Any) -> None:
     result = _result(year, pipeline)
+    people = year.people
     show(
         facts(
             [
-                ("subscriptions", f"{result['subscriptions']:,}, {len(year.joined)} of them new"),
-                ("content graph", f"{result['nodes']:,} nodes, {result['edges']:,} edges"),
+                ("agents", f"{result['agents']:,}, {len(year.joined)} of them new"),
+                ("channel", f"{result['nodes']:,} different filters"),
                 ("told", f"{result['told']:,} times, of {result['matched']:,} flights"),
+                ("lost", f"{len(people.problems):,}; told twice: {people.repeated:,}"),
                 ("numbers", result["numbers"]),
                 (
                     "time",
@@ -215,27 +234,30 @@ def _show_backtest(spark: Any, rows: int | None) -> None:
 
 
 def _result(year: Replay, pipeline: Any) -> dict[str, Any]:
+    people = year.people
     counters = pipeline.outbox.counters()
-    snapshot = pipeline.subscriptions.view(pipeline.subscriptions.version)
-    base = _base(pipeline)
     return {
         "flights": year.seen,
         "matched": counters.get(0, 0),
-        "told": year.told.total(),
+        "told": people.told.total(),
+        "lost": len(people.problems),
+        "doubled": people.repeated,
         "batches": year.batches,
-        "subscriptions": len(snapshot.ids),
-        "nodes": base["nodes"],
-        "edges": base["edges"],
+        "agents": len(people.everyone),
+        "nodes": len(pipeline.subscriptions.view(pipeline.subscriptions.version).ids),
         "numbers": _check_numbers(pipeline.outbox, counters),
-        "joined": {who: year.told[who] for who in year.joined},
-    }
-
-
-def _base(pipeline: Any) -> dict[str, int]:
-    from tidings.snapshots import Snapshot
-
-    pinned = pipeline.subscriptions.pin(pipeline.subscriptions.version)
-    return Snapshot.open(pinned.path).stats()
+        "routers": {
+            name: {"agents": here, "told": told}
+            for name in ABOVE
+            for here, told in [people.count_through(name)]
+        },
+        "people": [
+            {"who": one.who, "filter": one.filter, "router": one.router,
+             "told": people.told[one.who]}
+            for one in people.everyone
+        ],
+        "joined": {who: people.told[who] for who in year.joined},
+    }  # fmt: skip
 
 
 def _check_numbers(outbox: Any, counters: Mapping[int, int]) -> str:
@@ -263,11 +285,11 @@ def _flatten(column: Any) -> Any:
     return column.combine_chunks().flatten().to_numpy()
 
 
-def _names(who: list[str]) -> str:
-    """The names of the first recipients; named people come before random travellers."""
-    people = sorted(who, key=lambda name: name.startswith("traveller"))
-    more = f" and {len(people) - 2:,} more" if len(people) > 2 else ""
-    return cut(", ".join(people[:2]), 60) + more
+def _names(told: list[Person]) -> str:
+    """The first recipients, each with their router."""
+    named = [f"{one.who} at {one.router}" for one in told[:2]]
+    more = f" and {len(told) - 2:,} more" if len(told) > 2 else ""
+    return cut(", ".join(named), 60) + more
 
 
 def _columns() -> dict[str, str]:

@@ -16,9 +16,9 @@ from typing import Any
 from tidings import Filter
 from tidings.filters import Misfit, misfits_of
 from tidings.filters.canonical import Form, reads
-from tidings.filters.language import FUNCTIONS, Attribute, Call, conform, name_text, read
+from tidings.filters.language import FUNCTIONS, Attribute, Call, conform, find, name_text
 from tidings.filters.values import sets
-from tidings.model import NotificationError, list_some
+from tidings.model import ABSENT, NotificationError, list_some
 
 LOOKED_AT = 1_000  # events that are inspected
 
@@ -45,6 +45,7 @@ class AttributeWatch:
         paths = set().union(*(reads(one.form) for _, one in self._filters))
         self._seen: dict[tuple[str, ...], set[int]] = {path: set() for path in paths}
         self._texts = texts
+        self._null: set[tuple[str, ...]] = set()  # attributes that an event has, and that are null
         # the types that every value so far can be converted to
         self._possible = {path: {"string", *_DECLARED.values()} for path in paths}
         self._left = LOOKED_AT
@@ -54,7 +55,10 @@ class AttributeWatch:
         if self._left > 0:
             self._left -= 1
             for path, seen in self._seen.items():
-                value = read(event, path)
+                value = find(event, path)
+                if value is None:
+                    self._null.add(path)
+                value = None if value is ABSENT else value
                 seen.add(sets.family_of(value))
                 if value is not None:
                     self._possible[path] -= {
@@ -83,7 +87,8 @@ class AttributeWatch:
         events = "the event has" if count == 1 else f"the first {count:,} events have"
         for path in sorted(self._seen):
             if not any(family in _FAMILIES for family in self._seen[path]):
-                yield f"filters test {name_text(path)}, but {events} no such attribute"
+                found = "only null there" if path in self._null else "no such attribute"
+                yield f"filters test {name_text(path)}, but {events} {found}"
         for one, ids in sorted(self._misfits().items(), key=lambda item: item[0].path):
             name, whose = name_text(one.path), _name_ids(ids)
             seen = self._seen[one.path]

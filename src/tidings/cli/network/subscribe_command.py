@@ -72,7 +72,7 @@ def subscribe_to(
     """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
 
     Notes on stderr report lost notifications, and say when the router is gone and when it is back.
-    --types checks the filter before it is sent. A filter of another dialect is sent as SQL. A
+    --types checks the filter before it is sent. The rendezvous point reads it in its dialect. A
     filter that can never match is refused without --force.
 
     With --json, one object per line: serial, payload, subject, time (when it was published, in

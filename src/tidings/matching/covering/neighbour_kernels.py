@@ -1,7 +1,7 @@
 """Decide from their boxes alone whether a new filter and compiled filters cover each other.
 
-YES and NO agree with a comparison of the filters, because that always finds a covering if one box
-contains another.
+YES and NO agree with a comparison of the filters, because a comparison always finds a covering if
+one box contains another.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable
 
 import msgspec
 
@@ -96,6 +97,18 @@ class Publisher:
         if not self._waiting:
             self._said = now
         self._waiting.append((content, payload, about))
+        return self._send_more()
+
+    def publish_all(
+        self, pairs: Iterable[tuple[bytes, bytes]], now: float, time: int = 0
+    ) -> list[Sent]:
+        """Publish many notifications, each as content and payload. With a time, in microseconds
+        since 1970, subscribers get the content, too."""
+        if not self._waiting:
+            self._said = now
+        for content, payload in pairs:
+            about = About(content, "", time) if time else None
+            self._waiting.append((content, payload, about))
         return self._send_more()
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:

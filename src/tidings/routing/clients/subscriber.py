@@ -58,6 +58,7 @@ class Subscriber:
         interest: bytes,
         times: Times | None = None,
         most: int = 1 << 62,
+        dialect: str = "sql",
         matched: Callable[[m.Notification], tuple[str, ...]] = lambda _: (),
         *,
         ordered: bool = False,
@@ -75,6 +76,7 @@ class Subscriber:
         self.most = most
         self.router = router
         self.interest = interest
+        self.dialect = dialect
         self.times = times or Times()
         self.phase = Phase.STOPPED
         self.inbox: deque[Item] = deque()
@@ -279,7 +281,10 @@ class Subscriber:
         self._asked = self._now
         self._request += 1
         name, node = self.confirming.name, self.node
-        self._send(m.Resume(self.epoch, self._request, name, node, self.interest))
+        # the same words in another dialect are another filter
+        words = b"" if self.dialect == "sql" else self.dialect.encode() + b": "
+        message = m.Resume(self.epoch, self._request, name, node, words + self.interest)
+        self._send(message)
 
     def _on_resumption(self, message: m.Resumption) -> None:
         if self.phase is not Phase.JOINING or message.request != self._request:
@@ -508,7 +513,7 @@ class Subscriber:
         self.phase = Phase.ASKING
         self._asked = self._now
         self._request += 1
-        self._send(m.Ask(self._request, self.interest))
+        self._send(m.Ask(self._request, self.interest, dialect=self.dialect))
 
     def _join(self) -> None:
         self._asked = self._now

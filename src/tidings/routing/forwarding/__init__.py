@@ -5,12 +5,15 @@
        31  <- F                 G gets [4], the lowest above 31 to which it subscribed
 
     label_graph.py     the graph of a router and the label of each node for each neighbour
+    labelling.py       how its labels change
+    cover_graph.py     its nodes and edges, without labels
+    tables/            the arrays that it is made of
     router.py          the state machine, above downstream.py, the side that faces neighbours
     neighbours/        what neighbours want, ask for, pay for and are sent
     transitions.py     the states of a node at a router, in one table
     ways.py            the form in which a notification is passed on: labels, lists, or unchanged
     cache.py           the latest notifications, for neighbours that missed some
-    graph_caches.py    results computed from a graph, kept until the graph changes
+    graph_caches.py    results computed from a graph, kept until what they depend on changes
     forwarders.py      three simpler ways to forward, for tests and measurements
 
 For network, broker, store and studies, not for users. Start at label_graph.py, then router.py.
@@ -18,6 +21,7 @@ For network, broker, store and studies, not for users. Start at label_graph.py, 
 
 from tidings.routing.forwarding.cache import Cache, cost_of, look_up
 from tidings.routing.forwarding.downstream import Downstream
+from tidings.routing.forwarding.graph_caches import Changes, HeaderCache, NodeCache
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.forwarding.router import Router
@@ -26,11 +30,14 @@ from tidings.routing.forwarding.ways import MOST_LISTED, Forwarding, Mode, first
 __all__ = [
     "MOST_LISTED",
     "Cache",
+    "Changes",
     "Downstream",
     "Forwarding",
+    "HeaderCache",
     "Label",
     "Mode",
     "Name",
+    "NodeCache",
     "Router",
     "Sent",
     "cost_of",

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 import msgspec
 
 from tidings.routing.forwarding.cache import Cache
-from tidings.routing.forwarding.graph_caches import GraphCaches
+from tidings.routing.forwarding.graph_caches import GraphCaches, HeaderCache
 from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours import (
     Beats,
@@ -74,7 +75,7 @@ class Downstream(ABC):
         self.send, self.drain_outgoing = context.send, context.drain_outgoing
         self.forwarding = Forwarding()
         self.graph: LabelGraph[Name] = LabelGraph()
-        self.caches = GraphCaches()
+        self.caches = GraphCaches(self.graph)
         self.charges = Charges(context)
         self.rights = Rights(context)
         self.questions = Questions(context, self.charges, self.rights, first_request)
@@ -87,7 +88,7 @@ class Downstream(ABC):
         self.beats = Beats(context, self.graph, self.sums)
         self.ignored = 0  # messages that made no sense
         self._begun: float | None = None  # when the first message came
-        self._ways: dict[Labels, dict[Name, Way]] = self.caches.add({})
+        self._ways: HeaderCache[Labels, dict[Name, Way]] = self.caches.add(HeaderCache(MOST_WAYS))
 
     @property
     def epoch(self) -> int:
@@ -147,16 +148,16 @@ class Downstream(ABC):
             self.send(neighbour, way.of(message))
 
     def ways(self, labels: Labels) -> dict[Name, Way]:
-        """How each neighbour gets notifications with certain labels. Results are cached until the
-        graph changes."""
-        found = self._ways.get(labels)
+        """How each neighbour gets notifications with certain labels. Results are cached until a
+        node of the labels changes, or one above."""
+        found = self._ways.known.get(labels)
         if found is None:
-            if len(self._ways) >= MOST_WAYS:
-                self._ways.clear()
-            found = self._ways[labels] = ways_of(self.graph, labels, self.forwarding)
+            found = ways_of(self.graph, labels, self.forwarding)
+            self._ways.put(labels, found, chain.from_iterable(labels))
         return found
 
     def note_graph_change(self) -> None:
+        """Note that anything in the graph may have changed."""
         self.caches.clear()
 
     # -- receiving -----------------------------------------------------------------------------

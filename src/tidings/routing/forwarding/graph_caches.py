@@ -1,32 +1,162 @@
-"""Results computed from a graph, cached until the graph changes."""
+"""Results computed from a graph, cached until what they depend on changes.
+
+        1           A change of node 3, of its subscribers or its place, can only change results for
+       / \\          headers with 3 or a node below it, which is 4. The labels, lists and ancestors
+      2   3         of all other nodes stay what they were. So a new node, which mostly has nothing
+      |   |         below it, concerns only headers that have it already.
+      5   4
+
+A cache finds the headers to drop by an index from nodes to headers. If a node has very many nodes
+below it, all caches are cleared instead.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from tidings.routing.forwarding.cover_graph import CoverGraph
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+MOST_BELOW = 1000  # nodes below a changed node; if there are more, all results are dropped
+MOST_WAITING = 10_000  # nodes in a note of changes
+NODES_PER_HEADER = 8  # the index has room for so many, for each header that a cache has room for
 
 
 class Clearable(Protocol):
+    """Any results; they are cleared after every change."""
+
     def clear(self) -> Any: ...
+
+
+@runtime_checkable
+class Droppable(Clearable, Protocol):
+    """Results that depend on nodes."""
+
+    def drop(self, nodes: Collection[int]) -> Any:
+        """Drop all results that depend on one of these nodes."""
 
 
 Cache = TypeVar("Cache", bound=Clearable)
 
 
 class GraphCaches:
-    """The caches of one graph, all cleared at once."""
+    """The caches of one graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: CoverGraph) -> None:
         self.version = 0
         """How often the graph has changed."""
+        self._graph = graph
         self._caches: list[Clearable] = []
+        self._dropping: list[Droppable] = []
 
     def add(self, cache: Cache) -> Cache:
-        """Add a cache that is cleared when the graph changes."""
-        self._caches.append(cache)
+        """Add a cache, which is told about changes from now on."""
+        if isinstance(cache, Droppable):
+            self._dropping.append(cache)
+        else:
+            self._caches.append(cache)
         return cache
 
     def clear(self) -> None:
-        """Clear all caches, because the graph has changed."""
+        """Clear all caches, because anything may have changed."""
+        self.version += 1
+        for cache in (*self._caches, *self._dropping):
+            cache.clear()
+
+    def change(self, node: int) -> None:
+        """Drop what depends on a node, after it was inserted or its subscribers changed, or before
+        it is removed. Cost: a visit to each node below, up to a thousand."""
+        nodes = self._graph.at_and_below(node, MOST_BELOW)
+        if nodes is None:
+            self.clear()
+            return
         self.version += 1
         for cache in self._caches:
             cache.clear()
+        for one in self._dropping:
+            one.drop(nodes)
+
+
+class NodeCache(dict[int, Value]):
+    """Results for single nodes."""
+
+    def drop(self, nodes: Collection[int]) -> None:
+        if self:
+            for node in nodes:
+                self.pop(node, None)
+
+
+class HeaderCache(Generic[Key, Value]):
+    """Results for headers, which depend on all nodes of a header. When it is full, all are dropped.
+
+    Cost: a list entry for each node of each header. Entries of dropped headers stay with their
+    other nodes; if there are too many, all results are dropped.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.known: dict[Key, Value] = {}
+        self._keys: dict[int, list[Key]] = {}
+        self._entries = 0
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def put(self, key: Key, value: Value, nodes: Iterable[int]) -> Value:
+        """Add the result for a header with these nodes."""
+        if len(self.known) >= self.most or self._entries >= NODES_PER_HEADER * self.most:
+            self.clear()
+        self.known[key] = value
+        for node in nodes:
+            there = self._keys.get(node)
+            if there is None:
+                self._keys[node] = [key]
+            else:
+                there.append(key)
+            self._entries += 1
+        return value
+
+    def drop(self, nodes: Collection[int]) -> list[Key]:
+        """Drop the results that depend on these nodes; return their headers."""
+        dropped: list[Key] = []
+        if self._keys:
+            for node in nodes:
+                keys = self._keys.pop(node, None)
+                if keys is not None:
+                    self._entries -= len(keys)
+                    dropped += [key for key in keys if self.known.pop(key, None) is not None]
+        return dropped
+
+    def clear(self) -> None:
+        self.known.clear()
+        self._keys.clear()
+        self._entries = 0
+
+
+class Changes:
+    """A note of what a cache elsewhere has to drop before it is used again. It does not know that
+    cache, so the graph does not keep it in memory."""
+
+    def __init__(self) -> None:
+        self.everything = False
+        self.nodes: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.nodes)
+
+    def drop(self, nodes: Collection[int]) -> None:
+        if not self.everything:
+            self.nodes.update(nodes)
+            if len(self.nodes) > MOST_WAITING:
+                self.clear()
+
+    def clear(self) -> None:
+        self.everything = True
+        self.nodes.clear()
+
+    def forget(self) -> None:
+        """Everything was dropped that had to be."""
+        self.everything = False
+        self.nodes.clear()

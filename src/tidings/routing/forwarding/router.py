@@ -265,10 +265,10 @@ class Router(Downstream):
         for node in filter(edges.slice.has, self.held):
             if not self._is_mine(node):
                 continue
-            known = self.graph.nodes.get(node)
-            if known is None or not all(map(self._is_mine, known.parents)):
+            parents = self.graph.parents(node) if node in self.graph else None
+            if parents is None or not all(map(self._is_mine, parents)):
                 return False
-            mixed ^= mix_edges(node, known.parents)
+            mixed ^= mix_edges(node, parents)
         return mixed != edges.mixed
 
     # -- the states of a node ------------------------------------------------------------------
@@ -313,14 +313,14 @@ class Router(Downstream):
     def _join(self, node: int) -> None:
         told = self._told
         self.graph.insert(node, told.parents, told.children)
-        self.note_graph_change()
+        self.caches.change(node)
         self.subscriptions.serve_waiting(node)
 
     def _forget(self, node: int) -> None:
         self.sums.lagging.pop(node, None)
         if node in self.graph:
+            self.caches.change(node)
             self.graph.remove(node)
-            self.note_graph_change()
 
     def _refuse(self, node: int) -> None:
         self.subscriptions.refuse_all(node)

@@ -17,13 +17,13 @@ at or above the mark; all other nodes in it are above the mark too.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import TypeVar
 
 import msgspec
 
-from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.label_graph import Groups, Label, LabelGraph
 from tidings.routing.protocol import messages as m
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
@@ -79,23 +79,51 @@ def first_label(graph: LabelGraph[Neighbour], node: int, forwarding: Forwarding)
 def ways_of(
     graph: LabelGraph[Neighbour], labels: Labels, forwarding: Forwarding
 ) -> dict[Neighbour, Way]:
-    """How each neighbour gets a notification; neighbours that get nothing are left out."""
+    """How each neighbour gets a notification; neighbours that get nothing are left out. Cost: a
+    lookup for each mark, and a step for each neighbour; unless all marks have the same labels, as
+    those of most nodes are, a step for each neighbour at each mark."""
+    each = [graph.groups(label) for label in labels]
+    if each and all(groups is each[0] for groups in each):
+        ways = _join_equal(each[0], labels)
+    else:
+        ways = _join(each, labels)
+    if forwarding.mode is Mode.LISTS or (
+        forwarding.mode is Mode.ADAPTIVE and len(labels) <= MOST_LISTED
+    ):
+        for neighbour, way in ways.items():
+            if way.kept is not None:
+                ways[neighbour] = _cheaper(graph, labels, neighbour, way, forwarding)
+    return ways
+
+
+def _join_equal(groups: Groups[Neighbour], labels: Labels) -> dict[Neighbour, Way]:
+    """The ways for marks with the same labels: neighbours with the same label have the same way."""
+    ways: dict[Neighbour, Way] = {}
+    for new, names in groups:
+        changed = (new,) * len(labels) if new else labels
+        way = Way(None if changed == labels else (*range(len(labels)),), changed)
+        for neighbour in names:
+            ways[neighbour] = way
+    return ways
+
+
+def _join(each: Sequence[Groups[Neighbour]], labels: Labels) -> dict[Neighbour, Way]:
+    """The ways for marks with different labels."""
     found: dict[Neighbour, tuple[list[int], list[Label]]] = {}
-    for at, label in enumerate(labels):
-        for neighbour, new in graph.forward(label).items():
-            kept, changed = found.setdefault(neighbour, ([], []))
-            kept.append(at)
-            changed.append(new)
+    for at, groups in enumerate(each):
+        for new, names in groups:
+            label = new or labels[at]
+            for neighbour in names:
+                there = found.get(neighbour)
+                if there is None:
+                    found[neighbour] = [at], [label]
+                else:
+                    there[0].append(at)
+                    there[1].append(label)
     ways: dict[Neighbour, Way] = {}
     for neighbour, (kept, changed) in found.items():
         way = Way(tuple(kept), tuple(changed))
-        if way.labels == labels:
-            way = Way(None, labels)
-        elif forwarding.mode is Mode.LISTS or (
-            forwarding.mode is Mode.ADAPTIVE and len(labels) <= MOST_LISTED
-        ):
-            way = _cheaper(graph, labels, neighbour, way, forwarding)
-        ways[neighbour] = way
+        ways[neighbour] = Way(None, labels) if way.labels == labels else way
     return ways
 
 

@@ -7,6 +7,7 @@
     bodies.py            a payload, and what its publisher tells about it
     marks.py             the marks of a newly numbered notification, as columns
     message_merging.py   merges adjacent messages of the same kind
+    stored_interest.py   an interest with its dialect, as it is stored
     digests.py           digests of sets, by which two ends notice that one missed a message
     limits.py            limits on what others can make a node keep and do: the `[limits]` table of
                          a router's file
@@ -27,6 +28,7 @@ from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
 from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import Life, Mark, Notification, Range
+from tidings.routing.protocol.stored_interest import unpack_interest
 from tidings.routing.protocol.times import Times
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "body_of",
     "digest",
     "pack_marks",
+    "unpack_interest",
     "unwrap",
     "work_of",
     "wrap",

@@ -34,6 +34,8 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from tidings.routing.protocol.stored_interest import pack_interest
+
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The number of a node, a notification or a request. Numbers outside the range are refused."""
 MOST_NODES = 2_000_000  # in one message
@@ -232,13 +234,19 @@ class Redraw(Up, frozen=True, tag="redraw"):
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node belongs to an interest? Routers on the way do not read the interest. The node that
-    the asker is linked to sets the owner, and routers pass it on."""
+    """Which node belongs to an interest? It is a text of a dialect, which routers on the way do not
+    read. The node that the asker is linked to sets the owner, and routers pass it on."""
 
     request: Number
     interest: bytes
     owner: PartyName = ""
     within: Within = ()
+    dialect: PartyName = "sql"
+
+    @property
+    def stored(self) -> bytes:
+        """Dialect and text, as a rendezvous point places and stores them."""
+        return pack_interest(self.interest, self.dialect)
 
 
 class Count(Up, frozen=True, tag="count"):

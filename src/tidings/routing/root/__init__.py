@@ -1,11 +1,12 @@
 """The rendezvous point of a channel: it knows every node, and numbers and stores notifications.
 
-    Publish ──publishing──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
+    Publish, Run ──publishing──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──nodes──> node ──> journal ──(on the disk)──> answer
     HandOver ──handover──> number ──> journal ──(on the disk)──> acknowledge, forward
 
     rendezvous.py    the state machine: hands messages and time to the parts
     publishing/      from a publisher's message to the acknowledgment
+    runs/            publications that wait, many of one publisher at a time
     handover/        notifications that somebody else tagged, in parts
     nodes/           how nodes are created from filters, and how they are removed
     ownership/       who owns each node, and how many nodes an owner may have
@@ -23,9 +24,9 @@ For broker and store, not for users. Start at rendezvous.py.
 """
 
 from tidings.routing.root.cursors import Cursor
-from tidings.routing.root.handover import Definition, Piece, number_alone
+from tidings.routing.root.handover import Definition, NodeTable, Piece, number_alone
 from tidings.routing.root.history import Gone, History
-from tidings.routing.root.interests import Fair, Interests, Placed, TooMuchWork
+from tidings.routing.root.interests import Fair, Interests, Placed, TaggedMany, TooMuchWork
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.records import (
     Block,
@@ -36,6 +37,7 @@ from tidings.routing.root.records import (
     Record,
 )
 from tidings.routing.root.rendezvous import Rendezvous
+from tidings.routing.root.runs import Run, find_runs
 
 __all__ = [
     "Block",
@@ -49,12 +51,16 @@ __all__ = [
     "MarkColumns",
     "MatchColumns",
     "Memory",
+    "NodeTable",
     "PayloadColumns",
     "Piece",
     "Placed",
     "Progress",
     "Record",
     "Rendezvous",
+    "Run",
+    "TaggedMany",
     "TooMuchWork",
+    "find_runs",
     "number_alone",
 ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from tidings.model import TidingsError
 from tidings.routing.forwarding.label_graph import Label
@@ -35,8 +37,18 @@ class Fair(msgspec.Struct, frozen=True):
     over: dict[int, str]  # nodes that were not computed, and the owner whose time was used up
 
 
+class TaggedMany(NamedTuple):
+    """The lowest nodes of the first n of some notifications: nodes[starts[i] : starts[i + 1]],
+    ascending. Refused ones have none, and a problem by position."""
+
+    starts: npt.NDArray[np.int64]  # [n + 1]
+    nodes: npt.NDArray[np.int64]
+    refused: dict[int, TidingsError]
+
+
 class Interests(Protocol):
-    """The preprocessor of a channel: it maps interests and notifications to nodes."""
+    """The preprocessor of a channel: it maps interests and notifications to nodes. An interest is
+    stored with its dialect, see `unpack_interest`."""
 
     def place(self, interest: bytes) -> Placed:
         """The node of an interest, created if there is none; TidingsError if it is refused."""
@@ -44,6 +56,10 @@ class Interests(Protocol):
     def tag(self, content: bytes) -> Iterable[int]:
         """The lowest nodes that match a notification. TidingsError if it is refused; TooMuchWork if
         `tag_fairly` must find out whose filters take so long."""
+
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        """The same as `tag` for many notifications. Those that `tag` would raise an error for are
+        in `refused`. If some take long, it may stop after the first few; it tags at least one."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """The same, with a share of time for each owner's filters; TidingsError if it is refused.

@@ -1,6 +1,6 @@
 """The root of a channel: it knows every node, numbers notifications, and forgets nothing.
 
-    Publish ──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
+    Publish, Run ──> tag ──> number ──> journal ──(on the disk)──> acknowledge, forward
     HandOver ──> number ──> journal ──(on the disk)──> acknowledge, forward
     Ask ──> node ──> journal ──(on the disk)──> answer
 
@@ -18,11 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from tidings.model import GraphError, TidingsError
 from tidings.routing.forwarding import ways
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
+from tidings.routing.forwarding.graph_caches import NodeCache
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
 from tidings.routing.protocol import messages as m
@@ -36,7 +39,7 @@ from tidings.routing.root.cursors import Cursors
 from tidings.routing.root.handover import Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
-from tidings.routing.root.interests import Interests
+from tidings.routing.root.interests import Interests, Placed
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming
 from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
@@ -44,8 +47,10 @@ from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
 from tidings.routing.root.records import Block, Record
+from tidings.routing.root.runs import Run, RunIntake
 from tidings.routing.root.write_queue import WriteQueue
 
+Numbers = npt.NDArray[np.int64]
 RETIRED = 20, 500  # set-aside nodes that are removed with each publication, and with each tick
 
 
@@ -76,8 +81,7 @@ class Rendezvous(Downstream):
         self.standing.life, self.standing.lineage = life, Lineage(memory.lineage)
         self.sums.serial = memory.serial
         self.claims = Claims()
-        for one in memory.placed:
-            self.graph.insert(one.node, one.parents, one.children)
+        self.graph.load(*_columns_of(memory.placed))
         for one in memory.placed:
             self.claims.measure(one.node, memory.sizes.get(one.node, 0))
             self.claims.replace(one.node, memory.owners.get(one.node, ()))
@@ -113,10 +117,14 @@ class Rendezvous(Downstream):
         self.take_over = TakeOver(
             context, self.history, self.sources, resolving, counts, queue, problems
         )
+        self.runs = RunIntake(
+            context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
+            resolving.table, caches, problems,
+        )  # fmt: skip
         self._recall_coverings(resolving)
         cursors = Cursors(memory.cursors, self.limits.names)
         self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
-        self._first: dict[int, Label] = caches.add({})
+        self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")
         self._checked = float("-inf")
 
@@ -167,6 +175,12 @@ class Rendezvous(Downstream):
                 self._pass_on_fast(message)
             else:
                 self.intake.publish(sender, message)
+            return self.drain_outgoing()
+        if isinstance(message, Run):
+            self.hear(sender)
+            if self.set_aside.aside:
+                self.set_aside.retire(RETIRED[0])
+            self.runs.take(sender, message)
             return self.drain_outgoing()
         if isinstance(message, m.HandOver | Piece):
             self.hear(sender)
@@ -225,6 +239,9 @@ class Rendezvous(Downstream):
         for what in self.queue.fail(reason):
             if not isinstance(what, Block):
                 self.intake.take_back(what, reason)
+            elif what.progress is None:
+                for record in what.records():
+                    self.intake.take_back(record, reason)
         self.counts.take_back()
         return self.drain_outgoing()
 
@@ -273,6 +290,8 @@ class Rendezvous(Downstream):
     def _announce(self, record: Record | Block) -> None:
         """Acknowledge, count and send notifications that are on the disk."""
         if isinstance(record, Block):
+            if record.progress is None:
+                self.intake.acknowledge_block(record)
             self.counts.store_block(record)
             self.release_block(record)
             return
@@ -409,3 +428,12 @@ class Rendezvous(Downstream):
 
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
         self.set_aside.take_owner(router, owner, nodes)
+
+
+def _columns_of(placed: Sequence[Placed]) -> tuple[Numbers, Numbers, Numbers]:
+    """Places as LabelGraph.load takes them."""
+    numbers = np.fromiter((one.node for one in placed), np.int64, len(placed))
+    starts = np.zeros(len(placed) + 1, np.int64)
+    np.cumsum([len(one.parents) for one in placed], out=starts[1:])
+    above = (parent for one in placed for parent in one.parents)
+    return numbers, starts, np.fromiter(above, np.int64, starts[-1])

@@ -8,7 +8,7 @@
     failures.py   reduces an error of Spark to one sentence
 
 Users get `local_session`, `java_home`, `kafka_jars` and `kafka_settings` from `tidings.spark`; the
-names exported here are for cli and the rest of this room. The names are loaded on first use, so
+names exported here are for cli, studies and the rest of this room. They are loaded on first use, so
 that `python -m tidings.spark.session.java` runs a module that is not yet loaded. Start at
 session.py.
 """
@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidings.spark.session.failures import wrap_spark_errors
+    from tidings.spark.session.maven import jars_folder
     from tidings.spark.session.session import is_local_master, prepare_environment
     from tidings.spark.session.worker_python import send_to_workers
 
 __all__ = [
     "is_local_master",
+    "jars_folder",
     "prepare_environment",
     "send_to_workers",
     "wrap_spark_errors",
@@ -32,6 +34,7 @@ __all__ = [
 
 _HOMES = {
     "is_local_master": "session",
+    "jars_folder": "maven",
     "prepare_environment": "session",
     "send_to_workers": "worker_python",
     "wrap_spark_errors": "failures",

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from tidings.model import EnvironmentProblem
-from tidings.spark.session.maven import cache_folder, fetch_jars
+from tidings.spark.session.maven import fetch_jars, jars_folder
 
 CONNECTOR = "spark-sql-kafka-0-10"
 _JARS = (
@@ -93,7 +93,7 @@ def kafka_jars(version: str | None = None) -> list[Path]:
     chosen = choose_connector(version)
     if chosen is None:
         return []
-    folder = cache_folder() / f"spark-kafka-{version or _spark_version()}"
+    folder = jars_folder() / f"spark-kafka-{version or _spark_version()}"
     return fetch_jars(chosen.coordinates, folder)
 
 

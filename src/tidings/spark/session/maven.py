@@ -51,7 +51,7 @@ _DEPENDENCY = (
 )
 
 
-def cache_folder() -> Path:
+def jars_folder() -> Path:
     """The folder of cached jars."""
     return user_cache_folder("jars")
 

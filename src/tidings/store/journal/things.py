@@ -1,7 +1,7 @@
 """What a rendezvous point records, as records of a log of groups.
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
-    block          its notifications, each a record as above, and how far their source has come
+    block          its notifications, each a record as above, and how far the source of a part came
     all else       T and a tagged array in MessagePack
 
 Nearly all records are notifications, so their layout allows many of them to be read at once: see
@@ -124,7 +124,8 @@ def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
 
             if len(thing):
                 found.append(encode_block(thing))
-            found.append(encode(Taken(thing.source, thing.progress)))
+            if thing.progress is not None:
+                found.append(encode(Taken(thing.source, thing.progress)))
         else:
             found.append(encode(thing))
     return found

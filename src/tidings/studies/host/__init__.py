@@ -3,9 +3,11 @@
     machine_info.py   describes the machine and its load
     processes.py      memory and processor time of a process and its descendants (Linux: /proc)
     driver.py         runs a program that measures on request: reads a line, answers with JSON
+    sessions.py       programs to kill and to start again, with all that they start
+    ports.py          free ports        kafka_broker.py   a Kafka broker from Maven Central
 
-This folder does not depend on what is measured. This folder is for the rest of studies and for cli.
-Start at processes.py.
+This folder does not depend on what is measured. It is for the rest of studies, for cli and for
+tests. Start at processes.py.
 """
 
 from tidings.studies.host.processes import Peaks, processor_seconds, watch_peaks

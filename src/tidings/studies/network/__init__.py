@@ -6,6 +6,7 @@
     route_flow.py      sends notifications through a running system, at full or at a given rate
     route_tidings.py, route_peers.py    start routers, mosquitto and nats-server
     route_durable.py   measures durable publishing
+    route_mixed.py     measures durable publishing against many filters, next to JetStream
     route_parts.py     measures the hand-over of notifications that were tagged elsewhere
     route_lookup.py    measures a router's work for a header and for a subscription
     route_modes.py     measures each mode of forwarding on the same notifications

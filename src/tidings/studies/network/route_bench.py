@@ -17,6 +17,7 @@ from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
 from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
+from tidings.studies.network.route_mixed import Mixed, measure_mixed
 from tidings.studies.network.route_modes import ModeRow, measure_modes
 from tidings.studies.network.route_parts import Parts, measure_parts
 from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
@@ -90,6 +91,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     forward: list[ForwardRun]
     latency: list[LatencyRun]
     durable: Durable | None
+    mixed: Mixed | None
     parts: Parts | None
     lookup: list[Lookup]
     modes: list[ModeRow]
@@ -113,7 +115,7 @@ def bench_route(
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
-    durable, tagged = None, None
+    durable, mixed, tagged = None, None, None
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -123,6 +125,9 @@ def bench_route(
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             payload = random.Random(seed).randbytes(PAYLOAD)
             durable = measure_durable(Path(folder), seconds, rounds, PUBLISHING, payload, note)
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            mixed = measure_mixed(Path(folder), seconds, rounds, PUBLISHING, payload, seed=seed,
+                                  peers="nats" in there, note=note)  # fmt: skip
     if "parts" in parts:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             tagged = measure_parts(Path(folder), seconds, rounds, PAYLOAD, seed=seed, note=note)
@@ -130,8 +135,8 @@ def bench_route(
         lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
-        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, tagged, lookup,
-        modes,
+        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, mixed, tagged,
+        lookup, modes,
     )  # fmt: skip
 
 

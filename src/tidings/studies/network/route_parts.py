@@ -33,7 +33,7 @@ from tidings.studies.network.route_durable import PATIENCE, greet
 from tidings.studies.network.route_flow import Missing
 from tidings.studies.network.route_peers import end_process
 from tidings.studies.network.route_tidings import start_node
-from tidings.studies.workloads.workloads import make_workload
+from tidings.studies.workloads.workloads import Workload, make_workload
 
 FILTERS = 10_000
 ROWS = 16_384  # the number of notifications in a part
@@ -83,7 +83,7 @@ def measure_parts(
     try:
         note("parts: starting")
         port = start_node(file, processes)
-        receiver = _Receiver(port, [node for node, _ in stored])
+        receiver = CountingReceiver(port, [node for node, _ in stored])
         rates, told, spent, total = [], [], 0.0, 0
         with ChannelLink(f"tidings://127.0.0.1:{port}") as link:
             source = _Source(link.changes(), tags, payload, seed)
@@ -110,13 +110,18 @@ def measure_parts(
 def _tagged(filters: int, seed: int) -> tuple[list[tuple[int, bytes]], Tags]:
     """Distinct filters with their nodes, and the tags of events that match some of them."""
     workload = make_workload("mixed", filters, EVENTS, seed)
-    distinct: dict[bytes, tuple[int, bytes]] = {}
-    for number, text in workload.texts():
-        distinct.setdefault(parse(text).key, (1 + number, text.encode()))
-    stored = sorted(distinct.values())
+    stored = distinct_filters(workload)
     interests = GraphInterests(None, stored, stored[-1][0])
     tags = (tuple(sorted(interests.tag(line))) for line in workload.event_lines())
     return stored, [tag for tag in tags if tag]
+
+
+def distinct_filters(workload: Workload) -> list[tuple[int, bytes]]:
+    """The filters of a workload that mean different things, with their nodes."""
+    distinct: dict[bytes, tuple[int, bytes]] = {}
+    for number, text in workload.texts():
+        distinct.setdefault(parse(text).key, (1 + number, text.encode()))
+    return sorted(distinct.values())
 
 
 class _Source:
@@ -148,7 +153,7 @@ class _Source:
                 return
 
 
-class _Receiver:
+class CountingReceiver:
     """A neighbour that subscribes to every node and counts notifications, in a separate thread."""
 
     def __init__(self, port: int, nodes: Sequence[int]) -> None:

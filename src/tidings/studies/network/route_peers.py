@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tidings.model import EnvironmentProblem
+from tidings.studies.host.ports import free_ports
 from tidings.studies.network.route_flow import Receiver, System
 
 PROGRAMS = {"mosquitto": "mosquitto", "nats": "nats-server"}
@@ -70,13 +71,13 @@ def start_mosquitto(
     folder: Path, topics: Sequence[int], payloads: Sequence[bytes], receivers: int
 ) -> System:
     """Start mosquitto with receivers of all topics. `topics` contains the topic of each payload."""
-    port = free_port()
+    (port,) = free_ports(1)
     file = folder / "mosquitto.conf"
     file.write_text(
         f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_type error\n"
         "max_queued_messages 0\nmax_queued_bytes 0\nset_tcp_nodelay true\n"
     )
-    process = _start("mosquitto", "-c", str(file))
+    process = start_program("mosquitto", "-c", str(file))
     names = sorted({topic(one) for one in topics})
 
     def joined(name: str) -> socket.socket:
@@ -126,18 +127,18 @@ def start_nats(
 ) -> System:
     """Start nats-server with receivers of all topics. `topics` contains the topic of each
     payload."""
-    port = free_port()
+    (port,) = free_ports(1)
     file = folder / "nats.conf"
     file.write_text(f'listen: "127.0.0.1:{port}"\nping_interval: "1h"\nmax_pending: 256MB\n')
-    process = _start("nats", "-c", str(file))
+    process = start_program("nats", "-c", str(file))
     distinct = sorted(set(topics))
     links: list[socket.socket] = []
 
     def joined() -> socket.socket:
         link = connect_to(port)
-        _until(link, b"\r\n", "nats")  # INFO
+        wait_until(link, b"\r\n", "nats")  # INFO
         link.sendall(NATS_CONNECT + b"PING\r\n")
-        _until(link, b"PONG\r\n", "nats")
+        wait_until(link, b"PONG\r\n", "nats")
         return link
 
     def receiving() -> socket.socket:
@@ -145,7 +146,7 @@ def start_nats(
         # all numbers have the same length, so all messages have the same length too
         link.sendall(b"".join(nats_subscribe(topic(one), TOPICS + one) for one in distinct))
         link.sendall(b"PING\r\n")
-        _until(link, b"PONG\r\n", "nats")
+        wait_until(link, b"PONG\r\n", "nats")
         links.append(link)
         return link
 
@@ -160,7 +161,7 @@ def start_nats(
         len(frames[0]) - after,
     )  # fmt: skip
     for link in links:  # the server pings each client once, two seconds after it connects
-        _until(link, b"PING\r\n", "nats")
+        wait_until(link, b"PING\r\n", "nats")
         link.sendall(b"PONG\r\n")
     return system
 
@@ -169,12 +170,6 @@ STARTERS = {"mosquitto": start_mosquitto, "nats": start_nats}
 
 
 # -- processes and sockets -------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def connect_to(port: int, patience: float = 10.0) -> socket.socket:
@@ -206,7 +201,8 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-def _start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+def start_program(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a peer's program; EnvironmentProblem if it is not installed."""
     found = program(name)
     if found is None:
         raise EnvironmentProblem(f"{PROGRAMS[name]} is not installed")
@@ -254,7 +250,8 @@ def _expect(link: socket.socket, expected: bytes, name: str) -> None:
             raise EnvironmentProblem(f"{name} sent {found[:40]!r}, expected {expected[:40]!r}")
 
 
-def _until(link: socket.socket, ending: bytes, name: str) -> None:
+def wait_until(link: socket.socket, ending: bytes, name: str) -> None:
+    """Read until what was sent ends with some bytes."""
     found = b""
     while not found.endswith(ending):
         try:

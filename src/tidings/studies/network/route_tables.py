@@ -9,6 +9,7 @@ from rich.table import Table
 from tidings.studies.network.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
 from tidings.studies.network.route_durable import Durable
 from tidings.studies.network.route_lookup import FLAT_FROM, Lookup, flatness
+from tidings.studies.network.route_mixed import Mixed
 from tidings.studies.network.route_modes import ModeRow
 from tidings.studies.network.route_parts import Parts
 from tidings.studies.tables import number, plain_table
@@ -38,6 +39,15 @@ def route_sections(report: RouteReport) -> list[Section]:
                 durable_table(report.durable),
             )
         )
+    if report.mixed is not None:
+        sections.append(
+            (
+                f"Mixed: acknowledged publications/s with {report.mixed.filters:,} filters and "
+                f"{report.mixed.content:.0f} bytes of attributes, at most {report.mixed.window:,} "
+                f"in flight, medians of {report.rounds}; JetStream on files, without sync",
+                mixed_table(report.mixed),
+            )
+        )
     if report.parts is not None:
         sections.append(
             (
@@ -50,8 +60,8 @@ def route_sections(report: RouteReport) -> list[Section]:
     if report.lookup:
         sections.append(
             (
-                "Look-up: processor µs for a subscription, a new header, a known header, and a "
-                "frame to 10 neighbours",
+                "Lookup: processor µs for a subscription, the labels of a new header, how each of "
+                "10 neighbours gets it, a known header, and a frame to 10 neighbours",
                 lookup_table(report.lookup),
             )
         )
@@ -127,6 +137,17 @@ def durable_table(found: Durable) -> Table:
     return table
 
 
+def mixed_table(found: Mixed) -> Table:
+    table = plain_table("raw per s#", "publish_many per s#", "root per core#", "JetStream per s#")
+    jets = found.jetstream_rates
+    table.add_row(
+        f"{statistics.median(found.raw_rates):,.0f}",
+        f"{statistics.median(found.many_rates):,.0f}", f"{found.root_per_core:,.0f}",
+        f"{statistics.median(jets):,.0f}" if jets else "not installed",
+    )  # fmt: skip
+    return table
+
+
 def parts_table(found: Parts) -> Table:
     table = plain_table("acknowledged per s#", "range#", "received per s#", "root per core#")
     table.add_row(
@@ -139,14 +160,14 @@ def parts_table(found: Parts) -> Table:
 
 def lookup_table(found: list[Lookup]) -> Table:
     table = plain_table(
-        "scenario", "subscribers#", "topics#", "ids#", "subscription#", "new#", "known#", "frame#",
-        "table kB#",
+        "scenario", "subscribers#", "topics#", "ids#", "subscription#", "new#", "ways#", "known#",
+        "frame#", "table kB#",
     )  # fmt: skip
     for one in found:
         table.add_row(
             one.scenario, f"{one.subscribers:,}", f"{one.topics:,}", number(one.ids),
-            number(one.subscription), number(one.fresh), number(one.known), number(one.frame),
-            f"{one.table_bytes / 1000:,.0f}",
+            number(one.subscription), number(one.fresh), number(one.ways), number(one.known),
+            number(one.frame), f"{one.table_bytes / 1000:,.0f}",
         )  # fmt: skip
     return table
 

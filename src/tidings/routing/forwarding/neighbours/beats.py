@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from tidings.routing.forwarding.label_graph import Label, LabelGraph
+from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours.context import Context, Name, Neighbour
 from tidings.routing.forwarding.neighbours.sums import Sums
 from tidings.routing.protocol import messages as m
@@ -63,16 +63,10 @@ class Beats:
         nodes = self._graph.in_order(known.nodes)
         for at in range(0, max(len(nodes), 1), GRAPH):
             part = nodes[at : at + GRAPH]
-            parents = {node: self.parents_for(node, name) for node in part}
+            parents = {node: self._graph.parents_for(node, name) for node in part}
             totals = {node: sums.total(node) for node in part}
             epoch = self._context.epoch
             self._context.send(name, m.Graph(epoch, serial, parents, totals, sums.seen()))
-
-    def parents_for(self, node: int, name: Name) -> Label:
-        """The parents that a node has in the graph of a neighbour that is subscribed to it."""
-        nodes = self._graph.nodes
-        above = {nodes[parent].labels.get(name, ()) for parent in nodes[node].parents}
-        return self._graph.lowest(one for label in above for one in label)
 
     def _take_turns(self) -> set[Name]:
         """The neighbours whose edges are compared now: only a few, so that it is quick."""
@@ -96,5 +90,5 @@ class Beats:
         mixed = 0
         for node in filter(some.has, known.nodes):
             if node in self._graph:
-                mixed ^= mix_edges(node, self.parents_for(node, name))
+                mixed ^= mix_edges(node, self._graph.parents_for(node, name))
         return m.Edges(some, mixed)

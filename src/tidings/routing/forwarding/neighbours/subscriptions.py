@@ -69,7 +69,7 @@ class Subscriptions:
         known.unknown.discard(node)
         known.tally.remove(node, self.sums.total_counted(node))
         if self._graph.unsubscribe(node, name):
-            self._caches.clear()
+            self._caches.change(node)
         wants = self.wants[node]
         wants.remove(name)
         if not wants:
@@ -77,7 +77,7 @@ class Subscriptions:
 
     def _subscribe(self, node: int, name: Name) -> None:
         self._graph.subscribe(node, name)
-        self._caches.clear()
+        self._caches.change(node)
         self._tell(node, name)
 
     def _tell(self, node: int, name: Name) -> None:
@@ -94,7 +94,7 @@ class Subscriptions:
         """Subscribe the neighbours that waited for a node, which is now in the graph."""
         for name in sorted(self.wants.get(node, ()), key=str):
             self._neighbours[name].unknown.discard(node)
-            if name not in self._graph.nodes[node].subscribers:
+            if not self._graph.is_subscribed(node, name):
                 self._subscribe(node, name)
 
     def refuse_all(self, node: int) -> None:

@@ -9,7 +9,7 @@
     columns.py           the columns of a part, checked, and its pieces
     sources.py           how far each source has handed over
     resolving.py         from the nodes of a tag to the lowest ones that there are now
-    node_table.py        what is known about each node of parts, in arrays
+    node_table.py        what is known about each node of many notifications, in arrays
     handover_kernels.py  the loops over all nodes of a piece, compiled
     following.py         answers for those who tag elsewhere
 
@@ -19,7 +19,7 @@ point, and by broker for its queues. Start at takeover.py.
 
 from tidings.routing.root.handover.columns import Piece
 from tidings.routing.root.handover.following import Definition, Following
-from tidings.routing.root.handover.node_table import number_alone
+from tidings.routing.root.handover.node_table import NodeTable, number_alone
 from tidings.routing.root.handover.takeover import TakeOver
 
-__all__ = ["Definition", "Following", "Piece", "TakeOver", "number_alone"]
+__all__ = ["Definition", "Following", "NodeTable", "Piece", "TakeOver", "number_alone"]

@@ -1,7 +1,7 @@
 """Kernels that look at every node of a piece: known ones get codes, marks get numbers.
 
 Known nodes are in a hash table with open addressing: `keys` holds node numbers (0 for a free
-place), `codes` what each is known as.
+place), `codes` what each is known as, -1 for a node that was forgotten.
 
 Shapes (Q places, a power of two; n notifications; k nodes of them; c codes): keys, codes int64 [Q];
 starts int64 [n + 1]; nodes int64 [k]; found int64 [k]. Codes count from 0.
@@ -30,12 +30,12 @@ def find_place(node: int, keys: Any) -> Any:
 
 
 @kernel
-def put_all(nodes: Any, first: int, keys: Any, codes: Any) -> None:
-    """Add nodes that are not in the table, with codes from `first` on."""
+def put_all(nodes: Any, new: Any, keys: Any, codes: Any) -> None:
+    """Set the codes of nodes: new int64 [k]. Places of forgotten nodes stay theirs."""
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)
         keys[place] = nodes[at]
-        codes[place] = first + at
+        codes[place] = new[at]
 
 
 @kernel
@@ -44,11 +44,8 @@ def look_up(nodes: Any, keys: Any, codes: Any, found: Any) -> Any:
     unknown = 0
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)
-        if keys[place] == 0:
-            found[at] = -1
-            unknown += 1
-        else:
-            found[at] = codes[place]
+        found[at] = codes[place] if keys[place] != 0 else -1
+        unknown += found[at] < 0
     return unknown
 
 
@@ -114,6 +111,36 @@ def list_matched(
                     times[code] += 1
     matched_starts[len(starts) - 1] = done
     return done, distinct
+
+
+@kernel
+def keep_lowest(
+    starts: Any, nodes: Any, codes: Any, above_starts: Any, above: Any, seen: Any, stamp: int,
+    kept_starts: Any, kept: Any,
+) -> Any:  # fmt: skip
+    """Keep the nodes of each notification that are above none of its others, in ascending order.
+    Returns how many were kept.
+
+    codes int64 [k]; above_starts int64 [c + 1], above int64: each code, and the codes of its
+    parents after it; seen int64 [c], below `stamp` everywhere. Sets kept_starts int64 [n + 1] and
+    kept int64 [k].
+    """
+    done = 0
+    for row in range(len(starts) - 1):
+        kept_starts[row] = first = done
+        for at in range(starts[row], starts[row + 1]):
+            for one in range(above_starts[codes[at]] + 1, above_starts[codes[at] + 1]):
+                seen[above[one]] = stamp + row
+        for at in range(starts[row], starts[row + 1]):
+            if seen[codes[at]] != stamp + row:
+                place = done
+                while place > first and kept[place - 1] > nodes[at]:
+                    kept[place] = kept[place - 1]
+                    place -= 1
+                kept[place] = nodes[at]
+                done += 1
+    kept_starts[len(starts) - 1] = done
+    return done
 
 
 @kernel

@@ -1,16 +1,18 @@
-"""What is known about the nodes that parts name, in arrays, until the graph changes.
+"""What is known about the nodes of many notifications, in arrays, until these nodes change.
 
     node     16777230   16777231  ...        code     0     1  ...      in the order of first use
     plain    there, not set aside, and no other node is equal to it
     above    the codes of the node itself and of all nodes that cover it
 
-So a notification whose nodes are all known and plain costs no Python at all. Cost: a few
-microseconds for each node that is used for the first time after a change, and for those above it.
+So a notification whose nodes are all known and plain costs no Python at all. A node that changes
+is forgotten with all nodes below it, which are the ones that have its code; their codes are not
+used again. Cost: a few microseconds for each node that is used for the first time after it was
+forgotten, and for those above it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,8 @@ import numpy.typing as npt
 from tidings.routing.root.handover import handover_kernels as kernels
 from tidings.routing.root.records import MarkColumns, MatchColumns
 
-MOST = 2_000_000  # nodes that are known at once
+MOST = 2_000_000  # codes that are used at once
+MOST_FORGOTTEN = 10_000  # codes, beside as many as are known
 
 Numbers = npt.NDArray[np.int64]
 
@@ -35,7 +38,8 @@ class NodeTable:
     def clear(self) -> None:
         self._keys = np.zeros(1 << 10, np.int64)
         self._codes = np.zeros(1 << 10, np.int64)
-        self._known: dict[int, int] = {}
+        self._known: dict[int, int] = {}  # the code of each node
+        self._used = 0  # codes
         self.plain: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         """By code: can the node stay in a tag as it is?"""
         self.numbers: Numbers = np.zeros(0, np.int64)
@@ -46,6 +50,16 @@ class NodeTable:
         self._scratch = np.zeros((3, 0), np.int64)
         self._stamp = 0
 
+    def drop(self, nodes: Collection[int]) -> None:
+        """Forget nodes; those below them must be among them."""
+        known = self._known
+        dropped = [node for node in nodes if known.pop(node, None) is not None] if known else []
+        if self._used > 2 * len(self._known) + MOST_FORGOTTEN:
+            self.clear()
+        elif dropped:
+            none = np.full(len(dropped), -1)
+            kernels.put_all(np.array(dropped, np.int64), none, self._keys, self._codes)
+
     def __len__(self) -> int:
         return len(self._known)
 
@@ -54,7 +68,7 @@ class NodeTable:
         found = np.empty(len(nodes), np.int64)
         if kernels.look_up(nodes, self._keys, self._codes, found):
             new = np.unique(nodes[found < 0])
-            if len(self) + len(new) > MOST:
+            if self._used + len(new) > MOST:
                 self.clear()
                 new = np.unique(nodes)
             self._learn(new.tolist())
@@ -83,6 +97,19 @@ class NodeTable:
         times[used] = 0
         return MatchColumns(matched_starts, matched[:done], self.numbers[used], often)
 
+    def lowest(self, starts: Numbers, nodes: Numbers) -> tuple[Numbers, Numbers]:
+        """The nodes of each notification that are above none of its others, ascending. For a table
+        of parents: a node between two that match must match too."""
+        codes = self.codes_of(nodes)
+        seen = self._room()[0]
+        kept_starts, kept = np.empty(len(starts), np.int64), np.empty(len(nodes), np.int64)
+        many = kernels.keep_lowest(
+            starts, nodes, codes, self.above_starts, self.above, seen, self._stamp, kept_starts,
+            kept,
+        )  # fmt: skip
+        self._stamp += len(starts)
+        return kept_starts, kept[:many]
+
     def numbered(
         self, starts: Numbers, nodes: Numbers, codes: Numbers, given: Mapping[int, int]
     ) -> MarkColumns:
@@ -99,7 +126,7 @@ class NodeTable:
 
     def _room(self) -> Numbers:
         """Room for each code: when it was last seen, how often, and a position."""
-        if self._scratch.shape[1] < len(self):
+        if self._scratch.shape[1] < self._used:
             self._scratch = np.zeros((3, len(self.numbers)), np.int64)
             self._scratch[2] = -1
             self._stamp = 1
@@ -107,14 +134,15 @@ class NodeTable:
 
     def _learn(self, nodes: Iterable[int]) -> None:
         """Add nodes, and with them the nodes above."""
-        first = len(self._known)
+        first = self._used
         plain, new, above = bytearray(), list[int](), list[tuple[int, ...]]()
         todo = [*nodes]
         while todo:
             node = todo.pop()
             if node in self._known:
                 continue
-            self._known[node] = len(self._known)
+            self._known[node] = self._used
+            self._used += 1
             is_plain, found = self._look(node)
             new.append(node)
             plain.append(is_plain)
@@ -129,14 +157,17 @@ class NodeTable:
         self.numbers = _put(self.numbers, first, np.array(new, np.int64))
         self.above_starts = _put(self.above_starts, first + 1, ends)
         self.above = _put(self.above, begun, flat)
-        self._enter(np.array(new, np.int64), first)
+        self._enter(np.array(new, np.int64), np.arange(first, self._used))
 
-    def _enter(self, nodes: Numbers, first: int) -> None:
-        if 2 * len(self._known) > len(self._keys):
-            size = 1 << (4 * len(self._known)).bit_length()
+    def _enter(self, nodes: Numbers, codes: Numbers) -> None:
+        """Put new nodes into the hash table. Forgotten nodes stay in it until it grows."""
+        if 2 * self._used > len(self._keys):
+            size = 1 << (4 * self._used).bit_length()
             self._keys, self._codes = np.zeros(size, np.int64), np.zeros(size, np.int64)
-            nodes, first = np.fromiter(self._known, np.int64, len(self._known)), 0
-        kernels.put_all(nodes, first, self._keys, self._codes)
+            count = len(self._known)
+            nodes = np.fromiter(self._known, np.int64, count)
+            codes = np.fromiter(self._known.values(), np.int64, count)
+        kernels.put_all(nodes, codes, self._keys, self._codes)
 
 
 def _put(array: Any, at: int, new: Any) -> Any:
@@ -155,4 +186,5 @@ def number_alone(starts: Numbers, nodes: Numbers) -> tuple[MarkColumns, MatchCol
     table = NodeTable(lambda _: (True, ()))
     codes = table.codes_of(nodes)
     table.odd(starts, nodes, codes, len(nodes))
+    table.lowest(starts, nodes)
     return table.numbered(starts, nodes, codes, {}), table.matched(starts, codes)

@@ -7,7 +7,7 @@
                  the first batch begun after its acknowledgment on
 
 Nearly all notifications need none of this (see node_table.py). The others are looked at one by one;
-equal tags have equal results until the graph changes.
+equal tags have equal results until a node changes that was looked at for them, or one above it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.model import TidingsError
-from tidings.routing.forwarding.graph_caches import GraphCaches
+from tidings.routing.forwarding.graph_caches import GraphCaches, HeaderCache
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol.limits import Limits
@@ -72,7 +72,7 @@ class Resolving:
         self.equal: dict[int, set[int]] = {}
         """Nodes that were proven equal by nodes which are gone, with the others."""
         self.table = caches.add(NodeTable(self._look))
-        self._known: dict[tuple[int, Label], Label] = caches.add({})
+        self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
 
     def renewed(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
         """The nodes that there are now, and all that match. Outdated if one of the given nodes is
@@ -92,7 +92,7 @@ class Resolving:
 
     def _look(self, node: int) -> tuple[bool, Iterable[int]]:
         """Can a node stay in a tag as it is, and which nodes cover it?"""
-        if node not in self._graph.nodes:
+        if node not in self._graph:
             return False, ()
         above = self._graph.ancestors(node)
         plain = node not in self._aside and not self._equals(node)
@@ -132,15 +132,15 @@ class Resolving:
         return self._tagger.fit(lambda: self._resolve_one(given, version))
 
     def _resolve_one(self, given: Label, version: int) -> Label:
-        found = self._known.get((version, given))
+        found = self._known.known.get((version, given))
         if found is None:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            found = self._known[version, given] = self._replace(given, version)
+            found, seen = self._replace(given, version)
+            self._known.put((version, given), found, seen)
         return found
 
-    def _replace(self, given: Label, version: int) -> Label:
-        graph, aside = self._graph.nodes, self._aside
+    def _replace(self, given: Label, version: int) -> tuple[Label, set[int]]:
+        """The nodes for those of a tag, and all nodes on which this depends."""
+        graph, aside = self._graph, self._aside
         there: set[int] = set()
         todo = [*self._history.stands_for(given)]
         seen: set[int] = set()
@@ -156,7 +156,7 @@ class Resolving:
                 )
             todo += (one for one in self._equals(node) if one <= version and one in graph)
             if node in aside:
-                todo += graph[node].parents
+                todo += graph.parents(node)
             else:
                 there.add(node)
-        return self._graph.lowest(there)
+        return graph.lowest(there), seen

@@ -32,7 +32,7 @@ class Admission(NodePart):
         context, limits = self._context, self._context.limits
         payers = self._charges.payers(sender, message.owner)
         size = len(message.interest)
-        self._charges.charge(sender, work_of(message.interest), message.owner)
+        self._charges.charge(sender, work_of(message.stored), message.owner)
         is_full = len(self._graph) >= limits.all_nodes
         makes_many = len(self._nodes.makers) >= limits.all_new_nodes or any(
             one.account.made >= one.most(limits.new_nodes, limits.all_new_nodes) for one in payers
@@ -41,7 +41,7 @@ class Admission(NodePart):
         if size > limits.filter_bytes:
             refusal = f"found a filter of {size:,} bytes, expected at most {limits.filter_bytes:,}"
             context.beyond["filter_bytes"] += 1
-        elif (is_full or makes_many) and self._would_be_new(message.interest):
+        elif (is_full or makes_many) and self._would_be_new(message.stored):
             if not is_full:
                 context.beyond["new_nodes"] += 1
                 return False
@@ -69,15 +69,15 @@ class Admission(NodePart):
         """Why an owner may not have one more filter; empty if it may, or has this one already."""
         limits, beyond, owner = self._context.limits, self._context.beyond, message.owner
         held = self._claims.holding(owner)
-        size = held.size + work_of(message.interest)
-        long = long_bytes(work_of(message.interest))
+        size = held.size + work_of(message.stored)
+        long = long_bytes(work_of(message.stored))
         long += held.long if long else 0
         most_long = limits.long_filter_bytes * limits.long_percent // 100
         is_much = size > limits.filters_bytes or long > most_long or held.nodes >= limits.nodes
         if not held.aside and not is_much:
             return ""
         try:
-            key, node = self._interests.look_up(message.interest)
+            key, node = self._interests.look_up(message.stored)
         except TidingsError:
             return ""  # placing the filter reports the error
         there = node is not None and node not in self._aside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidings.routing.forwarding.graph_caches import GraphCaches
+from tidings.routing.forwarding.graph_caches import GraphCaches, HeaderCache
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours import Name
 
@@ -13,7 +13,7 @@ MOST_KNOWN = 10_000  # headers whose ancestors are remembered
 
 
 class Ancestors:
-    """The nodes above each header, computed once and cached until the graph changes."""
+    """The nodes above each header, computed once and cached until they change."""
 
     def __init__(
         self, graph: LabelGraph[Name], aside: Mapping[int, Any], caches: GraphCaches
@@ -21,18 +21,13 @@ class Ancestors:
         """Nodes in `aside` match nothing."""
         self._graph = graph
         self._aside = aside
-        self._known: dict[Label, Label] = caches.add({})
+        self._cache: HeaderCache[Label, Label] = caches.add(HeaderCache(MOST_KNOWN))
 
     def matched(self, lowest: Label) -> Label:
         """The nodes of a header and all nodes that cover them."""
-        found = self._known.get(lowest)
+        found = self._cache.known.get(lowest)
         if found is None:
-            nodes = self._graph.nodes
-            above = set(lowest).union(
-                *(self._graph.ancestors(node) for node in lowest if nodes[node].parents)
-            )
+            above = set(lowest).union(*map(self._graph.ancestors, lowest))
             above -= self._aside.keys()
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            found = self._known[lowest] = tuple(sorted(above))
+            found = self._cache.put(lowest, tuple(sorted(above)), lowest)
         return found

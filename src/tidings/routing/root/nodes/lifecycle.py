@@ -95,7 +95,7 @@ class Nodes(NodePart):
 
     def find_unwanted(self, wanted: Iterable[int]) -> None:
         """After a start, mark nodes of earlier lives as unwanted until somebody wants them."""
-        there = self._graph.nodes.keys() - wanted - self.unwanted.keys()
+        there = {*self._graph}.difference(wanted, self.unwanted)
         self.unwanted |= dict.fromkeys(there, self._context.now)
 
     # -- removing nodes ------------------------------------------------------------------------
@@ -126,15 +126,15 @@ class Nodes(NodePart):
     def retire(self, node: int) -> None:
         """Remove a node that nobody wants."""
         self.settle(node)
-        known = self._graph.nodes[node]
-        parents, children = tuple(sorted(known.parents)), tuple(sorted(known.children))
+        parents, children = self._graph.parents(node), self._graph.children(node)
         equal = tuple(self._interests.equal(node))
         version = self._interests.remove(node)
         gone = Gone(version, equal, parents, children if parents else ())
         self._claims.remove(node)
-        above = {*self._graph.ancestors(node)}
+        above = self._graph.ancestors(node)
+        for one in (node, *equal):  # results about its equals may depend on it too
+            self._caches.change(one)
         self._graph.remove(node)
-        self._caches.clear()
         counts = self._counts
         count, latest = counts.counts.get(node, 0), counts.latest.get(node, 0)
         self.retired[node] = Retired(above, count, latest, self._context.now)

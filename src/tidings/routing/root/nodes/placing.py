@@ -62,7 +62,7 @@ class Placing(NodePart):
         if self._queue.failed:
             return self._queue.failed, None
         try:
-            placed = self._interests.place(message.interest)
+            placed = self._interests.place(message.stored)
             is_new = placed.node not in self._graph
             if is_new:
                 self._make(sender, placed, message)
@@ -72,7 +72,7 @@ class Placing(NodePart):
             return self._problems.report("place the filter"), None
         node = placed.node
         self.last_node = max(self.last_node, node)
-        self._claims.measure(node, work_of(message.interest))
+        self._claims.measure(node, work_of(message.stored))
         self._claim(node, message.owner, is_new=is_new)
         return "", placed
 
@@ -93,7 +93,8 @@ class Placing(NodePart):
         try:
             for one in (placed, *placed.also):
                 self._graph.insert(one.node, one.parents, one.children)
-            self._queue.add_node(node, message.interest, message.owner)
+                self._caches.change(one.node)
+            self._queue.add_node(node, message.stored, message.owner)
         except Exception:
             with contextlib.suppress(Exception):
                 self._interests.remove(node)
@@ -101,7 +102,6 @@ class Placing(NodePart):
                 self._graph.remove(node)
             self._caches.clear()
             raise
-        self._caches.clear()
         self._registry.add(node)
         self._nodes.add_maker(node, self._charges.payers(sender, message.owner))
         self._charges.charge(sender, NEW_NODE, message.owner)

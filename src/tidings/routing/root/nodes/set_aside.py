@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
+from tidings.routing.forwarding.graph_caches import HeaderCache
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import (
     UNKNOWN,
@@ -29,6 +30,7 @@ from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.ownership import MOST_OWNERS, Verdict, judge, lighten
 
 MARKS, MATCH = "give marks to", "match"  # verbs for the message to the owner
+MOST_FITTING = 100_000  # headers
 MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that one router may name
 
 
@@ -46,7 +48,8 @@ class SetAside(NodePart):
         self._asked = 0.0  # when routers were asked
         self._named: Counter[tuple[int, Name]] = Counter()  # owners of a node that a router named
         self._most_marks = min(parts.context.limits.all_marks, frames.MOST_MARKS)
-        self._fitting: set[Label] = parts.caches.add(set())  # headers that are within all shares
+        # headers that are within all shares
+        self._fitting: HeaderCache[Label, bool] = parts.caches.add(HeaderCache(MOST_FITTING))
         self._fitting_version = -1  # the version of the claims for which this holds
         self._most_judged = 0  # nodes of the last notification that was judged
 
@@ -64,7 +67,7 @@ class SetAside(NodePart):
         if self._fitting_version != claims.version:
             self._fitting_version = claims.version
             self._fitting.clear()
-        if lowest in self._fitting:
+        if lowest in self._fitting.known:
             return False
         if self.doubted and len(lowest) <= self._most_judged:
             return False  # routers are being asked for the owners of some of them
@@ -77,7 +80,7 @@ class SetAside(NodePart):
             self._take_from_owners(verdict)  # the next judgment goes by the remaining owners
             more = judge(claims, matched, limits.matches, limits.all_nodes, wanted, MATCH)
             if is_fitting and not (more.aside or more.less or more.doubts):
-                self._fitting.add(lowest)
+                self._fitting.put(lowest, True, lowest)
             more.doubts = [*{*verdict.doubts, *more.doubts}]
             verdict = more
         return self._apply(verdict)
@@ -97,7 +100,8 @@ class SetAside(NodePart):
         if verdict.aside:
             self._context.beyond["marks"] += len(verdict.aside)
             self._interests.set_aside(verdict.aside)
-            self._caches.clear()
+            for node in verdict.aside:
+                self._caches.change(node)
         if verdict.doubts and not self.doubted:
             self._ask(verdict.doubts)
         return bool(verdict.aside)
@@ -112,7 +116,7 @@ class SetAside(NodePart):
             return False
         del self.aside[node]
         self._interests.bring_back(node)
-        self._caches.clear()
+        self._caches.change(node)
         return True
 
     def retire(self, most: int) -> None:

@@ -25,7 +25,7 @@ class Territory(NodePart):
         if not message.within:
             return ""
         try:
-            found = self._interests.refuse_outside(message.interest, message.within)
+            found = self._interests.refuse_outside(message.stored, message.within)
         except TidingsError:
             return ""  # placing the filter reports the error
         self._context.beyond["outside"] += bool(found)

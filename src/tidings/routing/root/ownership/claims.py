@@ -28,7 +28,7 @@ class Holding(msgspec.Struct):
     """The nodes that an owner has."""
 
     nodes: int = 0
-    size: int = 0  # the total size of their filters, as `work_of` measures it
+    size: int = 0  # the total size of the owner's filters, as `work_of` measures it
     long: int = 0  # bytes of long filters
     room: int = 0  # how many nodes the owner dropped since the last filter was set aside
     # filters that were set aside, by digest, with the reason

@@ -20,7 +20,7 @@ from tidings.routing.root.counts import Counts
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.stamps import MOST_FIRST, Stamps
 from tidings.routing.root.publishing.tagger import Tagger
-from tidings.routing.root.records import Record
+from tidings.routing.root.records import Block, Record
 from tidings.routing.root.write_queue import WriteQueue
 
 
@@ -137,12 +137,18 @@ class Intake:
 
     def acknowledge(self, record: Record) -> None:
         """Note that a notification is on the disk. Consecutive ones are acknowledged together."""
-        publisher, stamp = record.publisher, record.stamp
+        self._note(record.publisher, record.stamp, record.stamp, record.serial)
+
+    def acknowledge_block(self, block: Block) -> None:
+        """The same for the publications of a block."""
+        self._note(block.source, block.stamp, block.last_stamp, block.last_serial)
+
+    def _note(self, publisher: str, stamp: int, upto: int, serial: int) -> None:
         first, last, _ = self._unacknowledged.get(publisher, (stamp, stamp - 1, 0))
         if stamp != last + 1:
             self._send_acknowledgment(publisher)
             first = stamp
-        self._unacknowledged[publisher] = first, stamp, record.serial
+        self._unacknowledged[publisher] = first, upto, serial
 
     def send_acknowledgments(self) -> None:
         for publisher in [*self._unacknowledged]:

@@ -45,6 +45,12 @@ class Stamps:
         else:
             self._solid.setdefault(who, stamp)
 
+    def advance_many(self, who: str, first: int, last: int) -> None:
+        """Note that the journal has the notifications from a publisher's next stamp to `last`."""
+        self.known[who] = last
+        self._skipped.pop(who, None)
+        self._solid.setdefault(who, first)
+
     def skip(self, who: str, stamp: int, first: int) -> None:
         """Note that a stamp was refused and not journalled. It may be tried again, and its
         publisher may continue with the next. Nothing is kept for unknown publishers: they may

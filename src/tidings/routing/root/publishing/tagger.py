@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tidings.model import TidingsError
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.limits import Limits
-from tidings.routing.root.interests import Interests, TooMuchWork
+from tidings.routing.root.interests import Interests, TaggedMany, TooMuchWork
 from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.ownership import Claims
 
@@ -37,6 +37,11 @@ class Tagger:
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
             )
         return self.fit(lambda: self._ask_filters(message.content))
+
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        """The lowest nodes of many publications, as the interests find them: no share is checked
+        and nothing is set aside."""
+        return self._interests.tag_many(contents)
 
     def fit(self, find: Callable[[], Label]) -> Label:
         """The lowest nodes that `find` returns. Filters are set aside until none of the shares is

@@ -1,10 +1,10 @@
 """Numbered notifications, as the journal stores them: one by one, or many as columns.
 
-    Publish  ──number──> Record ──┐
-    HandOver ──number──> Block  ──┴──> journal ──(on the disk)──> counted, forwarded
+    Publish       ──number──> Record ──┐
+    Run, HandOver ──number──> Block  ──┴──> journal ──(on the disk)──> counted, forwarded
 
     record.py   one notification
-    block.py    many, and how far their source has handed over
+    block.py    many, and for a part how far its source has handed over
 
 For the rest of `root`, and for broker and store. Start at record.py.
 """

@@ -1,4 +1,5 @@
-"""Many numbered notifications as columns: what becomes of a slice of a part that was handed over.
+"""Many numbered notifications as columns: what becomes of a slice of a part that was handed over,
+and of a run of publications.
 
     serials, stamps    rise by one from the first
     mark_starts        0     2  3        the marks of notification i: nodes[s : e], numbers[s : e]
@@ -76,16 +77,18 @@ class Block:
     def __init__(
         self,
         source: str,
-        progress: Progress,
+        progress: Progress | None,
         serial: int,
         marks: MarkColumns,
         matched: MatchColumns,
         payloads: PayloadColumns,
+        stamp: int = 0,
     ) -> None:
         """`progress` is that of the source after these notifications, `serial` that of the first
-        one."""
+        one. If a publisher sent them, there is no progress, and `stamp` is that of the first."""
         self.source = source
         self.progress = progress
+        self._stamp = stamp
         self.serial = serial
         self.marks = marks
         self.matched = matched
@@ -101,7 +104,11 @@ class Block:
     @property
     def stamp(self) -> int:
         """The first notification's."""
-        return self.progress.stamp - len(self) + 1
+        return self._stamp if self.progress is None else self.progress.stamp - len(self) + 1
+
+    @property
+    def last_stamp(self) -> int:
+        return self.stamp + len(self) - 1
 
     @property
     def size(self) -> int:

@@ -1,19 +1,20 @@
-"""A Kafka broker of one node (KRaft), from its jars on Maven Central, for tests."""
+"""A Kafka broker of one node (KRaft), from its jars on Maven Central, and a producer of lines."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import tempfile
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
-from tests.ports import free_ports, is_listening
-from tests.waiting import wait_for
-
 from tidings.model import EnvironmentProblem
-from tidings.spark.session.java import java_home
-from tidings.spark.session.maven import cache_folder
+from tidings.spark import java_home
+from tidings.spark.session import jars_folder
+from tidings.studies.host.ports import free_ports, is_listening
 
 VERSION = "4.3.1"
 _PATIENCE = 60.0  # seconds
@@ -25,6 +26,11 @@ _POM = """\
     <dependency>
       <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
       <version>{version}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId>
+      <version>{version}</version>
+      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>
     </dependency>
     <dependency>
       <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId>
@@ -66,7 +72,7 @@ rootLogger.appenderRef.console.ref=console
 def broker_jars() -> Path:
     """A folder with the jars of a broker and all that they depend on; EnvironmentProblem if they
     can't be had."""
-    folder = cache_folder() / f"kafka-broker-{VERSION}"
+    folder = jars_folder() / f"kafka-broker-and-tools-{VERSION}"
     if folder.is_dir():
         return folder
     if shutil.which("mvn") is None:
@@ -93,30 +99,33 @@ class Broker:
         settings, logging = folder / "server.properties", folder / "log4j2.properties"
         settings.write_text(_SETTINGS.format(broker=port, controller=controller, folder=folder))
         logging.write_text(_LOGGING)
-        self._java = [str(java_home() / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
-        self._java += ["-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={logging}"]
-        self._java += ["-cp", f"{broker_jars()}/*"]
+        self.java = [str(java_home() / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+        self.java += ["-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={logging}"]
+        self.java += ["-cp", f"{broker_jars()}/*"]
         self._settings = str(settings)
         self._process: subprocess.Popen[bytes] | None = None
         self._run("kafka.tools.StorageTool", "format", "-t", _short(uuid4().bytes), "-c")
 
     def _run(self, *command: str) -> None:
-        line = [*self._java, *command, self._settings]
+        line = [*self.java, *command, self._settings]
         done = subprocess.run(line, capture_output=True, text=True, timeout=_PATIENCE, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
+        if done.returncode != 0:
+            raise EnvironmentProblem(f"the broker can't be prepared: {done.stderr[-2000:]}")
 
     def start(self) -> None:
         """Start it, and wait until it takes connections."""
         log = self.folder / "broker.log"
         with log.open("ab") as out:
             self._process = subprocess.Popen(
-                [*self._java, "kafka.Kafka", self._settings], stdout=out, stderr=subprocess.STDOUT
+                [*self.java, "kafka.Kafka", self._settings], stdout=out, stderr=subprocess.STDOUT
             )
-        assert wait_for(self._answers, _PATIENCE), log.read_text()[-2000:]
+        limit = time.monotonic() + _PATIENCE
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > limit:
+                raise EnvironmentProblem(f"the broker does not start: {log.read_text()[-2000:]}")
+            time.sleep(0.02)
 
     def _answers(self) -> bool:
-        assert self._process is not None
-        assert self._process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
         return is_listening(self.port)
 
     def kill(self) -> None:
@@ -127,8 +136,34 @@ class Broker:
         self._process = None
 
 
+class Producer:
+    """Writes lines to a topic, which is created by the first of them."""
+
+    def __init__(self, broker: Broker, topic: str) -> None:
+        self._log = broker.folder / "producer.log"
+        command = [*broker.java, "org.apache.kafka.tools.ConsoleProducer", "--topic", topic]
+        command += ["--bootstrap-server", broker.address, "--request-required-acks", "-1"]
+        command += ["--command-property", "linger.ms=5", "--message-send-max-retries", "1000"]
+        with self._log.open("ab") as out:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT
+            )
+
+    def put(self, lines: Iterable[bytes]) -> None:
+        """Write lines. The broker has them soon after, or at the end."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.writelines(line + b"\n" for line in lines)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            said = self._log.read_text()[-2000:]
+            raise EnvironmentProblem(f"the producer of Kafka ended: {said}") from None
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
 def _short(raw: bytes) -> str:
     """An id as Kafka writes it; ids must not begin with a dash."""
-    from base64 import urlsafe_b64encode
-
     return urlsafe_b64encode(raw).decode().rstrip("=").replace("-", "_")

@@ -6,7 +6,7 @@ from socket import create_connection, create_server
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses, each another. The system gives none of them again soon."""
+    """Different ports that are not in use. The system does not assign any of them again soon."""
     servers = [create_server(("127.0.0.1", 0)) for _ in range(count)]
     found = [int(one.getsockname()[1]) for one in servers]
     for one in servers:
@@ -15,7 +15,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_listening(port: int) -> bool:
-    """Whether a server of this machine takes connections."""
+    """Whether a server on this machine accepts connections at a port."""
     try:
         with create_connection(("127.0.0.1", port), timeout=1):
             return True

@@ -1,0 +1,119 @@
+"""The attributes of many notifications, from JSON to columns.
+
+    contents ──msgspec, into one class──> records ──> columns ──> batch for Matcher.match_batch
+                  └─ refused: an attribute is new, or of another type ──> learn it, or leave it out
+
+A channel without declared attributes takes any JSON object. But notifications that come together
+mostly have the same attributes, of the same types. So the class has the attributes seen so far,
+with their types, and msgspec fills it without a Python step per value.
+
+A batch must match exactly what its notifications match one by one. So each value must be of the
+type of its column, with two exceptions that filters don't tell apart: absent and null (if a filter
+does, the caller makes no batch), and whole numbers in a column of doubles that can hold them.
+Notifications with other values are left out, and are read one by one; so are those that are
+refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+MOST_NAMES = 256  # attributes of the class
+MOST_LEARNED = 8  # notifications of one batch that may change the class
+MOST_ODD = 8  # one of so many notifications of a batch may be left out, or there is no batch
+EXACT = 2.0**53  # whole numbers below it are exact as doubles
+
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+_INTEGER = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_TYPES: dict[type, tuple[Any, Any]] = {
+    str: (str | None, pa.string()),
+    int: (_INTEGER | None, pa.int64()),
+    float: (float | None, pa.float64()),
+    bool: (bool | None, pa.bool_()),
+    type(None): (None, pa.null()),
+}
+_REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)
+
+
+class Read(NamedTuple):
+    """A row for each notification; those of the `odd` ones are empty."""
+
+    batch: pa.RecordBatch
+    odd: list[int]
+
+
+class EventColumns:
+    """The attributes seen so far, and a decoder for them."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, type] = {}
+        self._learn({})
+
+    def read(self, contents: Sequence[bytes]) -> Read | None:
+        """The attributes of notifications as columns, for filters that don't tell null from absent;
+        None if they must be read one by one."""
+        records: list[Any] = []
+        odd: list[int] = []
+        learned = 0
+        while len(records) < len(contents):
+            try:
+                records += map(self._decode, contents[len(records) :])
+            except _REFUSALS:  # those before the one that was refused are in `records`
+                learned += 1
+                if learned <= MOST_LEARNED and self._learn_from(contents[len(records)]):
+                    records.clear()
+                    odd.clear()
+                    continue
+                odd.append(len(records))
+                if MOST_ODD * len(odd) > len(contents):
+                    return None
+                records.append(self._record())
+        batch = self._batch(records)
+        return None if batch is None else Read(batch, odd)
+
+    def _batch(self, records: Sequence[Any]) -> pa.RecordBatch | None:
+        columns = []
+        rows = zip(*map(msgspec.structs.astuple, records), strict=True)
+        for kind, values in zip(self._kinds.values(), rows, strict=True):
+            if kind is float and not all(-EXACT < one < EXACT for one in values if one is not None):
+                return None
+            try:
+                columns.append(pa.array(values, _TYPES[kind][1]))
+            except (pa.ArrowException, ValueError, OverflowError):
+                return None  # a text with a lone surrogate, for instance
+        if not columns:
+            return None
+        return pa.RecordBatch.from_arrays(columns, [*self._kinds])
+
+    def _learn_from(self, content: bytes) -> bool:
+        """Learn the attributes of a notification; False if that does not make it readable."""
+        try:
+            event = _decode(content)
+        except _REFUSALS:
+            return False
+        kinds = dict(self._kinds)
+        for name, value in event.items():
+            kind, known = type(value), kinds.get(name, type(None))
+            if kind not in _TYPES:
+                return False  # a list or an object
+            if known is type(None) or (known is int and kind is float):
+                kinds[name] = kind
+            elif kind is not known and not (kind is type(None) or (known is float and kind is int)):
+                return False
+        if kinds == self._kinds or len(kinds) > MOST_NAMES:
+            return False
+        self._learn(kinds)
+        return True
+
+    def _learn(self, kinds: dict[str, type]) -> None:
+        self._kinds = kinds
+        fields = [(f"f{at}", _TYPES[kind][0], None) for at, kind in enumerate(kinds.values())]
+        names = {f"f{at}": name for at, name in enumerate(kinds)}
+        self._record = msgspec.defstruct(
+            "Attributes", fields, rename=names, forbid_unknown_fields=True, gc=False
+        )
+        self._decode = msgspec.json.Decoder(self._record).decode

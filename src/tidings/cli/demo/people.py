@@ -1,0 +1,147 @@
+"""The people of the demo: an agent each, at one of three routers, all in one thread.
+
+           root
+          /    \\
+        EWR    JFK
+                |
+               LGA
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tidings.model import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from tidings import Agent, Subscription
+
+ABOVE = {"EWR": "root", "JFK": "root", "LGA": "JFK"}
+PATIENCE = 30.0  # seconds until a router listens
+AGAIN = 0.1
+TOGETHER = 20  # people that connect at the same time
+LATEST = 3  # flights that are remembered, with who was told
+
+
+class Person(msgspec.Struct, frozen=True):
+    who: str
+    filter: str
+    router: str
+
+
+class Seen(msgspec.Struct):
+    """A flight that was delivered."""
+
+    serial: int
+    row: dict[str, Any]
+    told: list[Person]
+
+
+def place_people(named: Sequence[tuple[str, str]]) -> list[Person]:
+    """Pairs of name and filter. Whoever names an airport of New York is at its router, the others
+    are at the three in turn."""
+    found = []
+    for at, (who, text) in enumerate(named):
+        router = next((one for one in ABOVE if f"'{one}'" in text), [*ABOVE][at % len(ABOVE)])
+        found.append(Person(who, text, router))
+    return found
+
+
+class People:
+    """Agents that count what they are told."""
+
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        self.everyone: list[Person] = []
+        self.told: Counter[str] = Counter()
+        self.repeated = 0  # deliveries of a flight that the person knew
+        self.problems: list[str] = []  # what they lost
+        self.latest: deque[Seen] = deque(maxlen=LATEST)
+        self.last = 0.0  # when something came
+        self._addresses = addresses
+        self._loop = asyncio.new_event_loop()
+        self._open = contextlib.AsyncExitStack()
+        self._readers: list[asyncio.Task[None]] = []
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def join(self, people: Sequence[Person]) -> None:
+        """Connect people and subscribe; when this returns, their filters are in force."""
+        self._run(self._join(people))
+        self.everyone += people
+
+    def count_through(self, router: str) -> tuple[int, int]:
+        """How many people are at a router, and how often they were told."""
+        here = [one.who for one in self.everyone if one.router == router]
+        return len(here), sum(self.told[who] for who in here)
+
+    def close(self) -> None:
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    # -- in the thread -------------------------------------------------------------------------
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _join(self, people: Sequence[Person]) -> None:
+        room = asyncio.Semaphore(TOGETHER)
+        async with asyncio.TaskGroup() as tasks:
+            for one in people:
+                tasks.create_task(self._join_one(one, room))
+
+    async def _join_one(self, one: Person, room: asyncio.Semaphore) -> None:
+        async with room:
+            agent = await self._connect(self._addresses[one.router])
+            told = agent.subscribe(one.filter)
+            await told.__aenter__()
+        self._readers.append(asyncio.create_task(self._read(one, told)))
+
+    async def _connect(self, address: str) -> Agent:
+        from tidings import connect
+
+        limit = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return await self._open.enter_async_context(connect(address))
+            except EnvironmentProblem:  # the router is starting
+                if time.monotonic() > limit:
+                    raise
+                await asyncio.sleep(AGAIN)
+
+    async def _read(self, one: Person, told: Subscription) -> None:
+        from tidings import Delivery
+
+        known: set[int] = set()
+        async for item in told:
+            if not isinstance(item, Delivery):
+                self.problems.append(f"{one.who}: {item!r}")
+                continue
+            self.repeated += item.serial in known
+            known.add(item.serial)
+            self.told[one.who] += 1
+            self.last = time.monotonic()
+            self._remember(item.serial, item.payload, one)
+
+    def _remember(self, serial: int, payload: bytes, one: Person) -> None:
+        for seen in self.latest:
+            if seen.serial == serial:
+                seen.told.append(one)
+                return
+        if not self.latest or serial > self.latest[-1].serial:
+            self.latest.append(Seen(serial, msgspec.json.decode(payload), [one]))
+
+    async def _close(self) -> None:
+        for task in self._readers:
+            task.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+        await self._open.aclose()

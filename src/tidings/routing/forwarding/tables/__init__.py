@@ -1,0 +1,44 @@
+"""The tables of a label graph: arrays, in which a node costs about 60 bytes and no object.
+
+    slots.py         the slot of each node, its index in all arrays, by number
+    slot_lists.py    a list of slots for each slot, all in one array
+    edges.py         the edges between slots, in both directions, made of such lists
+    below.py         which nodes are below one
+    labels.py        the labels of nodes, shared by all nodes that have the same ones
+
+They are `array.array`, not numpy: a router reads single values, which numpy does more slowly. Only
+loading many nodes at once imports numpy. Used only by the label graph. Start at labels.py.
+"""
+
+from tidings.routing.forwarding.tables.below import FEW, Below
+from tidings.routing.forwarding.tables.edges import Edges
+from tidings.routing.forwarding.tables.labels import (
+    KEEP,
+    OWN,
+    Changes,
+    Groups,
+    Label,
+    LabelPool,
+    Labels,
+    What,
+    Who,
+)
+from tidings.routing.forwarding.tables.slots import BITS, LAST, Slots
+
+__all__ = [
+    "BITS",
+    "FEW",
+    "KEEP",
+    "LAST",
+    "OWN",
+    "Below",
+    "Changes",
+    "Edges",
+    "Groups",
+    "Label",
+    "LabelPool",
+    "Labels",
+    "Slots",
+    "What",
+    "Who",
+]

@@ -1,0 +1,167 @@
+"""The labels of nodes, shared by all nodes that have the same ones.
+
+    node    subscribed    label for F    for G    for H       who      what
+      4     F             4              -        -           F        own
+     31     F, H          31             -        31          F H      own own    ┐ the same
+     32     F, H          32             -        32          F H      own own    ┘ object
+     33                   4              -        -           F        4
+
+A neighbour that subscribes to a node has the node itself as its label there. This is stored without
+the number of the node: most nodes share their labels with many others, and cost one reference each.
+Neighbours are small numbers here, in the order in which they came.
+
+Nodes share labels from the start, as children of the same parents, and whenever somebody subscribes
+to them. Looking for a node with the same labels takes longer than to change them. So it is not done
+for labels of many neighbours that change because of a node above.
+
+Invariant: no two objects that others can find are equal, and one that no node has is forgotten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, TypeVar
+
+Neighbour = TypeVar("Neighbour", bound=Hashable)
+Label = tuple[int, ...]  # nodes, rising
+OWN: Label = ()
+"""Stands for the node itself."""
+KEEP: Label = (-1,)
+"""Stands for a label that does not change."""
+Who = tuple[int, ...]  # neighbours, rising
+What = tuple[Label, ...]  # their labels
+Groups = tuple[tuple[Label, tuple[Neighbour, ...]], ...]
+"""The neighbours that have each label."""
+FEW = 1  # labels of so few neighbours are always shared
+
+
+class Labels(Generic[Neighbour]):
+    """The labels of a node for the neighbours that have one there."""
+
+    __slots__ = ("groups", "is_known", "own", "uses", "what", "who")
+
+    def __init__(self, who: Who, what: What, own: int, *, is_known: bool) -> None:
+        self.who = who
+        self.what = what
+        self.own = own  # the neighbours that subscribe to the node, as bits
+        self.uses = 0  # nodes
+        self.is_known = is_known  # others can find it, to share it
+        self.groups: Groups[Neighbour] | None = None  # with names, once they were asked for
+
+    def get(self, one: int) -> Label | None:
+        """The label of a neighbour."""
+        who = self.who
+        at = bisect_left(who, one)
+        return self.what[at] if at < len(who) and who[at] == one else None
+
+
+class LabelPool(Generic[Neighbour]):
+    """The labels in use, and the neighbours in them."""
+
+    def __init__(self) -> None:
+        self.index: dict[Neighbour, int] = {}
+        """The number of each neighbour that subscribes to something."""
+        self._names: list[Any] = []  # by number
+        self._free: list[int] = []
+        self._known: dict[tuple[Who, What], Labels[Neighbour]] = {}
+        self.empty = self.get((), (), 0)
+        self.empty.uses = 1  # it stays, for free slots too
+
+    def get(self, who: Who, what: What, own: int) -> Labels[Neighbour]:
+        """The one object for these labels; `own` has the bits of those whose label is OWN."""
+        key = who, what
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Labels(who, what, own, is_known=True)
+        return found
+
+    def put(self, every: list[Labels[Neighbour]], slot: int, new: Labels[Neighbour]) -> None:
+        """Give a node other labels."""
+        old = every[slot]
+        every[slot] = new
+        new.uses += 1
+        old.uses -= 1
+        if not old.uses and old.is_known:
+            del self._known[old.who, old.what]
+
+    def change(
+        self, every: list[Labels[Neighbour]], slot: int, one: int, to: Mapping[Any, Label | None]
+    ) -> Labels[Neighbour] | None:
+        """Change the label of one neighbour of a node; return the labels of the node, or None if
+        they stay. `to` has the new label for each old one, None for no label, or KEEP. If no other
+        node has the old labels, nor probably the new ones, the object stays and changes."""
+        labels = every[slot]
+        who, what = labels.who, labels.what
+        at = end = bisect_left(who, one)
+        old = None
+        if at < len(who) and who[at] == one:
+            end += 1
+            old = what[at]
+        label = to[old]
+        if label is KEEP:
+            return None
+        if label is None:
+            who, what = who[:at] + who[end:], what[:at] + what[end:]
+        else:
+            if at == end:
+                who = (*who[:at], one, *who[at:])
+            what = (*what[:at], label, *what[end:])
+        if label is OWN or old is OWN:
+            labels = self.get(who, what, labels.own ^ 1 << one)
+            self.put(every, slot, labels)
+        elif labels.uses > 1 or len(who) <= FEW:
+            labels = self.get(who, what, labels.own)
+            self.put(every, slot, labels)
+        else:
+            if labels.is_known:
+                del self._known[labels.who, labels.what]
+                labels.is_known = False
+            labels.who, labels.what, labels.groups = who, what, None
+        return labels
+
+    def groups(self, labels: Labels[Neighbour]) -> Groups[Neighbour]:
+        """The neighbours that have a label, with their names."""
+        found: dict[Label, list[Neighbour]] = {}
+        for one, label in zip(labels.who, labels.what, strict=True):
+            found.setdefault(label, []).append(self._names[one])
+        labels.groups = groups = tuple([(label, tuple(names)) for label, names in found.items()])
+        return groups
+
+    def names(self, labels: Labels[Neighbour]) -> tuple[Neighbour, ...]:
+        """The neighbours that subscribe to a node."""
+        each = zip(labels.who, labels.what, strict=True)
+        return tuple([self._names[one] for one, label in each if label is OWN])
+
+    # -- neighbours ----------------------------------------------------------------------------
+
+    def add(self, neighbour: Neighbour) -> int:
+        """The number of a neighbour, which is a new one if it has none."""
+        one = self.index.get(neighbour)
+        if one is None:
+            if self._free:
+                one = self._free.pop()
+                self._names[one] = neighbour
+            else:
+                one = len(self._names)
+                self._names.append(neighbour)
+            self.index[neighbour] = one
+        return one
+
+    def remove(self, neighbour: Neighbour) -> None:
+        """Forget a neighbour that subscribes to nothing any more, and so has no label."""
+        one = self.index.pop(neighbour)
+        self._names[one] = None
+        self._free.append(one)
+
+
+class Changes(dict[Any, Label | None]):
+    """The new label for each old one, computed when it is first asked for."""
+
+    def __init__(self, change: Callable[[Label | None], Label | None]) -> None:
+        super().__init__()
+        self._change = change
+
+    def __missing__(self, old: Label | None) -> Label | None:
+        new = self[old] = self._change(old)
+        return new

@@ -1,0 +1,167 @@
+"""Runs of publications: tagged, numbered and journalled together.
+
+    Run ──> rows with the expected stamps ──tag_many──> columns ──> Block ──> journal
+              └─ all others, one by one: repeated, early, refused, or with too many nodes
+
+Each publication has the same effect as if it came alone, in the same order. What needs a closer
+look is taken by intake.py. Tags are used as long as the graph does not change; setting a filter
+aside changes it, and then the rest is tagged again.
+
+Others must not wait for a run of slow publications. So after `MOST_ALONE` that were taken one by
+one, or when the interests stop early, the rest of a run is left for its publisher's next turn.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.model import TidingsError
+from tidings.routing.forwarding.graph_caches import GraphCaches
+from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths
+from tidings.routing.root.counts import Counts
+from tidings.routing.root.handover.node_table import NodeTable
+from tidings.routing.root.problems import Problems
+from tidings.routing.root.publishing.intake import Intake
+from tidings.routing.root.publishing.stamps import Stamps
+from tidings.routing.root.publishing.tagger import LARGEST, Tagger
+from tidings.routing.root.records import Block
+from tidings.routing.root.runs.run import FEW, Run
+from tidings.routing.root.write_queue import WriteQueue
+
+MOST_ALONE = 32  # publications of a run that are taken one by one in one turn
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Tags(NamedTuple):
+    """The lowest nodes of the rows of a run from `first` on, as long as the graph has this version.
+    `odd` rows must be taken one by one."""
+
+    first: int
+    version: int
+    starts: Numbers
+    nodes: Numbers
+    odd: list[int]  # positions in the run, ascending
+    asked: int  # the end of the rows that were to be tagged
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.starts) - 1
+
+    def next_odd(self, at: int) -> int:
+        """The next odd row from a row on; the end if there is none."""
+        place = bisect_left(self.odd, at)
+        return self.odd[place] if place < len(self.odd) else self.end
+
+
+class RunIntake:
+    """Accepts the runs of a channel."""
+
+    def __init__(
+        self,
+        context: Context,
+        stamps: Stamps,
+        tagger: Tagger,
+        counts: Counts,
+        queue: WriteQueue,
+        return_paths: ReturnPaths,
+        intake: Intake,
+        table: NodeTable,
+        caches: GraphCaches,
+        problems: Problems,
+    ) -> None:
+        self._limits = context.limits
+        self._stamps = stamps
+        self._tagger = tagger
+        self._counts = counts
+        self._queue = queue
+        self._return_paths = return_paths
+        self._intake = intake
+        self._table = table
+        self._caches = caches
+        self._problems = problems
+
+    def take(self, sender: Name, run: Run) -> None:
+        """Take the next publications of a run, all if nothing takes long. `run.rows.done` counts
+        those that are taken."""
+        rows, alone, tags = run.rows, 0, None
+        while rows.done < len(run) and alone < MOST_ALONE:
+            at = rows.done
+            end = self._expected(run, at)
+            if end - at >= FEW:
+                if tags is not None and tags.end <= at < tags.asked:
+                    return  # the interests stopped early
+                if tags is None or tags.version != self._caches.version or tags.asked <= at:
+                    tags = self._tag(run, at, end)
+                upto = min(end, tags.end, tags.next_odd(at))
+                if upto - at >= FEW and self._append(sender, run, at, upto, tags):
+                    rows.done = upto
+                    continue
+            rows.done += 1
+            alone += 1
+            self._intake.publish(sender, run.message(at))
+
+    def _expected(self, run: Run, at: int) -> int:
+        """The end of the rows from `at` on that have the expected stamps, one after the other, and
+        payloads that are not too large."""
+        known = self._stamps.known.get(run.publisher)
+        if known is None or self._queue.failed:
+            return at
+        rows = run.rows.columns[at:]
+        stamps = rows[:, 2]
+        fits = stamps == np.arange(known + 1, known + 1 + len(rows))
+        fits &= (rows[:, 3] <= stamps) & (rows[:, 7] - rows[:, 6] <= LARGEST)
+        return len(run) if fits.all() else at + int(np.argmin(fits))
+
+    def _tag(self, run: Run, at: int, end: int) -> Tags:
+        version = self._caches.version
+        try:
+            found = self._tagger.tag_many(run.contents(at, end))
+        except Exception:  # each by itself shows which one it is
+            self._problems.report("tag many notifications")
+            starts = np.zeros(end - at + 1, np.int64)
+            return Tags(at, version, starts, starts[:0], [*range(at, end)], end)
+        wide = np.flatnonzero(np.diff(found.starts) > self._limits.marks)
+        odd = sorted(at + row for row in {*found.refused, *wide.tolist()})
+        return Tags(at, version, found.starts, found.nodes, odd, end)
+
+    def _append(self, sender: Name, run: Run, at: int, end: int, tags: Tags) -> bool:
+        """Number rows and give them to the journal. False if nothing was done, because one of them
+        matches too many nodes, or something unexpected happened."""
+        who = run.publisher
+        try:
+            block = self._number(run, at, end, tags)
+            if block is None:
+                return False
+            self._queue.append_block(block)
+        except TidingsError:  # each by itself is refused, and is told why
+            return False
+        except Exception:
+            self._problems.report("number many notifications")
+            return False
+        if len(self._stamps.known) > self._return_paths.many:
+            self._stamps.hear(who)
+        self._stamps.advance_many(who, block.stamp, block.last_stamp)
+        self._return_paths.add(who, sender)
+        self._counts.give_block(block)
+        return True
+
+    def _number(self, run: Run, at: int, end: int, tags: Tags) -> Block | None:
+        starts = tags.starts[at - tags.first : end - tags.first + 1]
+        nodes = tags.nodes[starts[0] : starts[-1]]
+        starts = starts - starts[0]
+        codes = self._table.codes_of(nodes)
+        matched = self._table.matched(starts, codes)
+        wide = np.flatnonzero(np.diff(matched.starts) > self._limits.matches)
+        if len(wide):
+            tags.odd[:] = sorted({*tags.odd, *(at + wide).tolist()})
+            return None
+        marks = self._table.numbered(starts, nodes, codes, self._counts.given_counts)
+        return Block(
+            run.publisher, None, self._counts.given + 1, marks, matched,
+            run.copy_payloads(at, end), int(run.rows.columns[at, 2]),
+        )  # fmt: skip

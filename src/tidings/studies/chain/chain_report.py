@@ -1,0 +1,51 @@
+"""The result of a run of the chain, as data."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidings.studies.chain.stages import Latencies, Rates
+from tidings.studies.host.machine_info import Machine
+
+
+class Added(msgspec.Struct, frozen=True):
+    """Interests that agents added while rows came."""
+
+    interests: int
+    counted: int  # those that something matched in the first batch after they were in force
+    in_next_batch: int  # those of them that were told all of it
+
+
+class ChainReport(msgspec.Struct, frozen=True):
+    machine: Machine
+    source: str
+    seed: int
+    agents: int
+    processes: int  # that the agents are in
+    routers: int
+    interests: dict[str, int]  # by dialect
+    rows: int
+    batches: int
+    seconds: float
+    expected: int
+    delivered: int
+    lost: int
+    doubled: int
+    strays: int
+    altered: int
+    misnumbered: int
+    breaks: int  # `Break` and `Lost` that agents were told
+    optional: int
+    out_of_order: int
+    kills: int
+    killed: dict[str, int]
+    deaths: int  # drivers that ended by themselves, and were started again
+    added: Added
+    latencies: Latencies
+    rates: Rates
+    problems: list[str]
+
+    @property
+    def is_right(self) -> bool:
+        wrong = self.lost + self.doubled + self.strays + self.altered + self.misnumbered
+        return wrong + self.breaks == 0 and self.added.in_next_batch == self.added.counted

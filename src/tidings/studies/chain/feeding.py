@@ -1,0 +1,125 @@
+"""The sources of the chain, and the thread that feeds rows to them."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import msgspec
+
+from tidings.studies.chain.chain_rows import Row, draw_row
+from tidings.studies.chain.stream import Stream
+from tidings.studies.host.kafka_broker import Broker, Producer
+
+EVERY = 0.1  # seconds between two files, or two writes to the broker
+MOST_BEHIND = 5.0  # seconds of rows that the pipeline may have to catch up
+TOPIC = "rows"
+SOURCES = ("files", "kafka")
+
+
+class Source(ABC):
+    """A place where a pipeline reads rows."""
+
+    settings: str
+    """Its lines in the pipeline's file."""
+
+    @abstractmethod
+    def put(self, rows: list[Row]) -> None: ...
+
+    def end(self) -> None:  # noqa: B027
+        """Stop what belongs to it."""
+
+
+class Files(Source):
+    """A folder of JSON lines."""
+
+    settings = 'kind = "files"\npath = "in"\nformat = "json"\nfiles_per_trigger = 50'
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._count = 0
+        (folder / "in").mkdir()
+
+    def put(self, rows: list[Row]) -> None:
+        name = f"{self._count:06d}.json"
+        self._count += 1
+        beside = self._folder / f".{name}"
+        beside.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+        beside.rename(self._folder / "in" / name)
+
+
+class Kafka(Source):
+    """A topic with two partitions, at a broker of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        home = folder / "kafka"
+        home.mkdir()
+        self._broker = Broker(home)
+        self._producer: Producer | None = None
+        try:
+            self._broker.start()
+            self._producer = Producer(self._broker, TOPIC)
+        except BaseException:
+            self.end()
+            raise
+        self.settings = f'kind = "kafka"\nservers = "{self._broker.address}"\ntopic = "{TOPIC}"'
+
+    def put(self, rows: list[Row]) -> None:
+        assert self._producer is not None
+        self._producer.put(map(msgspec.json.encode, rows))
+
+    def end(self) -> None:
+        if self._producer is not None:
+            self._producer.end()
+        self._broker.kill()
+
+
+class Feeder:
+    """Draws rows and hands them to the source; keeps all of them for the oracle."""
+
+    def __init__(self, source: Source, stream: Stream, seed: int) -> None:
+        self.rows: list[Row] = []
+        self._source, self._stream = source, stream
+        self._chance = random.Random(seed)
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._problem: Exception | None = None
+
+    def put(self, count: int) -> None:
+        first = len(self.rows)
+        rows = [draw_row(self._chance, first + at) for at in range(count)]
+        now = time.time_ns() // 1000
+        for row in rows:
+            row["made"] = now
+        self.rows += rows
+        self._source.put(rows)
+
+    def start(self, rate: float) -> None:
+        """Feed at a steady rate. Rows that the pipeline can't keep up with are not drawn."""
+        self._thread = threading.Thread(target=self._run, args=(rate,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+
+    def _run(self, rate: float) -> None:
+        count = max(1, round(rate * EVERY))
+        due = time.monotonic()
+        try:
+            while not self._over.is_set():
+                if len(self.rows) - self._stream.rows() < rate * MOST_BEHIND:
+                    self.put(count)
+                due = max(due + EVERY, time.monotonic() - EVERY)
+                self._over.wait(max(0.0, due - time.monotonic()))
+        except Exception as problem:
+            self._problem = problem

@@ -1,0 +1,91 @@
+"""Kills the processes of the chain with SIGKILL, one kind after the other, and starts them again.
+
+driver     the Python driver; a new one starts while its Java process and workers may live on
+jvm        the Java process; the driver ends then, and a new one starts
+worker     a Python worker; Spark starts another, and the stream goes on
+root       the rendezvous point
+north ...  a router
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from tidings.model import EnvironmentProblem
+from tidings.studies.chain.nodes import ABOVE, ROOT, Nodes
+from tidings.studies.chain.stream import Stream
+from tidings.studies.host.sessions import Session, send
+
+ROLES = ("driver", ROOT, "jvm", "north", "worker", "south", "east")
+LEFT = 3.0  # seconds at most that a killed one is away, or that its parts live on
+PATIENCE = 60.0  # seconds in which a driver notices that its Java process is gone
+
+
+class Killer:
+    """Kills, and remembers whom."""
+
+    def __init__(self, nodes: Nodes, stream: Stream, seed: int) -> None:
+        self.killed: Counter[str] = Counter()
+        self._nodes, self._stream = nodes, stream
+        self._chance = random.Random(seed)
+        self._orphans: list[Session] = []
+
+    def kill_next(self) -> str:
+        """Kill the next one in turn, and start it again; return who it was."""
+        role = ROLES[self.killed.total() % len(ROLES)]
+        kinds: dict[str, Callable[[], None]] = {
+            "driver": self._kill_driver, "jvm": self._kill_java, "worker": self._kill_worker
+        }  # fmt: skip
+        if role in kinds:
+            kinds[role]()
+        else:
+            assert role == ROOT or role in ABOVE
+            self._nodes.kill(role)
+            self._pause()
+            self._nodes.start(role)
+        self.killed[role] += 1
+        return role
+
+    def end(self) -> None:
+        for one in self._orphans:
+            one.end()
+
+    def _pause(self) -> None:
+        time.sleep(self._chance.uniform(0, LEFT))
+
+    def _kill_driver(self) -> None:
+        old = self._stream.session
+        old.process.kill()
+        old.process.wait()
+        self._orphans.append(old)
+        self._stream.start()
+        self._pause()
+        old.end()
+
+    def _kill_java(self) -> None:
+        old = self._stream.session
+        for pid in self._wait_for_part("jvm"):
+            send(pid)
+        limit = time.monotonic() + PATIENCE
+        while old.alive():
+            if time.monotonic() > limit:
+                raise EnvironmentProblem("the driver does not notice that its Java process is gone")
+            time.sleep(0.05)
+        old.end()
+        self._stream.start()
+
+    def _kill_worker(self) -> None:
+        for pid in self._wait_for_part("worker")[:1]:
+            send(pid)
+
+    def _wait_for_part(self, role: str) -> list[int]:
+        limit = time.monotonic() + PATIENCE
+        while not (found := self._stream.session.part(role)):
+            if time.monotonic() > limit:
+                raise EnvironmentProblem(f"found no process to kill: {role}")
+            self._stream.check()
+            time.sleep(0.05)
+        return found

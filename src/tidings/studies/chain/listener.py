@@ -1,0 +1,143 @@
+"""A program with some of the agents of the chain: it writes down what they are told.
+
+    python -m tidings.studies.chain.listener FOLDER NAME
+
+It reads orders on stdin, a line of JSON each, and answers each with a line:
+
+    subscribe   [agent, its router, interest]...     when all of them are in force
+    count       []                                   how much they were told so far
+    end         []                                   the same, and everything is in the file
+
+Each delivery is a record in FOLDER/NAME.told: the interest, a digest of the row, its id and serial,
+and when it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from tidings.model import EnvironmentProblem
+from tidings.network import Agent, Subscription, connect as connect_agent
+from tidings.routing.clients import Delivery
+from tidings.studies.chain.chain_rows import Interest, Row
+
+RECORD = struct.Struct("<IIqqq")  # interest, digest, id, serial, microseconds since 1970
+PATIENCE = 120.0  # seconds until a router listens
+AGAIN = 0.1
+FULL = 1 << 16  # bytes that are written together
+
+
+class Wish(msgspec.Struct, frozen=True, array_like=True):
+    """A new interest of an agent; a new agent connects to the router at the address."""
+
+    agent: int
+    address: str
+    interest: Interest
+
+
+class Order(msgspec.Struct, frozen=True):
+    what: str
+    wishes: list[Wish] = []
+
+
+class Answer(msgspec.Struct, frozen=True):
+    told: int  # deliveries
+    problems: list[str]  # Lost and Break, and refused interests
+    in_force: list[tuple[int, int]]  # new interests, and when they were in force
+
+
+def digest_row(row: Row) -> int:
+    """A digest of a row, whatever the order of its fields."""
+    return zlib.crc32(msgspec.json.encode(row, order="sorted"))
+
+
+class Listener:
+    """The agents of this process."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self.told = 0
+        self.problems: list[str] = []
+        self._out, self._buffer = out, bytearray()
+        self._agents: dict[int, Agent] = {}
+        self._open: list[Any] = []
+        self._readers: list[asyncio.Task[None]] = []
+
+    async def subscribe(self, wishes: list[Wish]) -> list[tuple[int, int]]:
+        """Subscribe all at the same time. An agent may be named once."""
+        return await asyncio.gather(*map(self._subscribe, wishes))
+
+    async def _subscribe(self, wish: Wish) -> tuple[int, int]:
+        agent = self._agents.get(wish.agent)
+        if agent is None:
+            agent = self._agents[wish.agent] = await self._connect(wish.address)
+        told = agent.subscribe(wish.interest.text, wish.interest.dialect)
+        await told.__aenter__()
+        since = time.time_ns() // 1000
+        self._readers.append(asyncio.create_task(self._read(wish.interest.number, told)))
+        return wish.interest.number, since
+
+    async def _connect(self, address: str) -> Agent:
+        limit = time.monotonic() + PATIENCE
+        while True:
+            opened = connect_agent(address)
+            try:
+                agent = await opened.__aenter__()
+            except EnvironmentProblem:  # it is starting, or was killed
+                if time.monotonic() > limit:
+                    raise
+                await asyncio.sleep(AGAIN)
+            else:
+                self._open.append(opened)
+                return agent
+
+    async def _read(self, number: int, told: Subscription) -> None:
+        async for one in told:
+            if not isinstance(one, Delivery):
+                self.problems.append(f"interest {number}: {one!r}")
+                continue
+            now = time.time_ns() // 1000
+            row = msgspec.json.decode(one.payload)
+            self._buffer += RECORD.pack(number, digest_row(row), row["id"], one.serial, now)
+            self.told += 1
+            if len(self._buffer) > FULL:
+                self.flush()
+
+    def flush(self) -> None:
+        self._out.write(self._buffer)
+        self._out.flush()
+        self._buffer.clear()
+
+    async def close(self) -> None:
+        for one in self._readers:
+            one.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+        for opened in self._open:
+            await opened.__aexit__(None, None, None)
+
+
+async def _main(file: Path) -> None:
+    loop = asyncio.get_running_loop()
+    with file.open("wb") as out:
+        listener = Listener(out)
+        while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
+            order = msgspec.json.decode(line, type=Order)
+            new = await listener.subscribe(order.wishes)
+            listener.flush()
+            answer = Answer(listener.told, listener.problems, new)
+            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+            sys.stdout.buffer.flush()
+            if order.what == "end":
+                break
+        await listener.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Path(sys.argv[1], f"{sys.argv[2]}.told")))

@@ -1,0 +1,116 @@
+"""The pipeline of the chain: `tidings pipeline run`, with everything that Spark starts."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tidings.model import EnvironmentProblem
+from tidings.spark.channel import HANDED, read_handed
+from tidings.spark.outbox import Commit, Outbox
+from tidings.studies.host.sessions import Session
+
+EVERY = 0.01  # seconds between two looks at what was handed over
+MOST_DEATHS = 5  # of drivers, by themselves
+_FILE = """
+name = "chain"
+[source]
+{source}
+[subscriptions]
+channel = "{address}"
+[outbox]
+path = "out"
+[trigger]
+every_seconds = 0.05
+[[sinks]]
+kind = "channel"
+[spark]
+master = "local[2,4]"
+[spark.settings]
+"spark.ui.enabled" = "false"
+"""
+
+
+class Stream:
+    """The pipeline, started again whenever it ends."""
+
+    def __init__(self, folder: Path, address: str, source: str) -> None:
+        self.folder = folder
+        (folder / "pipeline.toml").write_text(_FILE.format(address=address, source=source))
+        self.outbox = Outbox(folder / "out")
+        self.deaths = 0  # ends that nobody caused
+        self.handed: dict[int, int] = {}  # batch -> when its owner had it
+        self._lock = threading.Lock()  # the feeder asks for rows, too
+        self._read = 0  # batches whose rows are in `_rows`
+        self._rows = 0
+        self._session: Session | None = None
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def start(self) -> None:
+        """Start a driver. The old one is left alone, if it is still there."""
+        command = [sys.executable, "-m", "tidings", "pipeline", "run"]
+        command.append(str(self.folder / "pipeline.toml"))
+        self._session = Session(command, self.folder / "pipeline.errors")
+        if not self._watcher.is_alive():
+            self._watcher.start()
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None
+        return self._session
+
+    def check(self) -> None:
+        """Start the driver again if it ended by itself: a worker may die so badly that Spark gives
+        up, or the rendezvous point be gone for too long."""
+        if self.session.alive():
+            return
+        self.deaths += 1
+        if self.deaths > MOST_DEATHS:
+            raise EnvironmentProblem(f"the pipeline ended {self.deaths} times: {self.errors()}")
+        self.session.end()
+        self.start()
+
+    def errors(self) -> str:
+        file = self.folder / "pipeline.errors"
+        return file.read_text(errors="replace").strip()[-2000:]
+
+    def end(self) -> None:
+        self._over.set()
+        if self._session is not None:
+            self._watcher.join()
+            self._session.end()
+
+    # -- progress ------------------------------------------------------------------------------
+
+    def last(self) -> int:
+        """The last batch that was handed over; -1 if there is none."""
+        found = read_handed(self.outbox.channel_folder)
+        return -1 if found is None else found.batch
+
+    def rows(self) -> int:
+        """How many rows were read by batches that the rendezvous point has."""
+        last = self.last()
+        with self._lock:
+            while self._read <= last:
+                commit = self.outbox.read_commit(self._read)
+                self._rows += commit.rows if commit is not None else 0
+                self._read += 1
+            return self._rows
+
+    def commits(self) -> list[Commit]:
+        return [*self.outbox.log.each()]
+
+    def _watch(self) -> None:
+        """Note when batches were handed over. The time is that of the file; a batch that was
+        followed by another within EVERY is left out."""
+        path = self.outbox.channel_folder / HANDED
+        while not self._over.is_set():
+            before = self.last()
+            if before >= 0 and before not in self.handed:
+                at = path.stat().st_mtime_ns // 1000
+                if self.last() == before:
+                    self.handed[before] = at
+            time.sleep(EVERY)

@@ -1,0 +1,317 @@
+"""Publications that are taken many at a time, against the same publications one by one: journal,
+marks, counts, stamps, answers and forwarded notifications; frames against the usual decoder."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+from tests.broker.parts import Root
+from tests.broker.test_backlog import FakeLink, turns_until
+from tests.broker.test_interests import WORDS, random_filter
+
+from tidings.broker.interests import GraphInterests
+from tidings.broker.queues.publications import Publications
+from tidings.model import TidingsError
+from tidings.network import Link
+from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.limits import NONE, Limits
+from tidings.routing.root import Block, Rendezvous, Run, TaggedMany, find_runs
+from tidings.routing.root.publishing import tagger
+from tidings.routing.root.runs import run as run_module, run_intake
+
+PLAIN = [
+    "n > 2", "n <= 5", "n IN (1, 4)", "word = 'a'", "word = 'ab' AND n > 1", "n > 2 AND n < 6",
+    "word LIKE 'a%'", "x > 0.5", "x > 0.5 AND n > 2", "flag", "n > 0 OR word = 'c'",
+]  # fmt: skip
+
+
+ODD = [b"", b"{", b"[]", b"3", b'{"n": 1,}', b'{"n": "\xff"}', b"null", b'{"n": 1, "n": "x"}',
+       b'{"n": 01}', b'{"word": "\\ud800"}', b' {"n": 5} ', b"{}"]  # fmt: skip
+
+
+class LimitedRoot(Root):
+    """A rendezvous point with limits, whose client wants every node."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.limits = limits
+        super().__init__(folder)
+
+    def open(self) -> None:
+        super().open()
+        memory = self.journal.memory(self.interests.all_placed())
+        interests = GraphInterests(
+            None, self.journal.interests(), self.journal.history.base, self.limits
+        )
+        self.interests = interests
+        self.machine = Rendezvous("root", interests, self.journal, memory, limits=self.limits)
+
+    def want(self, text: str) -> list[m.Message]:
+        """Subscribe to a filter; return everything that is answered."""
+        found = [*self.say(m.Ask(1, text.encode(), "somebody")), *self.sync()]
+        nodes = tuple(one.node for one in found if isinstance(one, m.Answer) and one.node)
+        return [*found, *self.say(m.Subscribe(self.machine.epoch, nodes))]
+
+
+def say_runs(root: Root, buffer: bytes) -> list[m.Message]:
+    """Pass the frames of a buffer to a rendezvous point, as runs where there are some."""
+    starts, end = frames.split(buffer)
+    assert end == len(buffer)
+    found: list[m.Message] = []
+    for at, run in find_runs(buffer, starts):
+        if run is None:
+            found += root.say(frames.decode_from_below(buffer, starts[at]))
+            continue
+        while not run.is_done:
+            before = run.rows.done
+            found += root.say(run)
+            assert run.rows.done > before
+    return found
+
+
+def random_content(chance: random.Random) -> bytes:
+    event: dict[str, object] = {"n": chance.randrange(-1, 9)}
+    if chance.random() < 0.8:
+        event["word"] = chance.choice(WORDS)
+    if chance.random() < 0.5:
+        event["x"] = chance.choice([0.25, 0.75, 1, 3.5])
+    if chance.random() < 0.5:
+        event["flag"] = chance.random() < 0.5
+    odd = chance.random()
+    if odd < 0.03:
+        event["n"] = chance.choice(
+            ["3", 2.5, None, [3], {"n": 3}, True, 2**70, 2**53 + 1, -(2**63)]
+        )
+    elif odd < 0.06:
+        event[chance.choice(["other", "more", "a.b", "é"])] = chance.choice([1, "x", None, [1]])
+    elif odd < 0.07:
+        event["x"] = chance.choice([2**53 + 1, 1e300, "0.75"])
+    elif odd < 0.09:
+        return chance.choice(ODD)
+    elif odd < 0.1:
+        event["word"] = "x" * 400
+    return msgspec.json.encode(event)
+
+
+def random_frames(chance: random.Random, stamps: dict[str, int], count: int) -> list[m.Message]:
+    """Publications of several publishers, mostly in order; some repeated, early or odd."""
+    found: list[m.Message] = []
+    while len(found) < count:
+        who = chance.choice([*stamps])
+        for _ in range(chance.choice([1, 3, 12, 40])):
+            odd = chance.random()
+            step = 1 if odd < 0.97 else chance.choice([-3, 0, 2])
+            stamp = max(1, stamps[who] + step)
+            if step == 1:
+                stamps[who] = stamp
+            first = chance.randrange(max(1, stamp - 5), stamp + 1)
+            if chance.random() < 0.01:
+                first = stamp + 1
+            payload = chance.randbytes(chance.choice([0, 5, 300, 70_000 if odd < 0.01 else 9]))
+            found.append(m.Publish(who, stamp, first, random_content(chance), payload))
+        if chance.random() < 0.1:
+            found.append(m.Trace(len(found) + 1))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["plain", "computing", "limits"])
+def test_the_same_as_one_by_one(
+    kind: str, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    for module in (tagger, run_intake):
+        monkeypatch.setattr(module, "LARGEST", 60_000)
+    limits = Limits(marks=2, matches=3) if kind == "limits" else NONE
+    limits = msgspec.structs.replace(limits, content_bytes=300)
+    one, many = LimitedRoot(tmp_path / "one", limits), LimitedRoot(tmp_path / "many", limits)
+    stamps = {"ann/1": 0, "bob/1": 0, "cy": 0}
+    texts = [random_filter(chance) for _ in range(20)] if kind == "computing" else PLAIN
+    blocks = 0
+    for step in range(12):
+        for text in chance.sample(texts, 4) if step < 6 else ():
+            assert one.want(text) == many.want(text)
+        messages = random_frames(chance, stamps, chance.choice([5, 50, 400]))
+        expected = [answer for message in messages for answer in one.say(message)]
+        found = say_runs(many, b"".join(map(frames.encode, messages)))
+        blocks += sum(isinstance(waiting, Block) for waiting in many.machine.queue.records)
+        assert [*_apart(found)] == [*_apart(expected)]
+        if chance.random() < 0.7:
+            assert many.sync() == one.sync()
+    assert many.sync() == one.sync()
+    assert blocks, "nothing was taken many at a time"
+    _are_alike(one, many)
+    one.restart()
+    many.restart()
+    _are_alike(one, many)
+
+
+def _apart(sent: list[m.Message]) -> Iterator[m.Message]:
+    """Refusals of nodes one by one: those of one turn are sent together."""
+    for one in sent:
+        if isinstance(one, m.Refuse):
+            yield from (m.Refuse(one.epoch, (node,)) for node in one.nodes)
+        else:
+            yield one
+
+
+def _are_alike(one: Root, many: Root) -> None:
+    records = [
+        [msgspec.structs.replace(row, matched=tuple(sorted(row.matched))) for row in root.records()]
+        for root in (one, many)
+    ]
+    assert records[0] == records[1]
+    for name in ("counts", "totals", "latest", "given_counts", "given"):
+        assert getattr(one.machine.counts, name) == getattr(many.machine.counts, name), name
+    assert one.machine.stamps.__dict__ == many.machine.stamps.__dict__
+    states = [root.journal._caught_up() for root in (one, many)]
+    for name in ("serial", "last_node", "nodes", "counters", "publishers"):
+        assert getattr(states[0], name) == getattr(states[1], name), name
+
+
+def test_what_is_not_written_is_refused(tmp_path: Path) -> None:
+    one, many = (LimitedRoot(tmp_path / name, NONE) for name in ("one", "many"))
+    messages = [m.Publish("p", stamp, 1, b'{"n": 3}', b"x") for stamp in range(1, 40)]
+    for root in (one, many):
+        root.want("n > 2")
+    for message in messages:
+        one.say(message)
+    say_runs(many, b"".join(map(frames.encode, messages)))
+    answers = [[sent for _, sent in root.machine.fail("the disk is full")] for root in (one, many)]
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == 39
+    assert one.machine.stamps.__dict__ == many.machine.stamps.__dict__
+    again = [m.Publish("p", stamp, 1, b'{"n": 3}', b"x") for stamp in range(1, 40)]
+    expected = [answer for message in again for answer in one.say(message)]
+    assert say_runs(many, b"".join(map(frames.encode, again))) == expected
+
+
+def test_frames_as_the_usual_decoder_reads_them(seed: int) -> None:
+    """Also damaged ones: every frame comes once, in order, and runs have what the decoder finds."""
+    chance = random.Random(seed)
+    runs = damaged = 0
+    for _ in range(150):
+        stamps = {"ann/1": chance.choice([0, 100, 2**20, 2**40, 2**62]), "é" * 40: 0, "x" * 300: 0}
+        data = bytearray(b"".join(map(frames.encode, random_frames(chance, stamps, 60))))
+        starts, _ = frames.split(bytes(data))
+        for _ in range(chance.choice([0, 0, 3])):
+            start = chance.choice(starts)
+            at = start + 6 + chance.randrange(min(40, frames.size_at(data, start) - 6))
+            data[at] = chance.randrange(256)
+            damaged += 1
+        buffer, seen = bytes(data), 0
+        for at, run in find_runs(buffer, starts):
+            assert at == seen
+            seen += 1 if run is None else len(run)
+            for row in range(0 if run is None else len(run)):
+                assert run is not None
+                assert run.message(row) == frames.decode_from_below(buffer, starts[at + row])
+                runs += 1
+        assert seen == len(starts)
+    assert runs > 1000
+    assert damaged > 50
+
+
+def test_runs_are_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "ROWS", 50)
+    monkeypatch.setattr(run_module, "BYTES", 10_000)
+    sizes = [10] * 120 + [900] * 30 + [40_000] * 3
+    given = [m.Publish("p", 1 + at, 1, b"{}", bytes(size)) for at, size in enumerate(sizes)]
+    buffer = b"".join(map(frames.encode, given))
+    found = [run for _, run in find_runs(buffer, frames.split(buffer)[0]) if run is not None]
+    assert [one.message(row) for one in found for row in range(len(one))] == given
+    assert max(map(len, found)) == 50
+    assert all(one.size <= 10_000 or len(one) == 1 for one in found)
+
+
+def test_tags_of_many_against_tags_of_each(seed: int) -> None:
+    """Through changes, with nodes set aside, with and without filters that compute."""
+    chance = random.Random(seed)
+    for texts in (PLAIN, [random_filter(chance) for _ in range(30)]):
+        interests = GraphInterests(limits=Limits(content_bytes=300))
+        there: list[int] = []
+        together = 0
+        for step in range(60):
+            text = chance.choice(texts)
+            there.append(interests.place(text.encode()).node)
+            if step % 7 == 3:
+                interests.set_aside([chance.choice(there)])
+            contents = [random_content(chance) for _ in range(chance.choice([1, 20, 100]))]
+            done = 0
+            while done < len(contents):
+                found = interests.tag_many(contents[done:])
+                rows = len(found.starts) - 1
+                assert rows > 0
+                together += rows >= 20
+                for at, expected in enumerate(_each(interests, contents[done : done + rows])):
+                    tag = found.nodes[found.starts[at] : found.starts[at + 1]].tolist()
+                    refused = str(found.refused[at]) if at in found.refused else ""
+                    assert (tag, refused) == expected, contents[done + at]
+                done += rows
+        assert together > 10
+
+
+def _each(interests: GraphInterests, contents: list[bytes]) -> Iterator[tuple[list[int], str]]:
+    for content in contents:
+        try:
+            yield sorted(interests.tag(content)), ""
+        except TidingsError as problem:
+            yield [], str(problem)
+
+
+def test_the_rest_of_a_slow_run_waits_for_others() -> None:
+    """A run that is not done goes to the back, before what its publisher sent after it."""
+
+    async def work() -> None:
+        taken: list[tuple[str, int]] = []
+
+        def take(_: Link, message: m.Publish | Run) -> None:
+            if isinstance(message, Run):
+                taken.append((message.publisher, int(message.rows.columns[message.rows.done, 2])))
+                message.rows.done += 10
+            else:
+                taken.append((message.publisher, message.stamp))
+
+        publications = Publications(take, lambda: None)
+        slow, other = cast(Link, FakeLink()), cast(Link, FakeLink())
+        given = [m.Publish("slow", 1 + at, 1, b"{}", b"") for at in range(40)]
+        buffer = b"".join(map(frames.encode, given))
+        for _, run in find_runs(buffer, frames.split(buffer)[0]):
+            assert run is not None
+            publications.put(slow, run)
+        publications.put(slow, m.Publish("slow", 41, 1, b"{}", b""))
+        publications.put(other, m.Publish("other", 1, 1, b"{}", b""))
+        await turns_until(lambda: not len(publications))
+        assert [stamp for name, stamp in taken if name == "slow"] == [1, 11, 21, 31, 41]
+        assert taken.index(("other", 1)) <= 2
+        assert publications.count == 42
+
+    asyncio.run(work())
+
+
+def test_interests_that_fail_or_stop_early(tmp_path: Path) -> None:
+    one, many = (LimitedRoot(tmp_path / name, NONE) for name in ("one", "many"))
+    for root in (one, many):
+        root.want("n > 2")
+    tag_many = many.interests.tag_many
+    calls = 0
+
+    def stop(contents: list[bytes]) -> TaggedMany:
+        nonlocal calls
+        calls += 1
+        if calls % 3 == 0:
+            raise ValueError("a bug")
+        return tag_many(contents[:11])
+
+    many.interests.tag_many = stop  # type: ignore[method-assign, assignment]
+    given = [m.Publish("p", at, 1, b'{"n": %d}' % (at % 5), b"x") for at in range(1, 200)]
+    for message in given:
+        one.say(message)
+    say_runs(many, b"".join(map(frames.encode, given)))
+    assert many.sync() == one.sync()
+    _are_alike(one, many)
+    assert calls > 5

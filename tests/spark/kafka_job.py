@@ -26,7 +26,7 @@ class Job:
         self.spark, self.servers = spark, {"kafka.bootstrap.servers": servers}
 
     def tidings(self, *arguments: str) -> tuple[int, str, str]:
-        """Run a command on this session: its exit code, stdout and stderr."""
+        """Run a command with this SparkSession; return its exit code, stdout and stderr."""
         done = CliRunner().invoke(app, arguments, prog_name="tidings")
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception

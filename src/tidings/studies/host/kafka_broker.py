@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import tempfile
@@ -162,6 +163,9 @@ class Producer:
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # lines that nobody wants any more
+                self._process.stdin.close()
 
 
 def _short(raw: bytes) -> str:

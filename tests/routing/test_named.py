@@ -106,11 +106,8 @@ def check(world: World, readers: list[Reader]) -> None:
             for record in world.disk.records()
             if record.serial > one.came[0].begun and record.payload[0] in one.points
         ]
-        missing = set(due) - set(one.told)
-        assert set(one.told) <= set(due)
-        assert len(missing) <= one.lost, one.name
-        if not one.lost:
-            assert not missing
+        assert set(one.told) == set(due), one.name
+        assert not one.lost, one.name
 
 
 def test_whoever_comes_back_goes_on(seed: int) -> None:
@@ -120,16 +117,15 @@ def test_whoever_comes_back_goes_on(seed: int) -> None:
         world.signals = True
         readers = play(world, 120, crashes=0.0)
         check(world, readers)
-        assert not any(one.lost for one in readers)
 
 
 def test_the_same_with_faults_and_crashes(seed: int) -> None:
     for round_ in range(12):
         chance = random.Random(f"{seed} {round_} faults")
         world = World(chance, chance.randrange(1, 8))
-        readers = play(world, 120, crashes=0.03)
         world.signals = True
-        world.faults = Faults(0.02, 0.02, 0.2)
+        world.faults = Faults(chance.choice((0.02, 0.1)), 0.02, chance.choice((0.02, 0.2)))
+        readers = play(world, 120, crashes=0.03)
         check(world, readers)
 
 

@@ -6,9 +6,9 @@ Links keep the order, and whoever drops notifications says so (`Skipped`). So th
 for holding back: numbers are known to be missing, or some may be. In doubt, the next beat tells,
 because it says how many notifications there were up to its serial.
 
-A gap holds back what follows for at most `gap` seconds without progress, while the rendezvous point
-is heard; then the subscriber gives up on it. What comes after that, too late for its place, counts
-as lost.
+The subscriber asks for what is missing. It gives up on what an answer names as lost, and on what
+does not come within `gap` seconds although the question was answered. While nobody is heard or
+answers, it goes on asking. What comes too late for its place counts as lost.
 """
 
 from __future__ import annotations

@@ -100,6 +100,7 @@ class Subscriber:
         self._counting: float | None = None  # when the open question was asked
         self._recovering: float | None = None
         self._asked_for: list[m.Range] = []
+        self._was_answered = False  # for what is asked for, by an answer that did not bring it
         self._gave_up = False  # whether numbers were lost since `complete`
         self._asked = self._heard = self._resubscribed = float("-inf")
         self._matched = matched
@@ -408,6 +409,7 @@ class Subscriber:
             self._recover()  # the next part
         else:
             self._recovering = self._now  # the rest is on its way, or is asked for again
+            self._was_answered = True
 
     # -- sending and delivering ----------------------------------------------------------------
 
@@ -455,6 +457,7 @@ class Subscriber:
             self._order.doubt()
 
     def _note_progress(self) -> None:
+        self._was_answered = False
         if self._order is not None:
             self._order.since = self._now
 
@@ -484,17 +487,21 @@ class Subscriber:
             self.confirming.hand_out(self._order.last, count)
 
     def _give_up_gap(self) -> None:
-        """Hand out what was held back for too long, and give up on what it waited for."""
+        """Give up on what holds others back for too long although it was asked for, and the answer
+        did not bring it. While nobody answers, it may still be there: nothing is given up."""
         order = self._order
-        heard = self._now - self._heard <= 2 * self.times.beat
-        if not order or not heard or self._now - order.since <= self.times.gap:
+        if not order:
             return
-        lost = self._tracker.give_up(self._tracker.list_missing())
-        if lost:
-            self._gave_up, self._recovering = True, None
-            self._tell_lost(lost)
-            self._count()
-        self._release(all_=True)
+        if self._now - self._heard > 2 * self.times.beat:
+            order.since = self._now  # nobody can answer
+        elif self._now - order.since > self.times.gap:
+            if self._was_answered:
+                self._gave_up, self._recovering = True, None
+                self._tell_lost(self._tracker.give_up(self._asked_for))
+                self._note_progress()
+                self._recover()  # what else is missing
+            elif self._recovering is None and self._counting is None:
+                self._count()  # whether anything is missing
 
     def _restart(self, reason: str) -> None:
         self._release(all_=True)
@@ -527,7 +534,9 @@ class Subscriber:
     def _recover(self) -> None:
         self._recovering = self._now
         self._counting = None
-        self._asked_for = self._to_recover()
+        before, self._asked_for = self._asked_for, self._to_recover()
+        if self._asked_for != before:
+            self._was_answered = False
         if not self._asked_for:
             self._recovering = None
             self._count()

@@ -34,6 +34,7 @@ __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 
 MOST_RANGES = 256  # ranges that are asked for at once
 MOST_NUMBERS = 2000  # numbers in these ranges
+LEAST_NUMBERS = 64  # the same if nothing can be handed out before they come
 DROPPED = "the subscription was dropped after an interruption"
 UNHEARD = "the rendezvous point is not heard"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
@@ -328,7 +329,7 @@ class Subscriber:
             return
         self._standing.note_serial(message.serial)
         if mine and self._tracker.see(mine):
-            self._deliver(message)
+            self._deliver(message, mine)
         if not self._tracker.is_complete() and self._recovering is None:
             self._recover()
 
@@ -366,6 +367,9 @@ class Subscriber:
         self._note_progress()
         self._standing.note_serial(message.serial)
         self._tracker.learn(message.counts)
+        if self._order is not None:
+            self._order.counted = message.serial
+            self._release()  # before more is asked for
         if not self._tracker.is_complete():
             self._recover()
         elif message.serial >= self.complete:
@@ -386,14 +390,17 @@ class Subscriber:
         if self._recovering is not None and message.request == self._request:
             self._recovering = self._now  # the rest is on its way
         for notification in message.notifications:
+            if self._waiting() >= self.most:
+                self._release()  # as much as possible
             if len(self.inbox) >= self.most:
                 return
             self._standing.note_serial(notification.serial)
             missing = self._tracker.select_missing(notification.marks)
-            if missing and not self._tracker.has_any(notification.marks):
-                self._note_progress()
-                self._deliver(notification)
+            is_new = missing and not self._tracker.has_any(notification.marks)
             self._tracker.see(missing)
+            if is_new:
+                self._note_progress()
+                self._deliver(notification, missing)
 
     def _on_settled(self, message: m.Settled) -> None:
         if self._recovering is None or message.request != self._request:
@@ -405,16 +412,19 @@ class Subscriber:
             self._tell_lost(lost)
         if self._tracker.is_complete():
             self._count()  # to find out whether anything else is missing
-        elif self._to_recover() != self._asked_for:
-            self._recover()  # the next part
+        elif self._tracker.has_some(self._asked_for):
+            if self._order is not None and self._order.needs_count(self._tracker):
+                self._count()  # otherwise all other parts would be held back
+            else:
+                self._recover()  # the next part
         else:
             self._recovering = self._now  # the rest is on its way, or is asked for again
             self._was_answered = True
 
     # -- sending and delivering ----------------------------------------------------------------
 
-    def _deliver(self, message: m.Notification) -> None:
-        """Hand a notification out, in its turn."""
+    def _deliver(self, message: m.Notification, mine: Iterable[m.Mark]) -> None:
+        """Hand a notification out, in its turn. Its marks are settled."""
         self._came.append(message.serial)
         held = Held(message.serial, message, self._matched(message))
         if self._order is None:
@@ -422,6 +432,7 @@ class Subscriber:
         elif message.serial < self._order.last:
             self._tell_lost(1)  # those after it are handed out
         else:
+            self._order.reach(mine, message.serial, self._tracker)
             self._order.hold(held, self._now)
 
     def _hand_out(self, held: Held) -> None:
@@ -474,7 +485,8 @@ class Subscriber:
             or order.in_doubt
             or not self._tracker.is_complete()
         )
-        for one in order.release(self.complete if held_back and not all_ else None):
+        upto = max(self.complete, order.frontier(self._tracker))
+        for one in order.release(upto if held_back and not all_ else None):
             order.last = one.serial
             if self.confirming is not None:
                 marks = [mark[:2] for mark in one.message.marks if self._tracker.knows(mark.node)]
@@ -492,8 +504,8 @@ class Subscriber:
         order = self._order
         if not order:
             return
-        if self._now - self._heard > 2 * self.times.beat:
-            order.since = self._now  # nobody can answer
+        if self._now - self._heard > 2 * self.times.beat or len(self.inbox) >= self.most:
+            self._note_progress()  # nobody can answer, or there is no room for it
         elif self._now - order.since > self.times.gap:
             if self._was_answered:
                 self._gave_up, self._recovering = True, None
@@ -547,8 +559,12 @@ class Subscriber:
     def _to_recover(self) -> list[m.Range]:
         """The ranges to ask for next: only some of them, so that nobody is busy for long."""
         found: list[m.Range] = []
-        room = MOST_NUMBERS
-        for node, first, last in self._tracker.list_missing()[:MOST_RANGES]:
+        missing, room = self._tracker.list_missing(), MOST_NUMBERS
+        order = self._order
+        if order is not None:  # begin with those that hold back most; see ordering.py
+            missing.sort(key=lambda one: order.reached(one.node))
+            room = max(LEAST_NUMBERS, min(room, self.most - self._waiting()))
+        for node, first, last in missing[:MOST_RANGES]:
             found.append(m.Range(node, first, min(last, first + room - 1)))
             room -= found[-1].last - first + 1
             if not room:

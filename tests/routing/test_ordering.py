@@ -1,0 +1,84 @@
+"""A subscriber that comes back to much that it missed: it gets everything in the order of serials,
+and holds little of it at a time."""
+
+from __future__ import annotations
+
+import random
+
+from tidings.routing.clients.subscriber import LEAST_NUMBERS, Lost, Subscriber, Told
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol.times import Times
+
+NODE = 1
+
+
+class Root:
+    """What a rendezvous point has, and how it answers: by looking at all of it."""
+
+    def __init__(self, chance: random.Random, nodes: int, many: int) -> None:
+        self.chance = chance
+        self.nodes = nodes
+        self.all: list[m.Notification] = []
+        self.counts: dict[int, int] = {}
+        for _ in range(many):
+            self.publish()
+
+    def publish(self) -> m.Notification:
+        lowest = self.chance.sample(
+            range(1, self.nodes + 1), min(self.nodes, self.chance.choice((1, 1, 2)))
+        )
+        for node in lowest:
+            self.counts[node] = self.counts.get(node, 0) + 1
+        marks = tuple(m.Mark(node, self.counts[node], (NODE,)) for node in lowest)
+        serial = len(self.all) + 1
+        self.all.append(m.Notification(1, serial, marks, b"%d" % serial, "p", serial))
+        return self.all[-1]
+
+    def answer(self, message: m.Message) -> list[m.Message]:
+        many = len(self.all)
+        if isinstance(message, m.Count):
+            return [m.Counted(1, message.request, NODE, many, many, dict(self.counts))]
+        if not isinstance(message, m.Recover):
+            return []
+        asked = {(node, number) for node, first, last in message.ranges
+                 for number in range(first, last + 1)}  # fmt: skip
+        found = [one for one in self.all if asked & {mark[:2] for mark in one.marks}]
+        if self.chance.random() < 0.2:  # it has sent enough for now
+            found = found[: self.chance.randrange(len(found)) + 1]
+        parts = [tuple(found[at : at + 7]) for at in range(0, len(found), 7)]
+        return [*(m.Recovered(1, message.request, part) for part in parts),
+                m.Settled(1, message.request)]  # fmt: skip
+
+
+def test_much_that_was_missed_comes_in_order(seed: int) -> None:
+    for round_ in range(20):
+        chance = random.Random(f"{seed} {round_}")
+        nodes, most = chance.choice((1, 2, 6)), chance.choice((5, 50, 10_000))
+        root = Root(chance, nodes, chance.randrange(1200))
+        one = Subscriber("s", "r", b"x", Times(), most, ordered=True)
+        now = 0.0
+        one.start(now)
+        one.receive(m.Answer(1, 1, NODE, 0, 0, {}), now)
+        sent = [what for _, what in one.receive(m.Setup(1, NODE, (), (), 0, 0), now)]
+        read: list[object] = []
+        largest = 0
+        while len(read) < len(root.all):
+            now += 0.25
+            assert now < 1e5, (round_, len(read), len(root.all))
+            if chance.random() < 0.02 and len(root.all) < 1500:
+                sent += [what for _, what in one.receive(root.publish(), now)]
+            beat = m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all))
+            sent += [what for _, what in (*one.receive(beat, now), *one.tick(now))]
+            answers = [answer for what in sent for answer in root.answer(what)]
+            sent = [what for answer in answers for _, what in one.receive(answer, now)]
+            assert len(one.inbox) <= most + nodes * LEAST_NUMBERS
+            assert one._order is not None
+            largest = max(largest, len(one._order))
+            some = chance.randrange(len(one.inbox) + 1)
+            read += [one.inbox.popleft() for _ in range(some)]
+        assert [what.serial for what in read if isinstance(what, Told)] == [
+            *range(1, len(root.all) + 1)
+        ]
+        assert not [what for what in read if isinstance(what, Lost)]
+        assert largest <= most + nodes * LEAST_NUMBERS, (round_, nodes, most)

@@ -52,33 +52,49 @@ class Root:
 
 
 def test_much_that_was_missed_comes_in_order(seed: int) -> None:
+    """While others are published, some of which are dropped on the way, and answers take long."""
     for round_ in range(20):
         chance = random.Random(f"{seed} {round_}")
         nodes, most = chance.choice((1, 2, 6)), chance.choice((5, 50, 10_000))
+        drop, rate, delay = (
+            chance.choice((0, 0.1)),
+            chance.choice((0.02, 1, 10)),
+            chance.choice((0, 6)),
+        )
         root = Root(chance, nodes, chance.randrange(1200))
         one = Subscriber("s", "r", b"x", Times(), most, ordered=True)
-        now = 0.0
-        one.start(now)
-        one.receive(m.Answer(1, 1, NODE, 0, 0, {}), now)
-        sent = [what for _, what in one.receive(m.Setup(1, NODE, (), (), 0, 0), now)]
+        begin(one)
+        asked: list[tuple[float, m.Message]] = [(0.0, m.Count(1, 2, NODE, 0))]
         read: list[object] = []
-        largest = 0
+        steps = most_held = 0
         while len(read) < len(root.all):
-            now += 0.25
-            assert now < 1e5, (round_, len(read), len(root.all))
-            if chance.random() < 0.02 and len(root.all) < 1500:
-                sent += [what for _, what in one.receive(root.publish(), now)]
-            beat = m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all))
-            sent += [what for _, what in (*one.receive(beat, now), *one.tick(now))]
-            answers = [answer for what in sent for answer in root.answer(what)]
-            sent = [what for answer in answers for _, what in one.receive(answer, now)]
+            steps += 1
+            assert steps < 50_000, (round_, len(read), len(root.all))
+            now = steps / 4
+            coming: list[m.Message] = []
+            while chance.random() < rate / (1 + rate) and len(root.all) < 3000:
+                coming.append(root.publish())
+                if chance.random() < drop:
+                    coming[-1] = m.Skipped()
+            coming.append(m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all)))
+            for when, question in asked:
+                coming += root.answer(question) if when <= now else ()
+            asked = [(when, question) for when, question in asked if when > now]
+            sent = [what for message in coming for what in one.receive(message, now)]
+            asked += [(now + delay / 4, what) for _, what in sent + one.tick(now)]
             assert len(one.inbox) <= most + nodes * LEAST_NUMBERS
             assert one._order is not None
-            largest = max(largest, len(one._order))
+            most_held = max(most_held, len(one._order))
             some = chance.randrange(len(one.inbox) + 1)
             read += [one.inbox.popleft() for _ in range(some)]
         assert [what.serial for what in read if isinstance(what, Told)] == [
             *range(1, len(root.all) + 1)
         ]
         assert not [what for what in read if isinstance(what, Lost)]
-        assert largest <= most + nodes * LEAST_NUMBERS, (round_, nodes, most)
+        assert most_held <= most + nodes * LEAST_NUMBERS, (round_, nodes, most)
+
+
+def begin(one: Subscriber) -> None:
+    one.start(0)
+    one.receive(m.Answer(1, 1, NODE, 0, 0, {}), 0)
+    one.receive(m.Setup(1, NODE, (), (), 0, 0), 0)

@@ -485,8 +485,10 @@ class Subscriber:
             or order.in_doubt
             or not self._tracker.is_complete()
         )
-        upto = max(self.complete, order.frontier(self._tracker))
-        for one in order.release(upto if held_back and not all_ else None):
+        upto = None
+        if held_back and not all_:
+            upto = max(self.complete, order.frontier(self._tracker))
+        for one in order.release(upto):
             order.last = one.serial
             if self.confirming is not None:
                 marks = [mark[:2] for mark in one.message.marks if self._tracker.knows(mark.node)]

@@ -101,6 +101,7 @@ class Subscriber:
         self._counting: float | None = None  # when the open question was asked
         self._recovering: float | None = None
         self._asked_for: list[m.Range] = []
+        self._unanswered = 0  # how often it was asked for since an answer
         self._was_answered = False  # for what is asked for, by an answer that did not bring it
         self._gave_up = False  # whether numbers were lost since `complete`
         self._asked = self._heard = self._resubscribed = float("-inf")
@@ -209,10 +210,14 @@ class Subscriber:
             self.interrupt(UNHEARD, self._heard)
         if now - self._heard > self.times.silent and now - self._asked > self.times.silent:
             self._join()  # a restarted router knows nothing about this subscriber
-        if self._counting is not None and now - self._counting > self.times.retry:
+        # a busy network is asked less and less often: every question costs a whole answer
+        again = self.times.retry * 2 ** min(self._unanswered, 2)
+        if self._counting is not None and now - self._counting > again:
+            self._unanswered += 1
             self._count()
         room = len(self.inbox) < self.most
-        if room and self._recovering is not None and now - self._recovering > self.times.retry:
+        if room and self._recovering is not None and now - self._recovering > again:
+            self._unanswered += 1
             self._recover()
         self._give_up_gap()
         self._say_confirmed()
@@ -361,18 +366,19 @@ class Subscriber:
             self._complete_up_to(message.serial, message.sum)
 
     def _on_counted(self, message: m.Counted) -> None:
-        if message.request != self._request or message.node != self.node:
+        # a late answer to an earlier question is as good: it says up to which serial it holds
+        if self._counting is None or message.node != self.node or message.serial < self.complete:
             return
-        self._counting = None
+        self._counting, self._unanswered = None, 0
         self._note_progress()
         self._standing.note_serial(message.serial)
         self._tracker.learn(message.counts)
         if self._order is not None:
-            self._order.counted = message.serial
+            self._order.counted = max(self._order.counted, message.serial)
             self._release()  # before more is asked for
         if not self._tracker.is_complete():
             self._recover()
-        elif message.serial >= self.complete:
+        else:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
             if lost > 0 and not self._gave_up:  # at nodes that even the root has forgotten
@@ -387,8 +393,8 @@ class Subscriber:
         self._came = [one for one in self._came if one > serial]
 
     def _on_recovered(self, message: m.Recovered) -> None:
-        if self._recovering is not None and message.request == self._request:
-            self._recovering = self._now  # the rest is on its way
+        if self._recovering is not None:  # the rest is on its way
+            self._recovering, self._unanswered = self._now, 0
         for notification in message.notifications:
             if self._waiting() >= self.most:
                 self._release()  # as much as possible
@@ -405,7 +411,7 @@ class Subscriber:
     def _on_settled(self, message: m.Settled) -> None:
         if self._recovering is None or message.request != self._request:
             return
-        self._recovering = None
+        self._recovering, self._unanswered = None, 0
         lost = self._tracker.give_up(message.lost)
         if lost:
             self._gave_up = True

@@ -31,6 +31,6 @@ def load_block_kernels() -> None:
     frame = frames.encode(m.Publish("a", 1, 1, b"{}", b"ab"))
     for _, run in find_runs(frame * FEW, [at * len(frame) for at in range(FEW)]):
         assert run is not None
-        run.copy_payloads(0, FEW)
+        run.write_bodies(0, FEW)
     JsonReader({"a": str, "b": int}).read([b'{"a": "b"}'])
     encode_block(block, 1, [b"\1\0" + bytes(8)] * len(marks.distinct))

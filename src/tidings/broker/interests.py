@@ -25,6 +25,7 @@ from tidings.filters import Attributes, Filter, parse, refuse_outside
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
+from tidings.notifications.contents import decode_content, is_json
 from tidings.routing.protocol import LONG, Limits, unpack_interest
 from tidings.routing.root import Fair, NodeTable, Placed, TaggedMany
 
@@ -33,7 +34,6 @@ MANY = 1000  # filters from which the graph is built in bulk
 SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
 MOST_TOLD = 100  # log lines about filters that are set aside, at most
 DEFAULTS = Limits()
-_decode = msgspec.json.Decoder(dict[str, object]).decode
 _log = logging.getLogger(__name__)
 
 Numbers = npt.NDArray[np.int64]
@@ -258,14 +258,17 @@ class GraphInterests:
                 f"found {len(content):,} bytes of attributes, expected at most "
                 f"{self._most_content:,}; move attributes that no filter reads to the payload"
             )
+        if self.attributes is None:
+            return decode_content(content)
+        if not is_json(content):
+            return self.attributes.read(decode_content(content))
         try:
-            decode = _decode if self.attributes is None else self.attributes.decode
-            event = decode(content)
+            event = self.attributes.decode(content)
             if not isinstance(event, dict):
                 raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
-        return event if self.attributes is None else self.attributes.read(event)
+        return self.attributes.read(event)
 
     def _count_extra(self, event: Event) -> None:
         count = 0 if self.attributes is None else len(self.attributes.extra_fields(event))

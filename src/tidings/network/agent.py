@@ -17,7 +17,7 @@ import ssl
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -25,7 +25,16 @@ from typing import Any, Literal
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agents import Broken, LinkState, Refusal, Subscription, TimedOut
+from tidings.network.agents import (
+    ArrowRows,
+    Broken,
+    LinkState,
+    Pairs,
+    Refusal,
+    Subscription,
+    TimedOut,
+    pairs_of,
+)
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
 from tidings.network.router_url import RouterUrl, parse_addresses
@@ -80,6 +89,11 @@ def check_payload(payload: object) -> None:
     """Raise TypeError if a payload is not bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
+
+
+def encode_attributes(attributes: Mapping[str, Any] | bytes) -> bytes:
+    """The attributes as they travel. Bytes are encoded already."""
+    return attributes if isinstance(attributes, bytes) else msgspec.json.encode(attributes)
 
 
 def _check_size(content: bytes, payload: bytes) -> None:
@@ -252,7 +266,7 @@ class Agent:
 
     async def publish(
         self,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | bytes,
         payload: bytes = b"",
         *,
         subject: str = "",
@@ -267,7 +281,8 @@ class Agent:
         or the journal; this returns 0 at once, and nobody notices if it is lost. Refusal if it was
         refused; Broken if earlier acknowledged notifications are gone, and then nothing is
         published. TimedOut if it is not acknowledged within `timeout` seconds; the agent still
-        tries to publish it."""
+        tries to publish it. The attributes are a mapping, or bytes that are already encoded as a
+        JSON object, a map in MessagePack, or XML."""
         if fast:
             self.publish_fast(attributes, payload, subject=subject, share=share)
             return 0
@@ -280,19 +295,19 @@ class Agent:
 
     def publish_soon(
         self,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | bytes,
         payload: bytes = b"",
         *,
         subject: str = "",
         share: bool = True,
     ) -> asyncio.Future[int]:
         """Publish a notification without waiting. The future completes once it is on the disk."""
-        content = msgspec.json.encode(attributes)
+        content = encode_attributes(attributes)
         return self.publish_content(content, payload, subject=subject, share=share)
 
     def publish_fast(
         self,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | bytes,
         payload: bytes = b"",
         *,
         subject: str = "",
@@ -300,7 +315,7 @@ class Agent:
     ) -> None:
         """Send a notification to those who are there; see `publish`. It is dropped if there is no
         link, or if too much waits to be sent. Refusal if it does not fit into a frame."""
-        content = msgspec.json.encode(attributes)
+        content = encode_attributes(attributes)
         self._check(content, payload, subject)
         if len(content) + len(payload) > LARGEST:
             size = len(content) + len(payload)
@@ -319,7 +334,7 @@ class Agent:
     def publish_content(
         self, content: bytes, payload: bytes = b"", *, subject: str = "", share: bool = True
     ) -> asyncio.Future[int]:
-        """The same, with attributes that are already encoded as JSON."""
+        """The same, with attributes that are already encoded as JSON, MessagePack or XML."""
         self._check(content, payload, subject)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
@@ -360,11 +375,12 @@ class Agent:
             waiting.append(self._publish(content, part, told))
         return asyncio.ensure_future(_all_of(waiting))
 
-    async def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
+    async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
-        disk; return how many there were. If one is refused, stop publishing, wait for the answers
-        to all that were sent, and raise Refusal."""
-        given = iter(notifications)
+        disk; return how many there were. Arrow data is taken too: each row is a notification, and
+        the column `payload`, if there is one, is the payload. If one is refused, stop publishing,
+        wait for the answers to all that were sent, and raise Refusal."""
+        given = pairs_of(notifications)
         waiting: deque[_Piece] = deque()
         count = 0  # acknowledged
         problem: Refusal | None = None  # why no more are sent
@@ -373,7 +389,7 @@ class Agent:
                 pairs: list[tuple[bytes, bytes]] = []
                 try:
                     for attributes, payload in islice(given, 0 if problem else PIECE):
-                        content = msgspec.json.encode(attributes)
+                        content = encode_attributes(attributes)
                         _check_size(content, payload)
                         pairs.append((content, payload))
                 except Refusal as found:  # those before it are sent

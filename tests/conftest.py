@@ -87,7 +87,7 @@ def spark() -> Iterator[SparkSession]:
 
     from tidings.spark import local_session
 
-    session = local_session("tidings-tests", **INTERPRETED)
+    session = local_session("tidings-tests", 2, **INTERPRETED)
     yield session
     session.stop()
 

@@ -102,7 +102,7 @@ def test_tokens_are_read_again(tmp_path: Path) -> None:
             await come("ann")
         for bad, sentence in (
             ("[tokens", "is not TOML"),
-            ('name = "root"', "listen: found none, expected one"),
+            ('name = "root"', "listen: the setting is missing; add it"),
             (
                 ROOT.partition("[tokens]")[0],
                 "found no [tokens], expected some",

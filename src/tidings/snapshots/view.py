@@ -107,9 +107,9 @@ class View:
         return as_lists(starts, pa.array(numbers))
 
     def lowest_members(self, starts: Array, places: Array) -> Any:
-        """The ids of the subscriptions of the lowest nodes, ascending. If the ids are numbers that
-        another graph gave to filters, these are the lowest of those numbers: filters that cover
-        each other share a node here, and all of them are listed."""
+        """The ids of the subscriptions of the lowest nodes, ascending. The ids may be the node
+        numbers of another graph. Filters that cover each other share a node here, and the ids of
+        all of them are listed."""
         found = self.subscription_lists(*self._lowest(starts, places))
         starts = found.offsets.to_numpy().astype(np.int64)
         # if there is no subscription, the type of the ids is not known
@@ -118,8 +118,9 @@ class View:
         return as_lists(starts, pa.array(ids))
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
-        """The ids for all events at once. With very many matches, the ids may not fit into memory;
-        use `pieces` to divide the batch. Texts of more than 2 GB get 64-bit offsets."""
+        """The ids of the subscriptions that match each event, for the whole batch at once. With
+        very many matches, the ids may not fit into memory; use `pieces` to divide the batch. Texts
+        of more than 2 GB get 64-bit offsets."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = array_pool.empty(int(out_starts[-1]), np.int64)
@@ -179,6 +180,6 @@ def as_lists(starts: Array, values: Any) -> Any:
 
 
 def _keep(starts: Array, values: Array, keep: Array) -> tuple[Array, Array]:
-    """Drop the values of lists that are not marked in `keep`."""
+    """Drop the values that are not marked in `keep` from all lists."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     return before[starts], values[keep]

@@ -11,5 +11,5 @@
     columnar.py, arrow_functions.py      expressions that Arrow computes exactly like the reference
     event_coder.py    one event to codes
 
-Used only inside `matching`. Start at ranks.py.
+This folder is used only inside `matching`. Start at ranks.py.
 """

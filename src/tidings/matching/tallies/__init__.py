@@ -4,7 +4,7 @@
        |──tag_kernels──>    the lowest nodes of each event; the ids of their subscribers
        `──tally_kernels──>  how often each filter fired in each time bucket
 
-Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. For snapshots,
-which uses the tags, and spark, which uses the counts in backtests; not for users. Start at
-tag_kernels.py.
+Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. This folder is
+for snapshots, which uses the tags, and spark, which uses the counts in backtests; it is not for
+users. Start at tag_kernels.py.
 """

@@ -124,7 +124,7 @@ def numbers(found: list[Told | Lost | Break]) -> list[int]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("callback", [True, False])
+@pytest.mark.parametrize("callback", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_journal_that_is_put_back(tmp_path: Path, callback: bool) -> None:
     breaks: list[Break] = []
 

@@ -1,11 +1,12 @@
-"""A publisher: repeats its notifications in order until they are acknowledged, so that none is lost
+"""A publisher repeats its notifications in order until they are acknowledged, so that none is lost
 or accepted twice. It also finds out which acknowledged notifications are gone.
 
-They are gone when the journal of the rendezvous point went back in time. The publisher learns this
-from the lineage (see lineage.py), or because the rendezvous point expects a stamp that is already
-settled. Then it reports which stamps are gone, and continues under a new name, its next
-*incarnation*. The rendezvous point knows no stamp of that name, so it accepts the next one. Stamps
-are not reset, so subscribers can recognise duplicates by the name without the incarnation.
+Acknowledged notifications are gone when the journal of the rendezvous point has gone back in time.
+The publisher learns this from the lineage (see lineage.py), or because the rendezvous point expects
+a stamp that is already settled. Then it reports which stamps are gone, and continues under a new
+name, its next *incarnation*. The rendezvous point knows no stamp of that name, so it accepts the
+next stamp that the publisher sends. Stamps are not reset, so subscribers can recognise duplicates
+by the name without the incarnation.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from tidings.routing.protocol.bodies import About
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
-MOST_BYTES = 16 << 20  # of notifications that are sent and not acknowledged, unless it is only one
+MOST_BYTES = 16 << 20  # of unacknowledged notifications in flight; a single larger one is allowed
 AGAIN = 10  # notifications that are repeated at once
 GONE = "the rendezvous point has lost notifications that it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
 
 
 def without_incarnation(name: str) -> str:
-    """The lasting name of a publisher."""
+    """The name of a publisher that stays the same across incarnations."""
     return _INCARNATION.sub("", name) if "~" in name else name
 
 
@@ -45,7 +46,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Publisher:
-    """Stamps its notifications 1, 2, 3, ... At most `window` of them are sent and unacknowledged.
+    """Stamps its notifications 1, 2, 3, ... and has at most `window` of them in flight.
 
     A publisher that is restarted under the same name continues after its last acknowledged stamp.
     Notifications that were not acknowledged must be published again.
@@ -61,7 +62,7 @@ class Publisher:
         acknowledged: int = 0,
     ) -> None:
         self.base = name
-        """Its name without the incarnation."""
+        """The name of the publisher without the incarnation."""
         self.router = router
         self.times = times or Times()
         self.window = window
@@ -76,7 +77,7 @@ class Publisher:
         self._traced = float("-inf")
         self._waiting: deque[Waiting] = deque()  # notifications after `acknowledged`
         self._done: set[int] = set()  # settled stamps after the first unsettled one
-        self._sent_bytes = 0  # of those of them that were sent
+        self._sent_bytes = 0  # of the waiting notifications that were sent
         self._sent = 0  # how many of the waiting notifications were sent
         self._allowed = window  # how many may be sent; fewer after a silence
         self._said = 0.0
@@ -93,7 +94,7 @@ class Publisher:
     def publish(
         self, content: bytes, payload: bytes, now: float, about: About | None = None
     ) -> list[Sent]:
-        """Publish the next notification. Afterwards its stamp is `acknowledged + waiting`."""
+        """Publish the next notification; its stamp is `acknowledged + waiting` after the call."""
         if not self._waiting:
             self._said = now
         self._waiting.append((content, payload, about))
@@ -102,8 +103,8 @@ class Publisher:
     def publish_all(
         self, pairs: Iterable[tuple[bytes, bytes]], now: float, time: int = 0
     ) -> list[Sent]:
-        """Publish many notifications, each as content and payload. With a time, in microseconds
-        since 1970, subscribers get the content, too."""
+        """Publish many notifications, given as pairs of content and payload. If a time is given, in
+        microseconds since 1970, subscribers get the content, too."""
         if not self._waiting:
             self._said = now
         for content, payload in pairs:
@@ -123,8 +124,8 @@ class Publisher:
 
     def tick(self, now: float) -> list[Sent]:
         """Repeat notifications that were not acknowledged in time: a few at first, and more as
-        acknowledgments come. Also send a sign of life, because silent publishers do not hear of
-        other lives."""
+        acknowledgments arrive. Also ask for the lineage now and then, because a publisher that
+        sends nothing does not hear of a new life."""
         anyway = bool(self._runs) and now - self._traced >= self.times.resubscribe
         out = self._trace(now, anyway=anyway)
         if not self._waiting or now - self._said <= self.times.retry:
@@ -174,8 +175,8 @@ class Publisher:
         return self._say_again(self.window)  # acknowledgments of the previous life are ignored
 
     def _lack(self, expected: int) -> list[Sent]:
-        """Handle a report that the rendezvous point lacks a stamp and all after it. Perhaps nothing
-        acknowledged is gone: the rendezvous point does not remember every refused stamp."""
+        """Handle a report that the rendezvous point lacks a stamp and all after it. This need not
+        be a loss: the rendezvous point does not remember every refused stamp."""
         if expected > self.acknowledged:
             return []
         lost = self._runs.take_from(expected)

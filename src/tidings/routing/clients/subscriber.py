@@ -1,13 +1,14 @@
-"""One interest of an application: it receives every matching notification once, and notices every
+"""The subscriber of one interest: it delivers every matching notification once, and notices every
 missing one.
 
-    ASKING ──Answer──> JOINING ──Setup──> ON          after Refuse, or a life that does not hold
-                                                      what was heard: ASKING again, and the
+    ASKING ──Answer──> JOINING ──Setup──> ON          after Refuse, or in a life that lacks what
+                                                      was received: ASKING again, and the
                                                       application is told that there was a break
 
-A gap in the numbers of a node shows a loss at once. Otherwise the next beat shows it, because it
-says how many notifications there were; then the rendezvous point says which. The subscriber asks
-for missing notifications until they come or are lost. The nearest router that has them answers.
+A gap in the numbers of a node shows a loss at once. Otherwise the next beat shows the loss, because
+it says how many notifications there were; then the rendezvous point says which ones. The subscriber
+asks for missing notifications until they arrive or are reported as lost. The nearest router that
+has them answers.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from tidings.routing.protocol.times import Times
 
 __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 
-MOST_RANGES = 256  # ranges that are asked for at once
-MOST_NUMBERS = 2000  # numbers in these ranges
-LEAST_NUMBERS = 64  # the same if nothing can be handed out before they come
+MOST_RANGES = 256  # ranges in one request
+MOST_NUMBERS = 2000  # numbers in the ranges of one request
+LEAST_NUMBERS = 64  # the same if the inbox is nearly full
 DROPPED = "the subscription was dropped after an interruption"
-UNHEARD = "the rendezvous point is not heard"
+UNHEARD = "nothing was heard from the rendezvous point"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
-RECENT = 4096  # remembered notifications: more than a publisher can have unacknowledged
+RECENT = 4096  # notifications that are remembered: more than a publisher can have in flight
 
 
 class Phase(Enum):
@@ -67,12 +68,13 @@ class Subscriber:
         drop_after: float | None = None,
         durable: str = "",
     ) -> None:
-        """`most` is the size of the inbox. Notifications that come when it is full are dropped, and
-        asked for later when there is room: nobody waits for an application that does not read.
-        `matched` says which filters a notification matches. `ordered`: in the order of serials.
-        `fast`: what is missing is neither noticed nor asked for. After an interruption of
-        `drop_after` seconds, the subscription ends. A name makes it `durable`: it begins where the
-        last that used the name has confirmed, and is ordered."""
+        """`most` is the size of the inbox. Notifications that arrive when the inbox is full are
+        dropped, and requested again when there is room, so nobody waits for a slow application.
+        `matched` says which filters a notification matches. With `ordered`, notifications are
+        delivered in the order of serials. With `fast`, missing notifications are neither noticed
+        nor requested. After an interruption of `drop_after` seconds, the subscription ends. With a
+        name as `durable`, the subscription is ordered, and begins after the last notification that
+        was confirmed under that name."""
         self.name = name
         self.most = most
         self.router = router
@@ -82,31 +84,31 @@ class Subscriber:
         self.phase = Phase.STOPPED
         self.inbox: deque[Item] = deque()
         self.refusal = ""
-        self.note, self.never = "", False  # what the rendezvous point says about the interest
+        self.note, self.never = "", False  # the note in the answer about the interest
         self._standing = Standing(self.times)
         self.node = 0
-        self.begun = 0  # the serial after which notifications are due
+        self.begun = 0  # notifications after this serial must arrive
         self.complete = 0  # the serial up to which nothing is missing
         self._tracker = Tracker({})
-        self._total = 0  # of the node, up to `complete`
-        self._came: list[int] = []  # the serials after `complete` that have come
+        self._total = 0  # the total of the node, up to `complete`
+        self._came: list[int] = []  # the serials after `complete` that have arrived
         self._pieces = Pieces()
         self._fast = fast and not durable
         self._order = Ordering() if durable or (ordered and not fast) else None
         self.confirming = Confirming(durable) if durable else None
         self._drop_after = drop_after
-        self._recent: dict[tuple[str, int], None] = {}  # the latest notifications, across breaks
+        self._recent: dict[tuple[str, int], None] = {}  # kept across breaks
         self._request = 0
-        self._numbered = 1 << 40  # the next request of a confirmation
-        self._counting: float | None = None  # when the open question was asked
-        self._recovering: float | None = None
+        self._numbered = 1 << 40  # the request number of the next confirmation
+        self._counting: float | None = None  # when the open Count was sent
+        self._recovering: float | None = None  # when the open Recover was sent or last answered
         self._asked_for: list[m.Range] = []
-        self._unanswered = 0  # how often it was asked for since an answer
-        self._was_answered = False  # for what is asked for, by an answer that did not bring it
+        self._unanswered = 0  # how often questions were repeated since an answer
+        self._was_answered = False  # an answer arrived without the requested numbers
         self._gave_up = False  # whether numbers were lost since `complete`
         self._asked = self._heard = self._resubscribed = float("-inf")
         self._matched = matched
-        self._interrupted: float | None = None  # since when nothing is heard
+        self._interrupted: float | None = None  # when the current interruption began
         self._now = 0.0
         self._out: list[Sent] = []
 
@@ -133,7 +135,7 @@ class Subscriber:
         return self._drain_outgoing()
 
     def drop_name(self, now: float) -> list[Sent]:
-        """Give the name up; `confirming.dropped` tells when that is on the disk."""
+        """Give up the name; `confirming.dropped` is set once that is on the disk."""
         self._now = now
         if self.confirming is not None:
             self.confirming.drop()
@@ -149,7 +151,7 @@ class Subscriber:
                 self._send(message)
 
     def interrupt(self, reason: str, now: float) -> None:
-        """Note that nothing is heard any more; the next beat shows that this is over."""
+        """Begin an interruption, which ends with the next beat."""
         if self.phase is Phase.ON and self._interrupted is None:
             self._interrupted = now
             self.inbox.append(Interrupted(reason))
@@ -210,7 +212,7 @@ class Subscriber:
             self.interrupt(UNHEARD, self._heard)
         if now - self._heard > self.times.silent and now - self._asked > self.times.silent:
             self._join()  # a restarted router knows nothing about this subscriber
-        # a busy network is asked less and less often: every question costs a whole answer
+        # wait longer each time, because each question makes a busy network send a whole answer
         again = self.times.retry * 2 ** min(self._unanswered, 2)
         if self._counting is not None and now - self._counting > again:
             self._unanswered += 1
@@ -240,8 +242,8 @@ class Subscriber:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Continue in another life, which has everything that was heard. Ask open questions again,
-        because answers of the old life are ignored."""
+        """Continue in another life, which has everything that was received. Ask open questions
+        again, because answers of the old life are ignored."""
         self._resubscribed = float("-inf")
         self._doubt()
         if self.phase is Phase.ASKING:
@@ -278,17 +280,17 @@ class Subscriber:
             self._heard = self._now
             if self._fast:
                 return
-            self._count()  # before this, routers on the way may have sent it nothing
+            self._count()  # until now, routers on the way may have sent nothing
         elif self.phase is Phase.ON and message.node == self.node:
-            self._doubt()  # the router had forgotten it
+            self._doubt()  # the router had forgotten the subscription
 
     def _resume_name(self) -> None:
-        """Ask how far the name was confirmed. Until that is known, what comes is ignored."""
+        """Ask how far the name was confirmed. Until the answer, notifications are ignored."""
         assert self.confirming is not None
         self._asked = self._now
         self._request += 1
         name, node = self.confirming.name, self.node
-        # the same words in another dialect are another filter
+        # the same text in another dialect is another filter
         words = b"" if self.dialect == "sql" else self.dialect.encode() + b": "
         message = m.Resume(self.epoch, self._request, name, node, words + self.interest)
         self._send(message)
@@ -329,7 +331,7 @@ class Subscriber:
         if self._waiting() >= self.most:
             self._doubt()
             return
-        if not message.serial or self._fast:  # without numbers, or they do not matter
+        if not message.serial or self._fast:  # no numbers to check
             self._pass_on_fast(message, mine)
             return
         self._standing.note_serial(message.serial)
@@ -366,7 +368,7 @@ class Subscriber:
             self._complete_up_to(message.serial, message.sum)
 
     def _on_counted(self, message: m.Counted) -> None:
-        # a late answer to an earlier question is as good: it says up to which serial it holds
+        # an answer to an earlier question is also valid: its counts are for its own serial
         if self._counting is None or message.node != self.node or message.serial < self.complete:
             return
         self._counting, self._unanswered = None, 0
@@ -375,13 +377,13 @@ class Subscriber:
         self._tracker.learn(message.counts)
         if self._order is not None:
             self._order.counted = max(self._order.counted, message.serial)
-            self._release()  # before more is asked for
+            self._release()  # make room before the next request
         if not self._tracker.is_complete():
             self._recover()
         else:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
-            if lost > 0 and not self._gave_up:  # at nodes that even the root has forgotten
+            if lost > 0 and not self._gave_up:  # numbers of nodes that the root has forgotten
                 self._tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
 
@@ -393,11 +395,11 @@ class Subscriber:
         self._came = [one for one in self._came if one > serial]
 
     def _on_recovered(self, message: m.Recovered) -> None:
-        if self._recovering is not None:  # the rest is on its way
+        if self._recovering is not None:  # more messages of this answer follow
             self._recovering, self._unanswered = self._now, 0
         for notification in message.notifications:
             if self._waiting() >= self.most:
-                self._release()  # as much as possible
+                self._release()  # make room in the inbox if possible
             if len(self.inbox) >= self.most:
                 return
             self._standing.note_serial(notification.serial)
@@ -417,26 +419,26 @@ class Subscriber:
             self._gave_up = True
             self._tell_lost(lost)
         if self._tracker.is_complete():
-            self._count()  # to find out whether anything else is missing
+            self._count()  # other notifications may be missing too
         elif self._tracker.has_some(self._asked_for):
             if self._order is not None and self._order.needs_count(self._tracker):
-                self._count()  # otherwise all other parts would be held back
+                self._count()  # otherwise everything would be held back until the last part
             else:
                 self._recover()  # the next part
         else:
-            self._recovering = self._now  # the rest is on its way, or is asked for again
+            self._recovering = self._now  # they may still arrive; if not, `tick` asks again
             self._was_answered = True
 
     # -- sending and delivering ----------------------------------------------------------------
 
     def _deliver(self, message: m.Notification, mine: Iterable[m.Mark]) -> None:
-        """Hand a notification out, in its turn. Its marks are settled."""
+        """Hand out a notification whose marks are settled, now or in the order of serials."""
         self._came.append(message.serial)
         held = Held(message.serial, message, self._matched(message))
         if self._order is None:
             self._hand_out(held)
         elif message.serial < self._order.last:
-            self._tell_lost(1)  # those after it are handed out
+            self._tell_lost(1)  # a later notification was already handed out
         else:
             self._order.reach(mine, message.serial, self._tracker)
             self._order.hold(held, self._now)
@@ -466,7 +468,7 @@ class Subscriber:
     # -- order ---------------------------------------------------------------------------------
 
     def _waiting(self) -> int:
-        """Notifications that the application has not read."""
+        """How many notifications the application has not read."""
         return len(self.inbox) + (0 if self._order is None else len(self._order))
 
     def _doubt(self) -> None:
@@ -479,8 +481,8 @@ class Subscriber:
             self._order.since = self._now
 
     def _release(self, *, all_: bool = False) -> None:
-        """Hand out what need not be held back any more: everything up to the serial up to which
-        nothing is missing, and the rest unless something is missing or may be."""
+        """Hand out the notifications up to the serial that is complete; if nothing can be missing
+        after that serial, or with `all_`, hand out all."""
         order = self._order
         if order is None or not order:
             return
@@ -507,21 +509,22 @@ class Subscriber:
             self.confirming.hand_out(self._order.last, count)
 
     def _give_up_gap(self) -> None:
-        """Give up on what holds others back for too long although it was asked for, and the answer
-        did not bring it. While nobody answers, it may still be there: nothing is given up."""
+        """Give up on missing notifications that hold others back for too long, if an answer arrived
+        without them. While nobody answers, give up on nothing: the notifications may still
+        exist."""
         order = self._order
         if not order:
             return
         if self._now - self._heard > 2 * self.times.beat or len(self.inbox) >= self.most:
-            self._note_progress()  # nobody can answer, or there is no room for it
+            self._note_progress()  # nobody can answer, or there is no room for the answer
         elif self._now - order.since > self.times.gap:
             if self._was_answered:
                 self._gave_up, self._recovering = True, None
                 self._tell_lost(self._tracker.give_up(self._asked_for))
                 self._note_progress()
-                self._recover()  # what else is missing
+                self._recover()  # ask for the other missing numbers
             elif self._recovering is None and self._counting is None:
-                self._count()  # whether anything is missing
+                self._count()  # find out whether anything is missing
 
     def _restart(self, reason: str) -> None:
         self._release(all_=True)
@@ -530,7 +533,7 @@ class Subscriber:
         if self.confirming is not None:
             self.confirming.pause()
         self._resume()
-        if self.phase is not Phase.ASKING:  # otherwise it was told, or expects nothing yet
+        if self.phase is not Phase.ASKING:  # otherwise no further break needs to be reported
             self.inbox.append(Break(reason))
         self._pieces.clear()
         self._counting = self._recovering = None
@@ -565,11 +568,11 @@ class Subscriber:
         self._send(m.Recover(self.epoch, self._request, tuple(self._asked_for)))
 
     def _to_recover(self) -> list[m.Range]:
-        """The ranges to ask for next: only some of them, so that nobody is busy for long."""
+        """The ranges to ask for next: a limited number of them, so that an answer is short."""
         found: list[m.Range] = []
         missing, room = self._tracker.list_missing(), MOST_NUMBERS
         order = self._order
-        if order is not None:  # begin with those that hold back most; see ordering.py
+        if order is not None:  # begin with the nodes that hold back most; see ordering.py
             missing.sort(key=lambda one: order.reached(one.node))
             room = max(LEAST_NUMBERS, min(room, self.most - self._waiting()))
         for node, first, last in missing[:MOST_RANGES]:

@@ -21,7 +21,7 @@ class Event(Enum):
 
     WANTED = "wanted"  # a neighbour subscribes
     UNWANTED = "unwanted"  # the last subscribed neighbour left
-    TOLD = "told"  # the router learns its place in the graph
+    TOLD = "told"  # the router learns the place of the node in the graph
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
     SILENT = "silent"  # nothing has arrived for a while

@@ -389,7 +389,7 @@ def test_the_budget_of_the_disk_is_a_clear_refusal(tmp_path: Path) -> None:
             journal.append(record(serial))
             write(journal)
 
-    with pytest.raises(EnvironmentProblem, match="expected at most 30,000, which is the limit"):
+    with pytest.raises(EnvironmentProblem, match="expected at most 30,000, the limit"):
         fill()
     files = sorted((tmp_path / "journal").iterdir())
     for _ in range(3):

@@ -462,7 +462,7 @@ class FileJournal:
         if size > most:
             raise OSError(
                 f"the journal takes {size:,} bytes, expected at most {most:,}, "
-                "which is the limit disk_bytes"
+                "the limit `disk_bytes`"
             )
 
     @contextlib.contextmanager

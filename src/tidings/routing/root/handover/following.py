@@ -1,7 +1,7 @@
-"""Answers for those who tag elsewhere: the definition of the channel, and its nodes.
+"""Answers for clients that tag elsewhere: the definition of the channel, and its nodes.
 
-An answer waits until everything before it is on the disk. So a node that was used in a tag is never
-taken back.
+An answer waits until all earlier writes are on the disk. So no crash can take back a node that a
+client has used in a tag.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class Following:
-    """Answers Describe and Follow. A neighbour that asks too much is ignored, and asks again."""
+    """Answers Describe and Follow. A neighbour that asks too much gets no answer, and asks
+    again."""
 
     def __init__(
         self,
@@ -55,5 +56,5 @@ class Following:
         else:
             answer = self._registry.page(message, self._interests.text, epoch)
             self._charges.charge(sender, 1 + len(answer.changes))
-        if not self._queue.failed:  # otherwise the neighbour asks again
+        if not self._queue.failed:  # without an answer, the neighbour asks again
             self._queue.hold((sender, answer))

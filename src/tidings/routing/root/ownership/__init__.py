@@ -1,6 +1,7 @@
 """Who owns each node, and how many nodes an owner may have.
 
-    Ask by an owner ──claims──> owner of a node ──shares──> too many marks: its newest filters go
+    Ask by an owner ──claims──> owner of a node ──shares──> too many marks: its newest filters are
+                                                            set aside
 
     claims.py        who asked for each node, and how much each owner has
     node_values.py   a number for each node, in arrays

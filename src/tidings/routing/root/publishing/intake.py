@@ -2,9 +2,10 @@
 
     Publish ──> expected stamp? ──> tag ──> number ──> journal ──(on the disk)──> acknowledge
                       │
-                      └─ an earlier one: acknowledge again; a later one: wait for those in between
+                      └─ an earlier stamp: acknowledge again; a later stamp: ignore, because the
+                         publisher will repeat all from the missing one on
 
-State changes only after every step that can fail: a publisher's stamp advances when the journal has
+State changes only after all steps that can fail: a publisher's stamp advances when the journal has
 its notification.
 """
 
@@ -48,7 +49,7 @@ class Intake:
         self._unacknowledged: dict[str, tuple[int, int, int]] = {}
 
     def publish(self, sender: Name, message: m.Publish) -> None:
-        """Accept a publication. Its sender gets an answer when it is on the disk."""
+        """Accept a publication. The sender gets an answer when the publication is on the disk."""
         who, stamp = message.publisher, message.stamp
         if len(self._stamps.known) > self._return_paths.many:
             self._stamps.hear(who)
@@ -77,7 +78,7 @@ class Intake:
             self._skip(sender, message, self._problems.report("match the notification"))
             return
         self._stamps.advance(who, stamp, refused=bool(refusal))
-        # no earlier: otherwise a forged stamp could redirect the acknowledgments
+        # only now, because a forged stamp must not redirect the acknowledgments
         self._return_paths.add(who, sender)
         if refusal:
             self._queue.hold((sender, m.Published(self._context.epoch, who, stamp, refusal)))
@@ -86,8 +87,8 @@ class Intake:
             self._queue.hold_record(record)
 
     def _expect(self, sender: Name, message: m.Publish) -> int | None:
-        """The stamp that a publisher must send next; None if `first` can't be true, which the
-        publisher is told."""
+        """The stamp that a publisher must send next; None if its `first` can't be true, after
+        telling the publisher."""
         who, first = message.publisher, message.first
         expected = self._stamps.next_stamp(who, first)
         if expected is None and who in self._stamps.known:
@@ -99,7 +100,7 @@ class Intake:
         return expected
 
     def _record(self, message: m.Publish) -> Record:
-        """Build the record of a publication. Its number and its stamp are not used up yet."""
+        """Build the record of a publication. Its serial and its stamp are not used up yet."""
         lowest = self._tagger.tag(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
@@ -117,7 +118,7 @@ class Intake:
 
     def _repeat(self, sender: Name, message: m.Publish, last: int) -> None:
         """Answer a repeated publication again. An acknowledgment covers all stamps up to `last`.
-        Refusals are not stored, because the publication is simply refused again."""
+        Reasons of refusals are not stored: the publication is tagged again, and refused again."""
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
         since = self._stamps.solid_since(who, stamp)
         if since is None:
@@ -133,14 +134,15 @@ class Intake:
         acknowledged = m.Published(epoch, who, last, since=since, serial=self._counts.given)
         self._queue.hold((sender, acknowledged))
 
-    # -- when it is on the disk ----------------------------------------------------------------
+    # -- after a write -------------------------------------------------------------------------
 
     def acknowledge(self, record: Record) -> None:
-        """Note that a notification is on the disk. Consecutive ones are acknowledged together."""
+        """Note that a notification is on the disk. Consecutive notifications are acknowledged
+        together."""
         self._note(record.publisher, record.stamp, record.stamp, record.serial)
 
     def acknowledge_block(self, block: Block) -> None:
-        """The same for the publications of a block."""
+        """Note that the publications of a block are on the disk."""
         self._note(block.source, block.stamp, block.last_stamp, block.last_serial)
 
     def _note(self, publisher: str, stamp: int, upto: int, serial: int) -> None:
@@ -161,10 +163,10 @@ class Intake:
         epoch = self._context.epoch
         self._return_paths.send(m.Published(epoch, publisher, last, since=since, serial=serial))
 
-    # -- when it can't be written --------------------------------------------------------------
+    # -- after a failed write ------------------------------------------------------------------
 
     def take_back(self, what: Record | Sent, reason: str) -> None:
-        """Tell whoever waits for a write that it did not reach the disk."""
+        """Tell the client that waits for a write that the write did not reach the disk."""
         epoch = self._context.epoch
         if isinstance(what, Record):
             self._stamps.take_back(what.publisher, what.stamp)
@@ -178,4 +180,4 @@ class Intake:
             self._context.send(to, refused)
         elif isinstance(message, m.Published) and message.refusal:
             self._stamps.take_back(message.publisher, message.stamp)
-            self._context.send(to, message)  # the refusal has another reason
+            self._context.send(to, message)  # it was refused for another reason

@@ -1,4 +1,4 @@
-"""Finds the lowest nodes of a notification, and sets aside filters beyond their owner's share."""
+"""Finds the lowest nodes of a notification, and sets aside filters that exceed an owner's share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.ownership import Claims
 
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload; the rest of a frame is for headers
-ROUNDS = 4  # rounds of setting filters aside for one notification; the next one continues
+ROUNDS = 4  # rounds of setting filters aside for one notification; the next notification continues
 
 
 class Tagger:
@@ -27,11 +27,11 @@ class Tagger:
         self._claims = claims
         self._set_aside = set_aside
         self.matched = set_aside.ancestors.matched
-        """All nodes that match a notification, given its lowest ones."""
+        """All nodes that match a notification, given its lowest nodes."""
 
     def tag(self, message: m.Publish) -> Label:
-        """The lowest nodes of a publication; TidingsError if it is refused. It is not refused for
-        matching too many filters: those that exceed a share are set aside."""
+        """The lowest nodes of a publication; TidingsError if it is refused. A publication is not
+        refused for matching too many filters: the filters that exceed a share are set aside."""
         if len(message.payload) > LARGEST:
             raise TidingsError(
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
@@ -39,13 +39,13 @@ class Tagger:
         return self.fit(lambda: self._ask_filters(message.content))
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
-        """The lowest nodes of many publications, as the interests find them: no share is checked
-        and nothing is set aside."""
+        """The lowest nodes of many publications. No share is checked, and no filter is set
+        aside."""
         return self._interests.tag_many(contents)
 
     def fit(self, find: Callable[[], Label]) -> Label:
-        """The lowest nodes that `find` returns. Filters are set aside until none of the shares is
-        exceeded; `find` must take that into account when it is called again."""
+        """The lowest nodes that `find` returns. Filters are set aside until no share is exceeded;
+        `find`, which is called again after that, must not return their nodes."""
         limits, matched = self._limits, self.matched
         lowest = find()
         rounds = 0

@@ -3,8 +3,8 @@
     buffer    [Publish a 7][Publish a 8][Publish a 9][Ask][Publish b 1] ...
     found     Run a 7-9                              one by one
 
-The frames are read by a kernel, and stay where they are. Single publications, and short runs, are
-not worth it.
+A kernel reads the frames, which stay in the buffer. For single publications and short runs, this
+does not pay.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import MAGIC
 from tidings.routing.root.records import PayloadColumns
 
-FEW = 8  # shorter runs are read one by one
-MOST_ROWS = 1024  # publications of a run, at most
-BYTES = 1 << 20  # bytes of the frames of a run, unless a single one has more
+FEW = 8  # the publications of shorter runs are read one by one
+MOST_ROWS = 1024  # the most publications of a run
+BYTES = 1 << 20  # the most bytes in the frames of a run, unless a single frame has more
 
 Numbers = npt.NDArray[np.int64]
 _MAGIC = np.frombuffer(MAGIC, np.uint8)
-_NO_PLACES = [2, 3, 9]  # the columns that are not places in the buffer
-_PAIR = b"\x92"  # the begin of an array of two
+_NO_PLACES = [2, 3, 9]  # the columns that are not offsets in the buffer
+_PAIR = b"\x92"  # begins an array of two in MessagePack
 _decode = msgspec.msgpack.Decoder(tuple[str, int]).decode
 
 
@@ -41,7 +41,7 @@ class Rows:
 
 
 class Run(m.Message, frozen=True):
-    """Publications of one publisher, in the order in which they came. It never travels."""
+    """Publications of one publisher, in the order of arrival. A run is never sent over a link."""
 
     publisher: str
     rows: Rows
@@ -55,12 +55,12 @@ class Run(m.Message, frozen=True):
 
     @property
     def left(self) -> int:
-        """How many are not done."""
+        """How many publications are not done."""
         return len(self) - self.rows.done
 
     @property
     def size(self) -> int:
-        """Bytes of the attributes and payloads that are not done, roughly."""
+        """The approximate size in bytes of the attributes and payloads that are not done."""
         rest = self.rows.columns[self.rows.done :]
         return int(rest[-1, 7] - rest[0, 4]) if len(rest) else 0
 
@@ -70,8 +70,8 @@ class Run(m.Message, frozen=True):
         return [buffer[start:end] for start, end in places]
 
     def write_bodies(self, first: int, end: int) -> PayloadColumns:
-        """The bodies of some publications, one after the other, as `body_of` makes them. The buffer
-        need not be kept."""
+        """The bodies of some publications in one array, as `body_of` makes them. They are copies,
+        so the buffer need not be kept."""
         from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
         rows = self.rows.columns[first:end]
@@ -83,7 +83,7 @@ class Run(m.Message, frozen=True):
         return PayloadColumns(places, found.tobytes())
 
     def message(self, at: int) -> m.Publish:
-        """One of the publications."""
+        """The publication at a position, as a message."""
         buffer = self.rows.buffer
         row = self.rows.columns[at].tolist()
         _, _, stamp, first, content, behind, payload, end, _, shares, told, told_end = row
@@ -95,7 +95,8 @@ class Run(m.Message, frozen=True):
 
 
 def join_runs(runs: Sequence[Run]) -> Run:
-    """What is left of runs of one publisher, as one run. Cost: a copy of their frames."""
+    """Join the publications of several runs that are not done into one run; all runs are from one
+    publisher. Cost: a copy of the frames."""
     if len(runs) == 1:
         return runs[0]
     buffers, columns, at = list[bytes](), list[Numbers](), 0
@@ -112,8 +113,8 @@ def join_runs(runs: Sequence[Run]) -> Run:
 
 
 def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run | None]]:
-    """All frames of a buffer, in order: runs of publications, each with the position of its first
-    frame, and for every other frame its position and None."""
+    """Find the runs of publications in a buffer. Yields, in order, the position of the first frame
+    of each run and the run; and for every other frame, its position and None."""
     from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
     columns = np.empty((len(starts), kernels.COLUMNS), np.int64)

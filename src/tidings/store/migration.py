@@ -1,4 +1,4 @@
-"""Logs from older versions of tidings are rewritten when they are first opened.
+"""Rewrites logs from older versions of tidings when they are first opened.
 
 *The previous format:*
 
@@ -7,7 +7,7 @@
                                 version, changes of its group before and after it, id, text, node,
                                 identity
     00000000000000004822.log    named after the first version
-    checkpoint.jsonl            lines of this kind: version and counts, subscriptions, identities
+    checkpoint.jsonl            similar lines: version and counts, subscriptions, identities
 
 The last segment may end with an unfinished write. The previous format has no end mark, so the
 rewrite can't notice that the end of the log was cut off.

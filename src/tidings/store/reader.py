@@ -2,8 +2,8 @@
 
 The end mark of the log of groups says what any process acknowledged, so a reader needs no lock. To
 find the end, a reader reads one small file and calls stat once. Data after the mark comes from a
-writer that is still writing, or from one that died. In the second case, settling.py keeps the data
-or cuts it off.
+writer that is still writing, or from a writer that died. After a writer died, settling.py keeps the
+data or cuts it off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Preparing a log when it is opened: after a writer died, or when the log must be rewritten.
+"""Prepares a log when it is opened: after a writer died, or when the log must be rewritten.
 
     changes/         the log of groups and its checkpoint: the valid log
     changes.made     its replacement: complete, and from now on the valid log
@@ -119,7 +119,7 @@ def _take_what_is_left(folder: Path) -> None:
                         pass
                     log.close()
         except PermissionError:
-            return  # without write permission, we read only up to the mark
+            return  # without write permission, read only up to the mark
         if alone or time.monotonic() > limit:
             return
         time.sleep(PAUSE)

@@ -118,7 +118,7 @@ class Writer:
         return _Known(log, base.version, base.point, Nodes(base.keys), living)
 
     def _select_possible(self, known: _Known, wanted: Iterable[PendingGroup]) -> list[PendingGroup]:
-        """The groups that can be applied one after another."""
+        """The groups that are possible, each after those before it; the others get an error."""
         ahead = ProjectedIds(known.live_ids, self._folder)
         taken = []
         for one in wanted:

@@ -33,7 +33,7 @@ TABLES = _tables()
 
 @kernel
 def checksum(data: Any, start: int, end: int, tables: Any) -> Any:
-    """The checksum of data[start : end]; data uint8, tables uint32 [8, 256]."""
+    """The checksum of data[start : end]: data uint8, tables uint32 [8, 256]."""
     crc = np.uint32(0xFFFFFFFF)
     at: Any = start
     low, eight = np.uint32(0xFF), np.uint32(8)

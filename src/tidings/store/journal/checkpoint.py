@@ -111,7 +111,7 @@ def read(folder: Path, mark: Mark | None) -> State:
         if isinstance(part, About) and part.content > CONTENT:
             raise EnvironmentProblem(
                 f"the checkpoint {path} has the format {part.content}, expected at most {CONTENT}; "
-                "it was written by a later release of tidings"
+                "use the release of tidings that wrote it, or a later one"
             )
         _take(state, part)
     return state

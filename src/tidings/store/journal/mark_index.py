@@ -46,7 +46,7 @@ class Span(NamedTuple):
     marks: int
 
 
-Spans = Sequence[Span] | Numbers  # as an array, spans have one row for each record
+Spans = Sequence[Span] | Numbers  # or an array with a row for each span
 
 
 class Recent(NamedTuple):
@@ -123,10 +123,11 @@ def _count_alike(chunks: Sequence[Chunk]) -> int:
 
 def _sorted(chunk: Chunk, kind: Literal["stable"] | None = None) -> Chunk:
     """A chunk in the order of nodes and numbers. No two marks are equal, so any sort gives the same
-    result: the default sort is five times faster on new marks, a stable sort on sorted pieces."""
+    result. The default sort is five times faster on new marks; a stable sort is faster on sorted
+    pieces."""
     nodes, numbers = chunk.nodes, chunk.numbers
     least, shift = nodes.min(), int(numbers.max()).bit_length()
-    # both numbers fit into one 64-bit number
+    # node and number fit into one 64-bit number
     if int(nodes.max() - least).bit_length() + shift < 64:
         order = np.argsort((nodes - least << shift) + numbers, kind=kind)
     else:

@@ -115,7 +115,7 @@ class Counting:
             history.drop(thing.node, thing.gone)
         elif isinstance(thing, t.Taken):
             state.sources[thing.source] = thing.progress
-            state.publishers.pop(thing.source, None)  # its stamps are in its progress
+            state.publishers.pop(thing.source, None)  # the progress contains its stamp
         elif isinstance(thing, t.Named):
             state.cursors.pop(thing.key, None)
             if thing.cursor is not None:

@@ -305,7 +305,7 @@ def test_a_journal_that_somebody_took_away_is_not_written_to(tmp_path: Path) -> 
     journal = opened(tmp_path / "journal")
     (tmp_path / "journal").rename(tmp_path / "elsewhere")
     journal.append(record(1))
-    with pytest.raises(EnvironmentProblem, match="its folder was removed or replaced while it was"):
+    with pytest.raises(EnvironmentProblem, match="the folder of the journal was removed or"):
         write(journal)
 
 

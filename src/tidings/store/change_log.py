@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change of one subscription: it is new, replaced or ended."""
+    """A change of a subscription: the subscription is new, was replaced, or has ended."""
 
     version: int
     """1, 2, 3 and so on, without gaps except for versions that a repair skips."""
@@ -277,7 +277,7 @@ class ChangeLog:
     def _need_version(self, version: int, latest: int) -> None:
         if type(version) is not int or not 0 <= version <= latest:
             raise LogError(
-                f"found the version {version!r}, expected one from 0 to {latest}, the latest "
+                f"found version {version!r}, expected a version from 0 to {latest}, the latest "
                 f"in '{self.path}'"
             )
 

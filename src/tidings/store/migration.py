@@ -111,7 +111,7 @@ def fill(beside: Path, base: Checkpoint, first: int, changes: Iterator[Record]) 
 
 def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
     """The first version of the segments; LogError if they do not belong to the checkpoint.
-    `changes` is the number of changes in them, if known."""
+    `changes` is the number of changes in the segments, if known."""
     segments = _segments(folder)
     if not segments:
         raise _damage(folder / CHECKPOINT, 1, "has no segment file next to it")

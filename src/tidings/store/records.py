@@ -26,7 +26,7 @@ CHANGES = "changes"  # the log of groups, in the folder of a change log
 SEGMENT_BYTES = 8 << 20
 MOST = 256  # the most changes in a record
 
-SQL = "sql"  # the dialect of a filter for which no other is stored
+SQL = "sql"  # the dialect of a filter without a stored dialect
 
 Entry = tuple[Id, str | None, int, bytes | None] | tuple[Id, str | None, int, bytes | None, str]
 

@@ -6,8 +6,8 @@
     aside/           replaced logs, by the id of the log that replaced them
 
 A log from an older version is rewritten (migration.py), and so is a log that is repaired
-(repair.py). The new log is written next to the old one. Once it has the name `changes.made`, any
-process can finish the replacement, however often it was interrupted.
+(repair.py). The new log is written next to the old one. Once the new log has the name
+`changes.made`, any process can finish the replacement, however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def install(folder: Path) -> Path:
 
 def _take_what_is_left(folder: Path) -> None:
     """If a writer died, keep or cut off the data that it wrote after the mark. If another writer is
-    active, wait until that writer has done so, which it does before it appends."""
+    active, wait for it: a writer does the same before it appends."""
     log = GroupLog(folder / CHANGES)
     mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
     while mark is not None and mark == log.acknowledged() and log.has_more(end_of(mark)):

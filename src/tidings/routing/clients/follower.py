@@ -1,6 +1,8 @@
 """Collects the answers to a follower: the definition of a channel, or the pages of its changes.
 
-Follow ──> Changed, more ──> Follow, after ──> Changed     all pages have the first page's version
+    Follow ──> Changed, more ──> Follow, after ──> Changed    all pages have the same version
+
+If the version changes between two pages, the first page is requested again.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ Question = m.Describe | m.Follow
 
 
 class Follower:
-    """One question, until its answer is complete. `question` is the message to send now, and to
-    repeat if no answer arrives."""
+    """A question and the pages of its answer, until the answer is complete. `question` is the
+    message to send now, and to repeat if no answer arrives."""
 
     def __init__(self, question: Question) -> None:
         self.question = question

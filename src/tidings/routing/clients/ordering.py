@@ -6,10 +6,10 @@ Links keep the order, and a node that drops notifications sends `Skipped`. So th
 to hold a notification back: earlier numbers are missing, or may be missing. The next beat resolves
 the doubt, because it says how many notifications there were up to its serial.
 
-The subscriber asks for missing notifications. It gives up on those that an answer reports as lost,
-and on those that do not arrive within `gap` seconds although the question was answered. While
-nobody answers, it goes on asking. A notification that arrives after a later one was handed out
-counts as lost.
+The subscriber asks for missing notifications. It gives up on notifications that an answer reports
+as lost, and on those that do not arrive within `gap` seconds although the question was answered.
+While nobody answers, the subscriber goes on asking. A notification that arrives after a later one
+was handed out counts as lost.
 
 After a long absence, notifications of many nodes may be missing. The numbers of each node are in
 the order of serials. So the notifications that arrive are merged by serial, and those up to the

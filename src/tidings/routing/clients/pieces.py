@@ -29,7 +29,7 @@ class Pieces:
         """Add a piece; return the payload if this was the last missing piece."""
         first, at, count = piece
         if not (at < count <= MOST_PIECES and stamp == first + at):
-            return None  # no publisher of ours sends such a piece
+            return None  # a correct publisher never sends such a piece
         key = publisher, first
         parts = self._parts.setdefault(key, {})
         if at not in parts:

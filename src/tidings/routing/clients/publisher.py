@@ -24,7 +24,7 @@ from tidings.routing.protocol.bodies import About
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
-MOST_BYTES = 16 << 20  # of unacknowledged notifications in flight; a single larger one is allowed
+MOST_BYTES = 16 << 20  # bytes in flight, unless a single notification has more
 AGAIN = 10  # notifications that are repeated at once
 GONE = "the rendezvous point has lost notifications that it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
@@ -77,7 +77,7 @@ class Publisher:
         self._traced = float("-inf")
         self._waiting: deque[Waiting] = deque()  # notifications after `acknowledged`
         self._done: set[int] = set()  # settled stamps after the first unsettled one
-        self._sent_bytes = 0  # of the waiting notifications that were sent
+        self._sent_bytes = 0  # bytes of the waiting notifications that were sent
         self._sent = 0  # how many of the waiting notifications were sent
         self._allowed = window  # how many may be sent; fewer after a silence
         self._said = 0.0

@@ -8,7 +8,7 @@ missing one.
 A gap in the numbers of a node shows a loss at once. Otherwise the next beat shows the loss, because
 it says how many notifications there were; then the rendezvous point says which ones. The subscriber
 asks for missing notifications until they arrive or are reported as lost. The nearest router that
-has them answers.
+has a missing notification answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 
 MOST_RANGES = 256  # ranges in one request
 MOST_NUMBERS = 2000  # numbers in the ranges of one request
-LEAST_NUMBERS = 64  # the same if the inbox is nearly full
+LEAST_NUMBERS = 64  # numbers in one request if the inbox is nearly full
 DROPPED = "the subscription was dropped after an interruption"
 UNHEARD = "nothing was heard from the rendezvous point"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
@@ -104,7 +104,7 @@ class Subscriber:
         self._recovering: float | None = None  # when the open Recover was sent or last answered
         self._asked_for: list[m.Range] = []
         self._unanswered = 0  # how often questions were repeated since an answer
-        self._was_answered = False  # an answer arrived without the requested numbers
+        self._was_answered = False  # whether an answer arrived without the numbers
         self._gave_up = False  # whether numbers were lost since `complete`
         self._asked = self._heard = self._resubscribed = float("-inf")
         self._matched = matched
@@ -182,7 +182,7 @@ class Subscriber:
         return self._drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due. To be called at least once per `retry`."""
+        """Do the work that is due. Call this at least every `retry` seconds."""
         self._now = now
         if self.phase not in (Phase.STOPPED, Phase.REFUSED):
             self._trace()
@@ -226,7 +226,7 @@ class Subscriber:
 
     @property
     def epoch(self) -> int:
-        """The life of the rendezvous point, as far as it is known here."""
+        """The last known life of the rendezvous point."""
         return self._standing.life
 
     def _trace(self) -> None:
@@ -285,7 +285,8 @@ class Subscriber:
             self._doubt()  # the router had forgotten the subscription
 
     def _resume_name(self) -> None:
-        """Ask how far the name was confirmed. Until the answer, notifications are ignored."""
+        """Ask how far the name was confirmed. Notifications are ignored until the answer
+        arrives."""
         assert self.confirming is not None
         self._asked = self._now
         self._request += 1
@@ -481,8 +482,8 @@ class Subscriber:
             self._order.since = self._now
 
     def _release(self, *, all_: bool = False) -> None:
-        """Hand out the notifications up to the serial that is complete; if nothing can be missing
-        after that serial, or with `all_`, hand out all."""
+        """Hand out held notifications: all of them if nothing can be missing, or with `all_`;
+        otherwise those up to the serial up to which nothing is missing."""
         order = self._order
         if order is None or not order:
             return

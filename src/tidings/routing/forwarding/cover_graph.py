@@ -153,7 +153,7 @@ class CoverGraph:
         kept: list[int] = []
         for child in below:
             over = self._edges.parents(child)
-            if uppers.issuperset(over):  # a node of `above` can then only be a parent
+            if uppers.issuperset(over):  # nodes of `above` that cover the child are then parents
                 if not above.issubset(over):
                     return None
                 kept.append(child)
@@ -182,7 +182,7 @@ class CoverGraph:
         return changed
 
     def _take_out(self, number: int, slot: int) -> None:
-        """Remove a node. Its parents still cover its children."""
+        """Remove a node, and connect its parents with its children."""
         edges = self._edges
         parents, children = edges.parents(slot), edges.children(slot)
         for parent in parents:

@@ -8,7 +8,7 @@
                                return_paths     where acknowledgments go    │
                                beats            how neighbours keep in step ┘
 
-The parts are in the folder neighbours/. This module passes messages to them.
+This module passes messages to its parts, which are in the folder neighbours/.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Downstream(ABC):
 
     @property
     def epoch(self) -> int:
-        """The life of the rendezvous point, as far as it is known here."""
+        """The last known life of the rendezvous point."""
         return self.standing.life
 
     @epoch.setter
@@ -288,8 +288,8 @@ class Downstream(ABC):
     def split_limited(
         self, sender: Name, ranges: list[m.Range], within: m.Within
     ) -> tuple[list[m.Range], list[m.Range]]:
-        """The same for a neighbour with limited rights. The nodes that were granted to it are
-        looked up here. Only the root knows whether it may see other nodes."""
+        """The same for a neighbour with limited rights. Nodes that were granted to the neighbour
+        are looked up here. Only the root knows whether the neighbour may see other nodes."""
         is_alone = within == self.context.within_of(sender)
         here = [one for one in ranges if is_alone and self.rights.is_granted(sender, one.node)]
         return here, [one for one in ranges if one not in here]
@@ -343,7 +343,7 @@ class Downstream(ABC):
         return msgspec.structs.replace(message, owner=owner)
 
     def _on_whose(self, sender: Name, message: m.Whose) -> None:
-        if self.context.owner_of(sender):  # it is not a router
+        if self.context.owner_of(sender):  # the sender is not a router
             self.ignored += 1
         elif self.charges.may_ask(sender):
             self.charges.charge(sender, 1 + len(message.nodes))
@@ -357,7 +357,7 @@ class Downstream(ABC):
     def go_on(self, *, is_first: bool = False) -> None:
         """Continue in another life with all state, and tell the neighbours, which judge for
         themselves. Questions of the old life will not be answered, so they are forgotten; questions
-        from before the first life (`is_first`) will be. Neighbours must report `done` again,
+        from before the first life are kept (`is_first`). Neighbours must report `done` again,
         because some of them may start over."""
         if not is_first:
             self.questions.clear()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 
 Neighbour = Hashable
-Edges = Mapping[int, Iterable[int]]  # node to its parents
+Edges = Mapping[int, Iterable[int]]  # the parents of each node
 
 
 class ContentList:

@@ -102,7 +102,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return self._sorted(slot for slot in found if every[slot].own & bit)
 
     def list_for_all(self, number: int, most: int) -> Label | None:
-        """All nodes at or above one node that any neighbour subscribes to; None as above."""
+        """All nodes at or above one node that any neighbour subscribes to; None if more than `most`
+        nodes are at or above it."""
         found, every = self._reach_few((number,), most), self._labels
         if found is None:
             return None
@@ -138,7 +139,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return one is not None and bool(self._labels[self._slots.find(number)].own >> one & 1)
 
     def nodes_of(self, neighbour: Neighbour) -> list[int]:
-        """The nodes that a neighbour subscribes to. Cost: it visits every node."""
+        """The nodes that a neighbour subscribes to. Cost: a visit to every node."""
         one, numbers = self._pool.index.get(neighbour), self._slots.numbers
         if one is None:
             return []
@@ -177,16 +178,16 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
     # -- the graph -----------------------------------------------------------------------------
 
     def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> None:
-        """Insert a node between the parents that cover it and the children that it covers. If it
-        exists, add the new edges. Unknown parents and children are ignored."""
+        """Insert a node between the parents that cover it and the children that it covers. If the
+        node exists, add the new edges. Unknown parents and children are ignored."""
         is_known = number in self
         slot, changed = self._place(number, parents, children)
         if slot == len(self._labels):
             self._labels.append(self._pool.empty)
             self._pool.empty.uses += 1
         if changed:
-            # A new edge shows that one existing node covers another. Labels below that contain
-            # both nodes lose the upper node.
+            # A new edge shows that one existing node covers another. Labels of lower nodes that
+            # contain both lose the upper one.
             self._relabel_all(self._in_order(changed))
         elif not is_known:  # nothing changes for existing nodes
             self._relabel_all([slot])
@@ -203,7 +204,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         self._pool.empty.uses += len(numbers)
 
     def remove(self, number: int) -> None:
-        """Remove a node. Its parents still cover its children."""
+        """Remove a node, and connect its parents with its children."""
         slot = self._slot(number)
         if self._labels[slot].own:
             raise GraphError(f"node {number} has subscribers, expected none before its removal")

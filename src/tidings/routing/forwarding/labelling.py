@@ -50,9 +50,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
     # -- one neighbour -------------------------------------------------------------------------
 
     def _lower(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
-        """Update labels after a neighbour subscribed to a node, where `label` was its old label. A
-        label below that contains no lower node gets this node, in place of the nodes that cover it,
-        which are those of `label`."""
+        """Update labels after a neighbour subscribed to a node, where `label` was its old label.
+        Labels of lower nodes that contain no node below this one get this node, in place of the
+        nodes of `label`, which cover it."""
         own, above = (number,), frozenset(label or ())
         lower = Below(self._edges, self._slots, slot)
 
@@ -68,8 +68,8 @@ class Labelling(CoverGraph, Generic[Neighbour]):
 
     def _lift(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour unsubscribed from a node, where `label` is its new label.
-        In each label below that contains the node, the nodes of `label` replace it, except those
-        that cover another node of that label."""
+        In the labels of lower nodes that contain this node, the nodes of `label` replace it, except
+        those that cover another node of the same label."""
 
         def lifted(old: Label | None) -> Label | None:
             if old is None or number not in old:
@@ -81,8 +81,8 @@ class Labelling(CoverGraph, Generic[Neighbour]):
 
     def _change_below(self, slot: int, neighbour: int, changes: Changes) -> None:
         """Change the labels of a neighbour below a node, down to nodes where its label stays the
-        same or to which it subscribes. `changes` keeps a label that it has made, so no node changes
-        twice. Cost: a visit to each node that changes and to its children."""
+        same or to which it subscribes. A label that `changes` has produced is not changed again, so
+        no node changes twice. Cost: a visit to each node that changes and to its children."""
         every, pool, bit = self._labels, self._pool, 1 << neighbour
         counts, children = self._edges.down.counts, self._edges.down.values
         known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # shared labels: the old and the new

@@ -1,4 +1,4 @@
-"""A router: it takes messages and the time, and returns messages. It never looks at content.
+"""A router takes messages and the time, returns messages, and never looks at content.
 
               upstream
                  |        Subscribe ... ^      v Setup, Beat, Notification ...
@@ -6,9 +6,9 @@
               /  |   \\     graph: labels, see label_graph.py
          neighbours       cache: the latest notifications, for neighbours that missed some
 
-All state of a router is soft: the neighbours repeat whatever it forgets within a few beats. A
-router subscribes to every node that a neighbour below wants, at the node above. Notifications from
-above are forwarded by label, and kept for a while.
+All state of a router is soft: the neighbours repeat whatever it forgets within a few beats. At the
+node above, a router subscribes to every node that a neighbour below wants. Notifications from above
+are forwarded by label, and kept for a while.
 
 Nothing here does I/O or reads a clock: `receive`, `tick` and `join_upstream` take the current time
 and return the messages to send.
@@ -59,7 +59,7 @@ class Router(Downstream):
     ) -> None:
         """`life` is a new random number at each start."""
         self.held: dict[int, Held] = {}
-        held = self.held  # not self: the cycle would keep a replaced router in memory for longer
+        held = self.held  # not self: a reference cycle would keep a replaced router in memory
 
         def total(node: int) -> int:
             known = held.get(node)
@@ -70,7 +70,7 @@ class Router(Downstream):
         self.upstream = upstream
         self._mine = Tally()  # the tally of the wanted nodes
         self._by_state: dict[State, set[int]] = {state: set() for state in PASSING}
-        self.heard = 0.0  # when the last beat came
+        self.heard = 0.0  # when the last beat arrived
         self._resubscribed = float("-inf")
         self._checked = self._said_wanted = float("-inf")
 
@@ -113,7 +113,7 @@ class Router(Downstream):
         self.standing.note_serial(serial)
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due. To be called at least once per `retry`."""
+        """Do the work that is due. Call this at least every `retry` seconds."""
         self.context.now = now
         self.subscriptions.ask_for_left_out(self.count_unknown())
         self._trace()

@@ -1,4 +1,4 @@
-"""The body of a notification: its payload and, if the publisher sends it to subscribers, metadata.
+"""The body of a notification: its payload, and metadata that the publisher sends to subscribers.
 
     payload                                        without metadata, the body is the payload
     MAGIC, u32 size, About in MessagePack, payload

@@ -14,8 +14,8 @@
         publisher, payload
 
 A router decides by the labels alone. If the labels stay the same for a neighbour, the frame is
-passed on unchanged, as a slice of the receive buffer. If they change, the front is rewritten and
-the payload is copied. In other messages, MessagePack follows the bytes of kind and version.
+passed on unchanged, as a slice of the receive buffer. If the labels change, the front is rewritten
+and the payload is copied. In other messages, MessagePack follows the bytes of kind and version.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def size_at(buffer: bytes | bytearray, start: int) -> int:
 
 
 def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
-    """Are all frames notifications? Cost: it reads one byte of each frame, in C."""
+    """Are all frames notifications? Cost: one byte of each frame is read, in C."""
     kinds = memoryview(buffer)[4:]
     if len(starts) == 1:
         return kinds[starts[0]] == NOTIFICATION
@@ -234,7 +234,7 @@ def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
     if buffer[start + 4] == NOTIFICATION:
         raise FrameError("found a notification from below, expected a message that goes up")
     if length > LONG:
-        buffer = memoryview(buffer)  # slices of a view are no copies
+        buffer = memoryview(buffer)  # slices of a view copy nothing
     return _decode_other(_FROM_BELOW, buffer[start + 6 : start + 4 + length])
 
 

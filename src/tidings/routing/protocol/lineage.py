@@ -140,8 +140,8 @@ class Standing:
         self.serial = max(self.serial, serial)
 
     def next_question(self, now: float, *, anyway: bool = False) -> m.Trace | None:
-        """The question for the node above, if a question is due. With `anyway`, one is always due,
-        because the node above may have changed."""
+        """The question for the node above, if a question is due. With `anyway`, a question is
+        always due, because the node above may have changed."""
         if not anyway and not (self._is_curious and now - self._asked >= self._retry):
             return None
         self._asked = now

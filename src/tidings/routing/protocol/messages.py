@@ -19,8 +19,8 @@ the rendezvous point as their epoch; see lineage.py.
             Resumption Confirmed                answers to named subscriptions
             Described Changed Taken             answers to clients that tag
 
-A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. It
-follows the changes of nodes, and hands its notifications over in parts:
+A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. Such a
+client follows the changes of nodes, and hands its notifications over in parts:
 
     Describe ──> Described      the definition of the channel
     Follow ──> Changed          the nodes that began and ended since a version, page by page
@@ -131,7 +131,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
 
 class Goodbye(Message, frozen=True, tag="goodbye"):
-    """The sender closes the link, for this reason."""
+    """The sender closes the link, and gives the reason."""
 
     reason: str
 
@@ -150,7 +150,7 @@ Kind = Literal["above", "router", "agent", "watcher"]
 
 
 class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
-    """A link, as the node that reports it sees it."""
+    """A link, as seen by the reporting node."""
 
     name: Short  # the name of the other end
     kind: Kind
@@ -186,7 +186,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Watch(Message, frozen=True, tag="watch"):
-    """Send me reports from now on."""
+    """A request for reports from now on."""
 
 
 class Report(Message, frozen=True, tag="report"):
@@ -233,7 +233,7 @@ class Wanted(Up, frozen=True, tag="wanted"):
 
 
 class Redraw(Up, frozen=True, tag="redraw"):
-    """Send me the whole graph: asked when digests differ."""
+    """A request for the whole graph, sent when digests differ."""
 
 
 class Ask(Message, frozen=True, tag="ask"):
@@ -270,7 +270,7 @@ class Recover(Up, frozen=True, tag="recover"):
 class Resume(Up, frozen=True, tag="resume"):
     """How far was a named subscription confirmed? If the name is new, the subscription begins now.
     The node to which the asker is linked sets the owner. Routers pass the owner on unchanged, so
-    that it can come back through another router."""
+    that the owner can come back through another router."""
 
     request: Number
     name: PartyName
@@ -281,7 +281,7 @@ class Resume(Up, frozen=True, tag="resume"):
 
 class Confirm(Up, frozen=True, tag="confirm"):
     """A named subscription has everything up to a serial: `total` notifications, and the numbers in
-    `counts` at their nodes. Or the subscriber gives up the name (`drop`)."""
+    `counts` at their nodes. With `drop`, the subscriber gives up the name."""
 
     request: Number
     name: PartyName
@@ -385,13 +385,14 @@ class Notification(Down, frozen=True, tag="notification"):
 
 class Skipped(Message, frozen=True, tag="skipped"):
     """Notifications before this message may be missing, because the sender or a node above it
-    dropped some, or had lost its link. A subscriber that needs them in order waits until it
-    knows."""
+    dropped some, or had lost its link. An ordered subscriber waits until it knows which ones are
+    missing."""
 
 
 class Setup(Down, frozen=True, tag="setup"):
     """The place of a node among the nodes that the neighbour subscribes to, and how many
-    notifications matched it up to `serial`. The total may include later ones, up to `seen`."""
+    notifications matched it up to `serial`. The total may include later notifications, up to
+    `seen`."""
 
     node: Number
     parents: Label
@@ -535,7 +536,7 @@ class Described(Down, frozen=True, tag="described"):
 
 
 class NodeChange(NamedTuple):
-    """A node that began at a version, with its filter; or a node that ended at it, without one."""
+    """A node that began at a version, with its filter; or a node that ended, without a filter."""
 
     version: Number
     node: Number

@@ -1,7 +1,9 @@
 """An interest as a rendezvous point stores it: the text, or its dialect and the text.
 
-price > 90                          SQL, and all interests stored before there were dialects
-0  eventbridge  0  {"price": ...}   another dialect: its name between two zero bytes, then the text
+    price > 90                          SQL, and all interests stored before there were dialects
+    0  eventbridge  0  {"price": ...}   another dialect: its name between two zero bytes
+
+No SQL text begins with a zero byte, so the two forms can be told apart.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     totals    notifications that matched the node
     latest    the serial of the last notification with the node as a lowest node
 
-A notification is numbered when it is passed to the journal (`given`). It is included in the counts
-that neighbours get when it is on the disk.
+A notification is numbered when it is passed to the journal (`given`). The counts that neighbours
+get include only notifications that are on the disk.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Counts:
         return self._latest
 
     def number(self, lowest: Label) -> Sequence[m.Mark]:
-        """The marks of the next notification. Its numbers are used up only by `give`."""
+        """The marks of the next notification. The numbers count as used only after `give`."""
         given = self.given_counts
         if len(lowest) < FEW:
             return tuple([m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest])
@@ -104,8 +104,8 @@ class Counts:
         self._blocks.append(block)
 
     def catch_up(self) -> None:
-        """Count the stored notifications that are not counted yet. Those with the same nodes are
-        counted together."""
+        """Count the stored notifications that are not counted yet. Notifications with the same
+        nodes are counted together."""
         for matched, times in self._uncounted.items():
             for node in matched:
                 self._add(node, times)

@@ -4,10 +4,11 @@
                       numbers of the nodes below at that serial
 
 The application sees a cursor as one serial. A subscriber that comes back under the name also gets
-the numbers. They show which notifications came since, so it continues as if it had never left.
+the numbers. From the numbers it finds out which notifications came since, and continues as if it
+had never left.
 
-A cursor keeps its node even if no subscriber is linked. Notifications for it are kept too, within
-the limits on kept notifications. Cost: an entry for each node below, in memory and in checkpoints.
+A cursor keeps its node even if no subscriber is linked. The notifications of that node are kept
+too, within the limits. Cost: an entry for each node below, in memory and in checkpoints.
 """
 
 from __future__ import annotations

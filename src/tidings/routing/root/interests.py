@@ -28,7 +28,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 class Places(Sequence[Placed]):
     """Nodes and their parents, but not their children, as columns; each node comes after its
-    parents. It is also a sequence, for callers with few nodes."""
+    parents. `Places` is also a sequence, for callers with few nodes."""
 
     def __init__(self, numbers: Numbers, starts: Numbers, parents: Numbers) -> None:
         """The parents of numbers[i] are parents[starts[i] : starts[i + 1]]."""
@@ -106,7 +106,7 @@ class Interests(Protocol):
         from the same counter as the numbers of nodes."""
 
     def set_aside(self, nodes: Iterable[int]) -> None:
-        """Stop tagging with these nodes. Later they are removed or brought back."""
+        """Stop tagging with these nodes, until they are removed or brought back."""
 
     def bring_back(self, node: int) -> None:
         """Resume tagging with a node that was set aside."""

@@ -30,7 +30,7 @@ class Journal(Protocol):
         """Store the cursor of a named subscription; None drops it."""
 
     def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
-        """Move a cursor on; see `Cursor.confirm`."""
+        """Move a cursor forward; see `Cursor.confirm`."""
 
     def find(
         self, ranges: Iterable[m.Range], most_bytes: int

@@ -1,7 +1,9 @@
 """Answers subscribers that come back under a name, and journals what they confirm.
 
-Resume ──> cursor, or a new one ──> journal ──(on the disk)──> Resumption
-Confirm ──> cursor moves on, or is dropped ──> journal ──(on the disk)──> Confirmed
+    Resume ──> cursor, or a new one ──> journal ──(on the disk)──> Resumption
+    Confirm ──> cursor moves on, or is dropped ──> journal ──(on the disk)──> Confirmed
+
+An answer is sent when the change of the cursor is on the disk.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due. To be called at least once per `beat`."""
+        """Do the work that is due. Call this at least every `beat` seconds."""
         self.context.now = now
         self.counts.catch_up()
         self.set_aside.retire(RETIRED[1])
@@ -400,7 +400,8 @@ class Rendezvous(Downstream):
     # -- wanted nodes --------------------------------------------------------------------------
 
     def admit(self, name: Name, nodes: Iterable[int]) -> list[int]:
-        """The nodes that a neighbour may want. Nodes that do not exist are refused together."""
+        """The nodes that a neighbour may want. Nodes that do not exist are refused in one
+        message."""
         asked = list(nodes)
         graph, aside = self.graph, self.set_aside.aside
         unknown = tuple(node for node in asked if node not in graph or node in aside)

@@ -1,8 +1,10 @@
 """Holds messages and notifications until the writes that they depend on are on the disk.
 
-writes     1  2  3  4  5  6         numbered in the order in which the journal got them
-on disk    ───────┤                 `take_stored(3)` returns everything that waited for 1, 2 and 3
-waiting    record 2, answer 3, record 5, acknowledgment 6
+    writes     1  2  3  4  5  6       numbered in the order in which the journal got them
+    on disk    ───────┤               `take_stored(3)` returns what waited for 1, 2 and 3
+    waiting    record 2, answer 3, record 5, acknowledgment 6
+
+After a failed write, `fail` returns everything that still waits.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class GroupLog:
         return None
 
     def has_more(self, end: Position) -> bool:
-        """Whether the log ends at any other position. Cost: two calls of stat."""
+        """Whether the log ends at another position. Cost: two calls of stat."""
         following = end.number + 1
         try:
             size = self.path_of(end.segment).stat().st_size

@@ -191,7 +191,7 @@ def _history(about: About) -> History:
 
 
 def _encoded(part: Part) -> Iterator[bytes]:
-    """Encode a part; as long as the result is too large, the part is split in halves."""
+    """Encode a part; as long as the result is too large, the part is split into halves."""
     data = msgspec.msgpack.encode(part)
     if len(data) <= GROUP_BYTES or isinstance(part, About) or len(part.part) == 1:
         yield data

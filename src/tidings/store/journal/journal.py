@@ -278,7 +278,7 @@ class FileJournal:
             self._caught_up()
 
     def take(self) -> Batch | None:
-        """The batch of everything that waits to be written. To write an empty batch only drops
+        """The batch of everything that waits to be written. Writing an empty batch only drops
         segments."""
         if not self._waiting and (self._apart or not self._droppable()):
             return None
@@ -291,7 +291,7 @@ class FileJournal:
         with self._lock, self._careful("written"):
             # a batch in the old folder would never be read again
             if _identity(self.path) != self._identity:
-                raise OSError("its folder was removed or replaced while it was open")
+                raise OSError("the folder of the journal was removed or replaced")
             if batch.things:
                 self._need_room(self._size())
                 self._state, before = None, self._log.end

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 FANOUT = 4
-MOST_RECENT = 64  # groups whose marks are recent, at most
-RECENT_BYTES = 64 << 10  # bytes of recent marks, at most
+MOST_RECENT = 64  # the most groups whose marks are recent
+RECENT_BYTES = 64 << 10  # the most bytes of recent marks
 
 Numbers = npt.NDArray[np.int64]
 

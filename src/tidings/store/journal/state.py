@@ -55,7 +55,7 @@ class State(msgspec.Struct):
 
 
 class Counting:
-    """Applies things to a state, in order. Call `finish` after the last one."""
+    """Applies things to a state, in order. Call `finish` at the end."""
 
     def __init__(self, state: State) -> None:
         self.state = state

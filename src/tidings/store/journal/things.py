@@ -1,4 +1,4 @@
-"""What a rendezvous point records, as records of a log of groups.
+"""The entries of a journal, as records of a log of groups.
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
     block          its notifications, each a record as above, and how far the source of a part came

@@ -10,8 +10,7 @@
 
     context.py      what the parts share: settings, time, life, and the messages to send
 
-Used only inside `routing`, by routers and by the rendezvous point. Start at context.py, then
-subscriptions.py.
+Only routers and the rendezvous point use this folder. Start at context.py, then subscriptions.py.
 """
 
 from tidings.routing.forwarding.neighbours.accounts import Payer

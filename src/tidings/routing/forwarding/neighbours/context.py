@@ -59,7 +59,7 @@ class Context:
 
     @property
     def epoch(self) -> int:
-        """The life of the rendezvous point, as far as it is known here."""
+        """The last known life of the rendezvous point."""
         return self.standing.life
 
     def send(self, to: Name, message: m.Message) -> None:

@@ -1,7 +1,9 @@
 """Questions that were passed on towards the root and are not answered yet, and who asked them.
 
-neighbour ──Ask 7──> here ──Ask 1041──> above        1041: the neighbour, its number 7, who pays
-neighbour <─Answer 7── here <─Answer 1041── above
+    neighbour ──Ask 7──> here ──Ask 1041──> above        1041: the neighbour, its number 7, who pays
+    neighbour <─Answer 7── here <─Answer 1041── above
+
+An answer goes back under the number that the neighbour gave its question.
 """
 
 from __future__ import annotations

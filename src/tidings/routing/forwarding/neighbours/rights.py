@@ -47,8 +47,8 @@ class Rights:
         return not within or self._context.neighbours[name].granted.get(node) == within
 
     def admit(self, name: Name, nodes: Iterable[int]) -> Iterable[int]:
-        """The nodes among `nodes` that a neighbour may see. For all others, it is told that they
-        do not exist."""
+        """The nodes among `nodes` that a neighbour may see. The neighbour is told that the other
+        nodes do not exist."""
         if not self._context.within_of(name):
             return nodes
         asked = list(nodes)

@@ -58,7 +58,7 @@ class Subscriptions:
         return True
 
     def remove(self, name: Name, node: int) -> bool:
-        """Note that a neighbour no longer wants a node; True if it was the last one."""
+        """Note that a neighbour no longer wants a node; True if no other neighbour wants it."""
         if node not in self._neighbours[name].nodes:
             return False
         self._remove(name, node)

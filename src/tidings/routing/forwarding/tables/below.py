@@ -16,7 +16,7 @@ FEW = 1000  # nodes below the given node
 
 
 class Below:
-    """The nodes below a slot, by number. It is valid until an edge changes."""
+    """The nodes below a slot, by number; valid until an edge changes."""
 
     def __init__(self, edges: Edges, slots: Slots, slot: int) -> None:
         self._edges = edges

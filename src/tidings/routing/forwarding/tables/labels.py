@@ -6,9 +6,9 @@
      32     F, H          32             -        32          F H      own own    ┘ object
      33                   4              -        -           F        4
 
-For a neighbour that subscribes to a node, the label is the node itself. It is stored as OWN,
-without the number of the node, so many nodes can share their labels and cost one reference each.
-Neighbours are small numbers here.
+For a neighbour that subscribes to a node, the label is the node itself. This label is stored as
+OWN, without the number of the node, so many nodes can share their labels and cost one reference
+each. Neighbours are small numbers here.
 
 New nodes with equal labels share one object, and so do nodes after a neighbour subscribes to them
 or unsubscribes. Looking up an equal object takes longer than changing one. So if labels of several
@@ -67,7 +67,7 @@ class LabelPool(Generic[Neighbour]):
         self._free: list[int] = []
         self._known: dict[tuple[Who, What], Labels[Neighbour]] = {}
         self.empty = self.get((), (), 0)
-        self.empty.uses = 1  # it is never removed, because free slots use it
+        self.empty.uses = 1  # never removed, because free slots use it
 
     def get(self, who: Who, what: What, own: int) -> Labels[Neighbour]:
         """The object for these labels; `own` has the bits of the neighbours whose label is OWN."""

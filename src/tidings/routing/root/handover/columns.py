@@ -98,7 +98,7 @@ class Piece(m.Message, frozen=True):
 def _numbers(data: bytes, name: str) -> Numbers:
     if len(data) % 8:
         raise TidingsError(f"{name}: found {len(data):,} bytes, expected integers of 8 bytes each")
-    return np.frombuffer(data, "<i8").copy()  # a read-only array would compile the kernels again
+    return np.frombuffer(data, "<i8").copy()  # read-only arrays would compile kernels again
 
 
 def _starts(data: bytes, name: str, end: int) -> Numbers:

@@ -6,8 +6,8 @@
 
 A notification whose nodes are all known and plain is handled by kernels alone. When a node changes,
 it is forgotten with all nodes below it, because their `above` contains its code. Codes of forgotten
-nodes are not used again. Cost: a few microseconds for each node that is not known, and for each
-such node above it.
+nodes are not used again. Cost: a few microseconds for each unknown node, and for each unknown node
+above it.
 """
 
 from __future__ import annotations

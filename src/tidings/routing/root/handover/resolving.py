@@ -6,8 +6,9 @@
     newer        than the tag: never added. So a pipeline matches an interest from the first batch
                  on that begins after the interest was acknowledged
 
-Nearly all notifications need no replacement (see node_table.py). The others are resolved one by
-one. Results are cached by tag, until one of the nodes that were visited, or a node above, changes.
+Nearly all notifications need no replacement (see node_table.py). All other notifications are
+resolved one by one. Results are cached by tag, until one of the nodes that were visited, or a node
+above, changes.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from tidings.routing.root.records import Progress
 
 
 class Sources:
-    """The progress of all sources. It includes parts that are in the journal but not yet on the
-    disk."""
+    """The progress of all sources, including parts that are not on the disk yet."""
 
     def __init__(self, known: Mapping[str, Progress], most: int) -> None:
         self.known = dict(known)

@@ -12,7 +12,7 @@
     registry.py    the current nodes by version, for followers
     parts.py       the objects that these modules share
 
-Used only inside `routing`, by the rendezvous point. Start at placing.py.
+Only the rendezvous point uses this folder. Start at placing.py.
 """
 
 from tidings.routing.root.nodes.admission import Admission

@@ -53,8 +53,8 @@ class Nodes(NodePart):
         return self._graph.descendants(node) | {node}
 
     def counts_of(self, node: int, under: Iterable[int], since: int) -> dict[int, int]:
-        """The counts of the nodes under a node, retired ones included, whose count changed since a
-        serial."""
+        """The counts that changed since a serial: of the nodes in `under`, and of retired nodes
+        below `node`."""
         found = self._counts.changed_since(under, since)
         for number, one in self.retired.items():
             if one.latest > since and node in one.above:
@@ -107,8 +107,8 @@ class Nodes(NodePart):
         self.unwanted[node] = self._context.now
 
     def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
-        """After a start, note the nodes of earlier lives. They are checked after the time that an
-        unwanted node stays, and retired if nobody wants them and no named subscription needs
+        """After a start, note the nodes of earlier lives. Once an unwanted node would be retired,
+        these nodes are checked, and retired if nobody wants them and no named subscription needs
         them."""
         self._earlier, self._earlier_since = self._registry.living(), self._context.now
         self._is_held = is_held

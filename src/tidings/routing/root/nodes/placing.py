@@ -58,7 +58,7 @@ class Placing(NodePart):
         self._queue.hold((sender, answer))
 
     def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
-        """Place a filter and record its owner; return the reason of a refusal, or the place."""
+        """Place a filter and record its owner; return the reason for a refusal, or the place."""
         if self._queue.failed:
             return self._queue.failed, None
         try:
@@ -77,7 +77,7 @@ class Placing(NodePart):
         return "", placed
 
     def _claim(self, node: int, owner: str, *, is_new: bool) -> None:
-        """Make the owner that asked for a node the only owner, or one of several."""
+        """Make the owner that asked for a node its only owner, or one of several."""
         if self._set_aside.bring_back(node):  # requested by an owner with room
             self._set_aside.own(node, (owner,))
         elif is_new:

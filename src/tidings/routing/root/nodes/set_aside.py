@@ -140,8 +140,7 @@ class SetAside(NodePart):
             self._queue.set_owners(node, self._claims.owners(node))
 
     def leave(self, sender: Name, node: int) -> None:
-        """Handle that a neighbour no longer wants a node: charge the node to the owners that still
-        want it."""
+        """Charge a node that a neighbour no longer wants to the owners that still want it."""
         wants, owner_of = self._subscriptions.wants, self._context.owner_of
         owner = owner_of(sender)
         if owner and node in wants and owner in self._claims.owners(node):

@@ -8,7 +8,7 @@
     shares.py        which filters are set aside, so that no subscriber makes a notification too
                      large
 
-Used only inside `routing`, by the rendezvous point. Start at claims.py.
+Only the rendezvous point uses this folder. Start at claims.py.
 """
 
 from tidings.routing.root.ownership.claims import MOST_OWNERS, Claims

@@ -118,8 +118,8 @@ def _level(
     is_wanted: Callable[[int], bool],
 ) -> None:
     """Take nodes from the owners with the most nodes, until at most `most` nodes remain in total. A
-    node counts for the owner that has the most nodes. When that owner loses the node, it counts for
-    the next owner; when no owner is left, the node is set aside."""
+    node counts for the one of its owners that has the most nodes. When that owner loses the node,
+    it counts for the next owner; when no owner is left, the node is set aside."""
     left = [node for node in nodes if node not in verdict.aside]
     while len(left) > most:
         owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}

@@ -118,7 +118,7 @@ class Intake:
 
     def _repeat(self, sender: Name, message: m.Publish, last: int) -> None:
         """Answer a repeated publication again. An acknowledgment covers all stamps up to `last`.
-        Reasons of refusals are not stored: the publication is tagged again, and refused again."""
+        Reasons for refusals are not stored: the publication is tagged again, and refused again."""
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
         since = self._stamps.solid_since(who, stamp)
         if since is None:

@@ -8,7 +8,7 @@ of a run.
     matched            1  5  9  1  5
     payload_starts, payloads
 
-To create an object for each of the 16,000 notifications of a part would take longer than all other
+Creating an object for each of the 16,000 notifications of a part would take longer than all other
 steps together.
 """
 

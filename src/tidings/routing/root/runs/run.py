@@ -3,8 +3,8 @@
     buffer    [Publish a 7][Publish a 8][Publish a 9][Ask][Publish b 1] ...
     found     Run a 7-9                              one by one
 
-A kernel reads the frames, which stay in the buffer. For single publications and short runs, this
-does not pay.
+A kernel reads the frames, which stay in the buffer. Single publications and short runs are read one
+by one, which is faster.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Run(m.Message, frozen=True):
         return [buffer[start:end] for start, end in places]
 
     def write_bodies(self, first: int, end: int) -> PayloadColumns:
-        """The bodies of some publications in one array, as `body_of` makes them. They are copies,
-        so the buffer need not be kept."""
+        """The bodies of some publications in one array, as `body_of` makes them. The bodies are
+        copies, so the buffer need not be kept."""
         from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
         rows = self.rows.columns[first:end]
@@ -95,8 +95,8 @@ class Run(m.Message, frozen=True):
 
 
 def join_runs(runs: Sequence[Run]) -> Run:
-    """Join the publications of several runs that are not done into one run; all runs are from one
-    publisher. Cost: a copy of the frames."""
+    """Join several runs of one publisher into one run, without the publications that are done.
+    Cost: a copy of the frames."""
     if len(runs) == 1:
         return runs[0]
     buffers, columns, at = list[bytes](), list[Numbers](), 0

@@ -20,7 +20,7 @@ import numpy as np
 
 from tidings.matching.jit import kernel
 
-OTHER, SAME, NEW = 0, 1, 2  # not read; from the same publisher as the frame before; from another
+OTHER, SAME, NEW = 0, 1, 2  # not read; publisher as in the frame before; another publisher
 COLUMNS = 12
 FRONT = 12  # bytes of a body before the metadata: the magic bytes, and a size
 

@@ -92,9 +92,9 @@ class ArrayInterests:
                 self._filters.text(interest),
             )
         number = self.take_number()
-        self._nodes.add(number, self._filters.text(interest), filter_)
+        placed = self._nodes.add(number, self._filters.text(interest), filter_)
         self._count_long(number, size)
-        return _annotate(self.placed(number), filter_)
+        return _annotate(placed, filter_)
 
     def prepare(self, interests: Sequence[bytes]) -> list[float]:
         """Read filters that will be placed soon, and find their compiled neighbours; return the
@@ -113,13 +113,7 @@ class ArrayInterests:
 
     def placed(self, number: int) -> Placed:
         """A node with its parents and children."""
-        graph = self._nodes.graph
-        place = graph.need(number)
-        parents, children = (
-            tuple(sorted(graph.numbers_of(found.tolist())))
-            for found in (graph.parents(place), graph.children(place))
-        )
-        return Placed(number, parents, children)
+        return self._nodes.placed(number)
 
     def take_number(self) -> int:
         """The next number, for a new node or another change."""

@@ -20,6 +20,7 @@ from tidings.channel.interests import ArrayInterests, tagging
 from tidings.model import TidingsError
 from tidings.network import Link
 from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol.bodies import MAGIC
 from tidings.routing.protocol.limits import NONE, Limits
 from tidings.routing.root import Block, Rendezvous, Run, TaggedMany, find_runs, join_runs
 from tidings.routing.root.publishing import tagger
@@ -121,7 +122,13 @@ def random_frames(chance: random.Random, stamps: dict[str, int], count: int) -> 
             if chance.random() < 0.01:
                 first = stamp + 1
             payload = chance.randbytes(chance.choice([0, 5, 300, 70_000 if odd < 0.01 else 9]))
-            found.append(m.Publish(who, stamp, first, random_content(chance), payload))
+            if chance.random() < 0.1:
+                payload = MAGIC + payload
+            told: tuple[bool, str, int] = False, "", 0
+            if chance.random() < 0.8:
+                subject = chance.choice(["", "news/eu", "x" * 40, "é", "s" * 300])
+                told = chance.random() < 0.5, subject, chance.choice([0, 5, 200, 10**6, 10**15])
+            found.append(m.Publish(who, stamp, first, random_content(chance), payload, *told))
         if chance.random() < 0.1:
             found.append(m.Trace(len(found) + 1))
     return found

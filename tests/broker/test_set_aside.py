@@ -13,6 +13,7 @@ from tidings.channel.interests import MOST_TOLD, ArrayInterests
 from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
 from tidings.network.agent import Refusal, Subscription, connect
+from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.protocol.lineage import Break
 
 OLD = "s RLIKE '(?=a)b'"
@@ -20,7 +21,7 @@ OLD = "s RLIKE '(?=a)b'"
 
 async def only_breaks(subscription: Subscription) -> None:
     async for one in subscription:
-        assert isinstance(one, Break)
+        assert isinstance(one, Break | Interrupted | Resumed)
 
 
 def as_before(self: Filters, interest: bytes) -> Filter:

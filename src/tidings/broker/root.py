@@ -24,7 +24,7 @@ from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem, write_path
-from tidings.network import FrameCache, Link, draw_life
+from tidings.network import FrameCache, Link, ask_for_kernels, draw_life
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
@@ -169,6 +169,7 @@ class RootNode(Server):
 
     async def _load_block_kernels(self) -> None:
         """Load what parts and runs of publications need. Nobody else waits for it."""
+        ask_for_kernels()  # that find frames, in a thread of their own
         await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
         self._takes_parts = True
 

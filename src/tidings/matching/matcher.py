@@ -43,7 +43,7 @@ from tidings.model import (
 )
 
 Array = npt.NDArray[Any]
-TRIES = 4  # attempts without the lock before a reader takes it
+TRIES = 4  # how often a reader tries without the lock before it takes the lock
 WATCH_EVERY = 16  # one of this many single events is counted for statistics
 CROWD = 64  # if more fresh filters than this match one event, they are sealed early
 YIELD_EVERY = 128  # background work gets a turn after this many single events
@@ -316,8 +316,8 @@ class Matcher(HeldFilters):
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """Prepare the first `count` filters to be compared with new filters. The first `count`
-        filters must all be in one part, as compiled or opened, with their slots as ids."""
+        """Prepare the first `count` filters to be compared with new filters. They must all be in
+        one part, as compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
 
     def box_index(self, ready: IndexArrays | None = None) -> BoxIndex:
@@ -405,7 +405,7 @@ def _decode_event(text: str | bytes, attributes: Attributes | None = None) -> Ev
     except (msgspec.DecodeError, UnicodeError) as problem:
         raise NotificationError(f"the event is not JSON: {problem}") from None
     except RecursionError:
-        raise NotificationError("the event is JSON that is nested too deeply") from None
+        raise NotificationError("the JSON of the event is nested too deeply") from None
     if not isinstance(event, dict):
         found = _JSON_NAMES.get(type(event), "a number")
         raise NotificationError(f"found {found} in JSON, expected an object")

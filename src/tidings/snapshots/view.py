@@ -107,9 +107,9 @@ class View:
         return as_lists(starts, pa.array(numbers))
 
     def lowest_members(self, starts: Array, places: Array) -> Any:
-        """The lowest nodes of each event, if ids are numbers that somebody else gave to filters,
-        ascending. Filters that cover each other share a node here, and there the higher number is
-        above the lower; so the lowest number is named."""
+        """The lowest nodes of each event, ascending, where ids are the node numbers of another
+        graph. Filters that cover each other share a node here. In the other graph the higher number
+        lies above the lower, so only the lowest number is listed."""
         starts, places = self._lowest(starts, places)
         ids = self._least_ids[places]
         tag_kernels.sort_lists(starts, ids)
@@ -126,8 +126,9 @@ class View:
         return out
 
     def subscription_lists(self, starts: Array, places: Array) -> Any:
-        """The ids for all events at once. With very many matches, the ids may not fit into memory;
-        use `pieces` to divide the batch. Texts of more than 2 GB get 64-bit offsets."""
+        """The ids of the subscriptions that match each event, for the whole batch at once. With
+        very many matches, the ids may not fit into memory; use `pieces` to divide the batch. Texts
+        of more than 2 GB get 64-bit offsets."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = array_pool.empty(int(out_starts[-1]), np.int64)
@@ -187,6 +188,6 @@ def as_lists(starts: Array, values: Any) -> Any:
 
 
 def _keep(starts: Array, values: Array, keep: Array) -> tuple[Array, Array]:
-    """Drop the values of lists that are not marked in `keep`."""
+    """Drop the values that are not marked in `keep` from all lists."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     return before[starts], values[keep]

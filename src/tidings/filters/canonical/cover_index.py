@@ -1,8 +1,8 @@
 """An index of the nodes that may cover a filter, be covered by it, or match a notification.
 
-The hull of a filter is one box that contains the whole filter. If one hull contains another, then
-on every attribute its set contains that of the other. So looking up one well-chosen attribute of
-either hull is enough:
+The hull of a filter is one box that contains the whole filter. If one hull contains another, its
+set on every attribute contains the other's set. So looking up one well-chosen attribute of either
+hull is enough:
 
     access   (attribute, point)  the nodes whose hull allows only a few points there
              (term,)             the nodes whose hull restricts the term in another way
@@ -177,7 +177,7 @@ class HullIndex(Generic[Item]):
                 best = union
         if best is None:
             return list(self._all)
-        # an item may be in many groups, and is returned once
+        # an item may be in many groups, but is returned only once
         return list(dict.fromkeys([*self._never, *(item for group in best for item in group)]))
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:

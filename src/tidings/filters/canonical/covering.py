@@ -6,9 +6,9 @@ within a budget; A covers B if nothing remains. If B restricts an attribute to a
 terms that A computes from this attribute are evaluated at those points: `lower(name) = 'bo'` covers
 `name = 'BO'`.
 
-If the answer is yes, it is always correct. For unions of boxes over independent terms, the search
-finds every covering that the budget allows. A covering that is not found only makes headers longer,
-but a wrong one would deliver to the wrong subscribers. So in case of doubt the answer is no.
+The answer yes is always correct. For unions of boxes over independent terms, the search finds every
+covering that the budget allows. A covering that is not found only makes headers longer, but a wrong
+one would deliver to the wrong subscribers. So in case of doubt the answer is no.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tidings.filters.canonical.set_tree import All, Any, Node, Test
 from tidings.filters.language.expression import Attribute, Expression
 
 EFFORT = 20_000  # the most box comparisons; after that the answer is no
-AMONG_OTHERS = 2_000  # the same limit when many such questions are asked
+AMONG_OTHERS = 2_000  # the same limit for one of many questions
 MOST_BOXED = 20_000  # for many questions: the most pairs of boxes to compare
-HEAVY = 512  # for many questions: a form above this weight is judged by its hull only
+HEAVY = 512  # for many questions: only the hull and boxes of a heavier form are compared
 
 
 def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:

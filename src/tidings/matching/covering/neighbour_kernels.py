@@ -1,7 +1,7 @@
 """Decide from their boxes alone whether a new filter and compiled filters cover each other.
 
-YES and NO agree with a comparison of the filters, because a comparison always finds a covering if
-one box contains another.
+YES and NO are what a comparison of the filters would give, because a comparison always finds a
+covering if one box contains another.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class ColumnReads(NamedTuple):
     """The attributes that computed columns read."""
 
     computed: Array  # uint8 [C]: whether a column is computed
-    reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in ...
-    read: Array  # int64: ... this list of columns; -1 for an attribute without a column
+    reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in `read`
+    read: Array  # int64: the columns of these attributes; -1 for one without a column
 
 
 @kernel
@@ -116,9 +116,9 @@ def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-de
 def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore[no-untyped-def]
     """Whether the outer boxes [first, last) contain the inner box, one box alone or all together.
 
-    The outer boxes do not contain it if each outer box that overlaps the inner box fails to span it
-    on a different column, because some corner of the inner box is then outside all outer boxes.
-    left int64 [MOST_NEAR]: scratch.
+    The outer boxes do not contain the inner box if those that overlap it fail to span it, each on a
+    different column: some corner of the inner box is then outside all outer boxes. `left`, int64
+    [MOST_NEAR], is scratch.
     """
     near, apart, open_ = 0, True, False
     for box in range(first, last):
@@ -202,10 +202,11 @@ def is_below(slot, slots, compiled, wide, new, boxes, columns, most, left):  # t
 def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
     """Which compiled filters cover the new one: out uint8 [n], NO, MAYBE or YES.
 
-    slots int64 [n + 1]: where the boxes of a filter begin; a filter that matches nothing has none.
-    wide uint8 [n]: whether the filter's only box is the hull of a tree. `new` contains the `boxes`
-    boxes of the new filter (none if it is wide), then its hull. A pair that needs more than `most`
-    comparisons of boxes is MAYBE.
+    A pair that needs more than `most` comparisons of boxes is MAYBE. Arguments:
+
+        slots   int64 [n + 1]: where the boxes of a filter begin; none if it matches nothing
+        wide    uint8 [n]: whether the filter's only box is the hull of a tree
+        new     the `boxes` boxes of the new filter (none if it is wide), then its hull
     """
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):

@@ -11,7 +11,7 @@
     columnar.py, arrow_functions.py      expressions that Arrow computes exactly like the reference
     event_coder.py    one event to codes
 
-`as_batch` is for channel; the rest is used only inside `matching`. Start at ranks.py.
+`as_batch` is for channel; everything else is used only inside `matching`. Start at ranks.py.
 """
 
 from tidings.matching.rank_space.columns import as_batch

@@ -1,6 +1,6 @@
 """The attributes of notifications.
 
-    contents.py       one notification, from JSON to a mapping; limits, undeclared fields
+    contents.py       one notification, from bytes to a mapping; limits, undeclared fields
     event_columns.py  many notifications, from JSON to columns
 
 Used only inside `channel`. Start at contents.py.

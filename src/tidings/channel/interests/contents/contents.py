@@ -1,4 +1,4 @@
-"""Read the attributes of notifications from JSON objects."""
+"""Read the attributes of notifications: JSON objects, maps in MessagePack, or XML."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import msgspec
 
 from tidings.filters import Attributes
 from tidings.model import Event, NotificationError
-
-_decode = msgspec.json.Decoder(dict[str, object]).decode
+from tidings.notifications.contents import decode_content, is_json
 
 
 class ExtraFields(msgspec.Struct):
@@ -42,14 +41,17 @@ class Contents:
                 f"found {len(content):,} bytes of attributes, expected at most "
                 f"{self._most:,}; move attributes that no filter reads to the payload"
             )
+        if self._attributes is None:
+            return decode_content(content)
+        if not is_json(content):
+            return self._attributes.read(decode_content(content))
         try:
-            decode = _decode if self._attributes is None else self._attributes.decode
-            event: Event = decode(content)
+            event: Event = self._attributes.decode(content)
             if not isinstance(event, dict):
                 raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
-        return event if self._attributes is None else self._attributes.read(event)
+        return self._attributes.read(event)
 
     def count_extra(self, event: Event) -> None:
         """Count the undeclared fields of a notification that was tagged."""

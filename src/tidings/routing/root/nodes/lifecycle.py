@@ -4,13 +4,14 @@
      └──────────────nobody subscribed──────────────────┘
 
 A retired node is no longer in the graph. Its count is still reported, because a subscriber may have
-missed its last numbers. The times are two and three times `Times.expire`.
+missed its last numbers. The times are two and three times `Times.expire`. The history keeps what is
+needed to report it after a restart.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
 import msgspec
@@ -43,6 +44,7 @@ class Nodes(NodePart):
         self.retired: dict[int, Retired] = {}
         self._earlier = array("q")  # nodes of earlier lives that were not looked at yet
         self._earlier_since = 0.0
+        self._is_held: Callable[[int], bool] = lambda _: False
 
     # -- numbers -------------------------------------------------------------------------------
 
@@ -104,10 +106,11 @@ class Nodes(NodePart):
         self.unwanted.pop(node, None)
         self.unwanted[node] = self._context.now
 
-    def find_unwanted(self) -> None:
-        """After a start, note the nodes of earlier lives. Those that nobody wants by the time at
-        which they would be retired were unwanted all along."""
+    def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
+        """After a start, note the nodes of earlier lives. Those that nobody wants, and no named
+        subscription holds, by the time at which they would be retired were unwanted all along."""
         self._earlier, self._earlier_since = self._registry.living(), self._context.now
+        self._is_held = is_held
 
     # -- removing nodes ------------------------------------------------------------------------
 
@@ -133,7 +136,11 @@ class Nodes(NodePart):
         some = self._earlier[-MOST_LOOKED_AT:]
         del self._earlier[-MOST_LOOKED_AT:]
         wants, unwanted, graph = self._subscriptions.wants, self.unwanted, self._graph
-        return [one for one in some if one not in wants and one not in unwanted and one in graph]
+        return [
+            one
+            for one in some
+            if one not in wants and one not in unwanted and one in graph and not self._is_held(one)
+        ]
 
     def forget_retired(self, done: int) -> None:
         """Forget retired nodes whose numbers nobody can ask for any more. Nobody needs anything up
@@ -150,15 +157,33 @@ class Nodes(NodePart):
         parents, children = self._graph.parents(node), self._graph.children(node)
         equal = tuple(self._interests.equal(node))
         version = self._interests.remove(node)
-        gone = Gone(version, equal, parents, children if parents else ())
+        count, latest = self._counts.counts.get(node, 0), self._counts.latest.get(node, 0)
+        gone = Gone(version, equal, parents, children if parents else (), count, latest)
         self._claims.remove(node)
         above = self._graph.ancestors(node)
         for one in (node, *equal):  # results about its equals may depend on it too
             self._caches.change(one)
         self._graph.remove(node)
-        counts = self._counts
-        count, latest = counts.counts.get(node, 0), counts.latest.get(node, 0)
         self.retired[node] = Retired(above, count, latest, self._context.now)
         self._queue.drop_node(node, gone)
         self._registry.drop(node, gone)
-        counts.remove(node)
+        self._counts.remove(node)
+
+    def recall_retired(self, gone: Mapping[int, Gone], after: int) -> None:
+        """After a start, report the counts of removed nodes again that changed after a serial."""
+        late = [node for node, one in gone.items() if one.latest > after]
+        for node in late[-self._context.limits.all_new_nodes :]:
+            one = gone[node]
+            above = self._lay_above(one, gone)
+            self.retired[node] = Retired(above, one.count, one.latest, self._context.now)
+
+    def _lay_above(self, removed: Gone, gone: Mapping[int, Gone]) -> set[int]:
+        """The nodes that covered a removed node, removed ones included."""
+        found: set[int] = set()
+        todo = [*removed.above]
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                todo += gone[node].above if node in gone else self._graph.parents(node)
+        return found

@@ -4,7 +4,7 @@
                                           └──publishing──> what needs a closer look, one by one
 
     run.py           finds runs of publications in a buffer of frames
-    run_kernels.py   reads their frames and copies payloads, compiled
+    run_kernels.py   reads their frames and writes their bodies, compiled
     run_intake.py    accepts runs, with the results that single publications would have
 
 Used inside `routing`, by the rendezvous point, and by broker for its queues. Start at

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.bodies import MAGIC
 from tidings.routing.root.records import PayloadColumns
 
 FEW = 8  # shorter runs are read one by one
@@ -22,6 +24,10 @@ MOST_ROWS = 1024  # publications of a run, at most
 BYTES = 1 << 20  # bytes of the frames of a run, unless a single one has more
 
 Numbers = npt.NDArray[np.int64]
+_MAGIC = np.frombuffer(MAGIC, np.uint8)
+_NO_PLACES = [2, 3, 9]  # the columns that are not places in the buffer
+_PAIR = b"\x92"  # the begin of an array of two
+_decode = msgspec.msgpack.Decoder(tuple[str, int]).decode
 
 
 class Rows:
@@ -63,24 +69,29 @@ class Run(m.Message, frozen=True):
         buffer, places = self.rows.buffer, self.rows.columns[first:end, 4:6].tolist()
         return [buffer[start:end] for start, end in places]
 
-    def copy_payloads(self, first: int, end: int) -> PayloadColumns:
-        """The payloads of some publications, one after the other. The buffer has their attributes
-        too, and need not be kept."""
+    def write_bodies(self, first: int, end: int) -> PayloadColumns:
+        """The bodies of some publications, one after the other, as `body_of` makes them. The buffer
+        need not be kept."""
         from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
         rows = self.rows.columns[first:end]
-        places = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(rows[:, 7] - rows[:, 6], out=places[1:])
+        places = np.empty(len(rows) + 1, np.int64)
+        data = np.frombuffer(self.rows.buffer, np.uint8)
+        kernels.measure_bodies(data, rows, _MAGIC, places)
         found = np.empty(int(places[-1]), np.uint8)
-        data, firsts = np.frombuffer(self.rows.buffer, np.uint8), rows[:, 6].copy()
-        kernels.gather(data, firsts, places, found)
+        kernels.write_bodies(data, rows, _MAGIC, places, found)
         return PayloadColumns(places, found.tobytes())
 
     def message(self, at: int) -> m.Publish:
         """One of the publications."""
         buffer = self.rows.buffer
-        _, _, stamp, first, content, behind, payload, end = self.rows.columns[at].tolist()
-        return m.Publish(self.publisher, stamp, first, buffer[content:behind], buffer[payload:end])
+        row = self.rows.columns[at].tolist()
+        _, _, stamp, first, content, behind, payload, end, _, shares, told, told_end = row
+        subject, time = _decode(_PAIR + buffer[told:told_end])
+        return m.Publish(
+            self.publisher, stamp, first, buffer[content:behind], buffer[payload:end], shares == 1,
+            subject, time,
+        )  # fmt: skip
 
 
 def join_runs(runs: Sequence[Run]) -> Run:
@@ -91,10 +102,10 @@ def join_runs(runs: Sequence[Run]) -> Run:
     for run in runs:
         rest = run.rows.columns[run.rows.done :]
         if len(rest):
-            first, end = int(rest[0, 0]), int(rest[-1, 7])
+            first, end = int(rest[0, 0]), int(rest[-1, 11])
             buffers.append(run.rows.buffer[first:end])
             moved = rest + (at - first)
-            moved[:, 2:4] = rest[:, 2:4]
+            moved[:, _NO_PLACES] = rest[:, _NO_PLACES]
             columns.append(moved)
             at += end - first
     return Run(runs[0].publisher, Rows(b"".join(buffers), np.concatenate(columns)))
@@ -108,8 +119,8 @@ def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run |
     columns = np.empty((len(starts), kernels.COLUMNS), np.int64)
     kinds = np.empty(len(starts), np.uint8)
     places = np.array(starts, np.int64)
-    data = np.frombuffer(buffer, np.uint8)
-    if kernels.read_frames(data, places, m.LONGEST_NAME, columns, kinds) < FEW:
+    data, read = np.frombuffer(buffer, np.uint8), kernels.read_frames
+    if read(data, places, m.LONGEST_NAME, m.LONGEST_SUBJECT, columns, kinds) < FEW:
         yield from ((at, None) for at in range(len(starts)))
         return
     breaks = np.flatnonzero(kinds != kernels.SAME)

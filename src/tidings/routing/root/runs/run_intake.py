@@ -163,5 +163,5 @@ class RunIntake:
         marks = self._table.numbered(starts, nodes, codes, self._counts.given_counts)
         return Block(
             run.publisher, None, self._counts.given + 1, marks, matched,
-            run.copy_payloads(at, end), int(run.rows.columns[at, 2]),
+            run.write_bodies(at, end), int(run.rows.columns[at, 2]),
         )  # fmt: skip

@@ -1,11 +1,14 @@
-"""Kernels that read the frames of publications, and copy their payloads.
+"""Kernels that read the frames of publications, and write their bodies.
 
-A publication is an array of six in MessagePack: "publish", the publisher's name, its stamp, the
-first unsettled stamp, the attributes, the payload. A frame in another form is left to the usual
-decoder, which also says what is wrong with it.
+A publication is an array of eleven in MessagePack: "publish", the publisher's name, its stamp, the
+first unsettled stamp, the attributes, the payload, whether subscribers get the attributes, subject,
+time, piece, fast. A frame in another form is left to the usual decoder, which also says what is
+wrong with it; so are pieces of payloads, fast publications, and subjects that are not ASCII.
 
-Shapes (n frames): data uint8, the bytes of a buffer; starts int64 [n]; columns int64 [n, 8], whose
-rows are name, its end, stamp, first, attributes, their end, payload, its end; kinds uint8 [n].
+Shapes (n frames): data uint8, the bytes of a buffer; starts int64 [n]; columns int64 [n, 12], whose
+rows are name, its end, stamp, first, attributes, their end, payload, its end, attributes with their
+size in front, 1 if subscribers get them, subject and time as they were encoded, their end; kinds
+uint8 [n].
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ import numpy as np
 from tidings.matching.jit import kernel
 
 OTHER, SAME, NEW = 0, 1, 2  # not read; of the same publisher as the frame before; of another one
-COLUMNS = 8
+COLUMNS = 12
+FRONT = 12  # bytes of a body in front of what is told: the magic bytes, and a size
 
 
 @kernel
@@ -64,14 +68,34 @@ def read_size(data: Any, at: int, end: int, least: int) -> Any:
 
 
 @kernel
-def read_frames(data: Any, starts: Any, most_name: int, columns: Any, kinds: Any) -> Any:
+def read_subject(data: Any, at: int, end: int, most: int) -> Any:
+    """The offset behind a string; -1 if it is not one in ASCII of at most `most` bytes."""
+    if at >= end:
+        return -1
+    kind = np.int64(data[at])
+    if 0xA0 <= kind < 0xC0:
+        size, at = kind - 0xA0, at + 1
+    else:
+        size, at = read_size(data, at, end, 0xD9)
+    if at < 0 or size > most or at + size > end:
+        return -1
+    for one in range(size):
+        if data[at + one] >= 0x80:
+            return -1
+    return at + size
+
+
+@kernel
+def read_frames(
+    data: Any, starts: Any, most_name: int, most_subject: int, columns: Any, kinds: Any
+) -> Any:
     """Read the frames that begin at `starts`; returns how many are publications.
 
-    Sets columns and kinds. Names have at most `most_name` bytes.
+    Sets columns and kinds. Names have at most `most_name` bytes, and subjects `most_subject`.
     """
     many = 0
     last = -1  # the frame before, if it is a publication
-    tag = b"\x96\xa7publish"
+    tag = b"\x9b\xa7publish"
     for row in range(len(starts)):
         start = starts[row]
         length = (
@@ -107,14 +131,27 @@ def read_frames(data: Any, starts: Any, most_name: int, columns: Any, kinds: Any
         if at < 0:
             continue
         columns[row, 2], columns[row, 3] = stamp, first
+        columns[row, 8] = at
         size, at = read_size(data, at, end, 0xC4)
         if at < 0 or at + size > end:
             continue
         columns[row, 4], columns[row, 5] = at, at + size
         size, at = read_size(data, at + size, end, 0xC4)
-        if at < 0 or at + size != end:
+        if at < 0 or at + size + 1 > end:
             continue
-        columns[row, 6], columns[row, 7] = at, end
+        columns[row, 6], columns[row, 7] = at, at + size
+        at += size
+        if data[at] != 0xC2 and data[at] != 0xC3:
+            continue
+        columns[row, 9] = np.int64(data[at]) - 0xC2
+        columns[row, 10] = at + 1
+        at = read_subject(data, at + 1, end, most_subject)
+        if at < 0:
+            continue
+        _, at = read_integer(data, at, end)
+        if at < 0 or at + 2 != end or data[at] != 0xC0 or data[at + 1] != 0xC2:
+            continue
+        columns[row, 11] = at
         many += 1
         last = row
         kinds[row] = 2
@@ -134,13 +171,58 @@ def read_frames(data: Any, starts: Any, most_name: int, columns: Any, kinds: Any
 
 
 @kernel
-def gather(data: Any, firsts: Any, places: Any, out: Any) -> None:
-    """Copy n pieces of data, one after the other.
+def measure_bodies(data: Any, columns: Any, magic: Any, places: Any) -> None:
+    """Where the bodies of publications end, one after the other; see bodies.py.
 
-    firsts int64 [n]: where each begins in data; places int64 [n + 1]: where it goes. Sets out
-    uint8.
+    magic uint8: the first bytes of a body that is more than a payload. Sets places int64 [n + 1].
     """
-    for row in range(len(firsts)):
-        to, source = np.uint64(places[row]), np.uint64(firsts[row])
-        for one in range(np.uint64(places[row + 1] - places[row])):
-            out[to + one] = data[source + one]
+    places[0] = 0
+    for row in range(len(columns)):
+        size = columns[row, 7] - columns[row, 6]
+        shares = columns[row, 9] == 1
+        first, end = columns[row, 10], columns[row, 11]
+        told = shares or end - first != 2 or data[first] != 0xA0 or data[first + 1] != 0
+        if not told and size >= len(magic):
+            told = True
+            for one in range(len(magic)):
+                if data[columns[row, 6] + one] != magic[one]:
+                    told = False
+                    break
+        if told:
+            content = columns[row, 5] - columns[row, 8] if shares else 1
+            size += FRONT + 2 + content + end - first
+        places[row + 1] = places[row] + size
+
+
+@kernel
+def write_bodies(data: Any, columns: Any, magic: Any, places: Any, out: Any) -> None:
+    """Write the bodies that `measure_bodies` measured. What is told is an array of four: the
+    attributes or nil, the subject, the time, nil. Sets out uint8."""
+    for row in range(len(columns)):
+        to = places[row]
+        size = columns[row, 7] - columns[row, 6]
+        told = places[row + 1] - to - size - FRONT
+        if told > 0:
+            for one in range(len(magic)):
+                out[to + one] = magic[one]
+            to += len(magic)
+            for one in range(4):
+                out[to + one] = told >> 8 * one & 0xFF
+            to += 4
+            out[to] = 0x94
+            to += 1
+            if columns[row, 9] == 1:
+                for at in range(columns[row, 8], columns[row, 5]):
+                    out[to] = data[at]
+                    to += 1
+            else:
+                out[to] = 0xC0
+                to += 1
+            for at in range(columns[row, 10], columns[row, 11]):
+                out[to] = data[at]
+                to += 1
+            out[to] = 0xC0
+            to += 1
+        for at in range(columns[row, 6], columns[row, 7]):
+            out[to] = data[at]
+            to += 1

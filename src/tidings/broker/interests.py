@@ -26,7 +26,7 @@ from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
 from tidings.routing.protocol import LONG, Limits, unpack_interest
-from tidings.routing.root import Fair, NodeTable, Placed, TaggedMany
+from tidings.routing.root import Fair, NodeTable, Placed, TaggedMany, TooMuchWork
 
 FEW = 100  # notifications; fewer are tagged one by one, because a batch costs a millisecond
 MANY = 1000  # filters from which the graph is built in bulk
@@ -189,6 +189,12 @@ class GraphInterests:
         found = self._plain(event) + self._computing.match(event, len(content))
         self._count_extra(event)
         return self._lowest(found)
+
+    def among(self, content: bytes, nodes: Sequence[int]) -> list[int]:
+        event, filters = self._read(content), self._filters
+        if any(computes(filters[number]) for number in nodes):
+            raise TooMuchWork("one of the filters computes something")
+        return [number for number in nodes if filters[number].matches(event)]
 
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
         event = self._read(content)

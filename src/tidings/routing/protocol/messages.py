@@ -45,6 +45,7 @@ MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
+MOST_TAG = 8 * (2 + 65_535)  # bytes of a tag: as many nodes as a notification can have marks
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. It is limited because others remember it."""
 LONGEST_WITHIN = 4096  # characters
@@ -298,7 +299,8 @@ class Whose(Up, frozen=True, tag="whose"):
 class Publish(Message, frozen=True, tag="publish"):
     """A notification from a publisher. Each publisher stamps its notifications from 1 on. All
     stamps before `first` are acknowledged. Subscribers get the payload, and what the rest says
-    about it: see bodies.py."""
+    about it: see bodies.py. Whoever may preprocess can tag it (see tags.py), and may then leave the
+    content out."""
 
     publisher: PartyName
     stamp: Number
@@ -310,6 +312,7 @@ class Publish(Message, frozen=True, tag="publish"):
     time: Number = 0  # microseconds since 1970
     piece: tuple[Number, Number, Number] | None = None  # see bodies.Piece
     fast: bool = False  # it has no stamp, and is not numbered, journalled or acknowledged
+    tag: Annotated[bytes, msgspec.Meta(max_length=MOST_TAG)] = b""
 
     @property
     def about(self) -> bool:
@@ -505,9 +508,9 @@ class Settled(Down, frozen=True, tag="settled"):
 
 class Published(Down, frozen=True, tag="published"):
     """One of three answers to a publisher. The stamps from `since` to `stamp` are on the disk, with
-    serials up to `serial`. Or `stamp` was refused, which says nothing about other stamps. Or the
-    rendezvous point lacks the stamp `expected` and all after it, which the publisher considers
-    settled."""
+    serials up to `serial`. Or `stamp` was refused, which says nothing about other stamps; if its
+    tag is too old, it must be tagged again at a newer `version`. Or the rendezvous point lacks the
+    stamp `expected` and all after it, which the publisher considers settled."""
 
     publisher: str
     stamp: Number
@@ -515,6 +518,7 @@ class Published(Down, frozen=True, tag="published"):
     since: Number = 0
     serial: Number = 0
     expected: Number = 0
+    version: Number = 0
 
 
 class Described(Down, frozen=True, tag="described"):

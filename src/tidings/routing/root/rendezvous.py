@@ -36,7 +36,7 @@ from tidings.routing.protocol.marks import columns
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.cursors import Cursors
-from tidings.routing.root.handover import Definition, Following, Piece, TakeOver
+from tidings.routing.root.handover import Correcting, Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.interests import Interests, Placed
@@ -114,12 +114,16 @@ class Rendezvous(Downstream):
         resolving = Resolving(
             graph, caches, interests, self.history, self.set_aside, tagger, self.limits
         )
+        correcting = Correcting(
+            graph, self.registry, interests, self.set_aside, resolving, self.limits
+        )
+        tagger.correcting = correcting
         self.take_over = TakeOver(
             context, self.history, self.sources, resolving, counts, queue, problems
         )
         self.runs = RunIntake(
             context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
-            resolving.table, caches, problems,
+            resolving.table, caches, problems, correcting,
         )  # fmt: skip
         self._recall_coverings(resolving)
         cursors = Cursors(memory.cursors, self.limits.names)

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.broker.computing import Computing, Owners, computes
-from tidings.broker.event_columns import EventColumns
 from tidings.filters import Attributes, Filter, parse, refuse_outside
 from tidings.graph import ContentGraph, Node
 from tidings.matching import Matcher
 from tidings.model import Event, LimitError, NotificationError, TidingsError
+from tidings.notifications import EventColumns, read_content
 from tidings.routing.protocol import LONG, Limits, unpack_interest
 from tidings.routing.root import Fair, NodeTable, Placed, TaggedMany, TooMuchWork
 
@@ -33,7 +33,6 @@ MANY = 1000  # filters from which the graph is built in bulk
 SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
 MOST_TOLD = 100  # log lines about filters that are set aside, at most
 DEFAULTS = Limits()
-_decode = msgspec.json.Decoder(dict[str, object]).decode
 _log = logging.getLogger(__name__)
 
 Numbers = npt.NDArray[np.int64]
@@ -264,14 +263,7 @@ class GraphInterests:
                 f"found {len(content):,} bytes of attributes, expected at most "
                 f"{self._most_content:,}; move attributes that no filter reads to the payload"
             )
-        try:
-            decode = _decode if self.attributes is None else self.attributes.decode
-            event = decode(content)
-            if not isinstance(event, dict):
-                raise ValueError("Expected `object`")
-        except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
-            raise NotificationError(f"the notification is not a JSON object: {problem}") from None
-        return event if self.attributes is None else self.attributes.read(event)
+        return read_content(content, self.attributes)
 
     def _count_extra(self, event: Event) -> None:
         count = 0 if self.attributes is None else len(self.attributes.extra_fields(event))

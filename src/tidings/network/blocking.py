@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agent import Agent, Order, check_payload, connect
+from tidings.network.agent import Agent, Order, Tagging, check_payload, connect
 from tidings.network.agents import LinkState, Refusal, Subscription
 from tidings.network.tls import Path
 from tidings.routing.clients import Delivery, Item
@@ -431,6 +431,7 @@ def connect_blocking(
     timeout: float | None = None,
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
+    tag: Tagging = "root",
 ) -> BlockingAgent:
     """Connect an agent to the router at an address, for code without `async`; see `connect`. Close
     the agent, or use it in a `with` statement. `on_break` and `on_link` are called in the agent's
@@ -438,7 +439,7 @@ def connect_blocking(
     agent = BlockingAgent(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,
-            timeout=timeout, on_break=on_break, on_link=on_link,
+            timeout=timeout, on_break=on_break, on_link=on_link, tag=tag,
         )
     )  # fmt: skip
     agent.start()

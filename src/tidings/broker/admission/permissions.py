@@ -95,8 +95,8 @@ class Permissions(msgspec.Struct, frozen=True):
         if isinstance(message, m.TAGGING):
             return "" if self.may_tag else self._refuse_tagging()
         if not isinstance(message, m.Publish):
-            if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye):
-                return ""  # publishers need the lineage too
+            if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye | m.Seek):
+                return ""  # publishers need the lineage and preprocessors too
             return f"{self.name!r} may not subscribe here"
         if "publish" not in self.may:
             return f"{self.name!r} may not publish here"

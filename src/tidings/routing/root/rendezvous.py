@@ -212,6 +212,12 @@ class Rendezvous(Downstream):
         elif isinstance(message, m.Describe | m.Follow):
             self.hear(sender)
             self.following.answer(sender, message)
+        elif isinstance(message, m.Register):
+            self.hear(sender)
+            self.following.register(message)
+        elif isinstance(message, m.Seek):
+            self.hear(sender)
+            self.following.seek(sender, message)
         else:
             self.receive_from_below(sender, message)
         return self.drain_outgoing()

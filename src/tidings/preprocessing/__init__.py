@@ -1,0 +1,17 @@
+"""Tagging outside the rendezvous point: the nodes of a channel in this process, at a version.
+
+    Describe, Follow ──> channel_view.py ──tag──> life, version, lowest nodes
+                            a compiled snapshot, and the changes since
+
+    channel_view.py   the view: changes go in, tags come out
+    change.py         a change of a node, in the form that snapshots take
+
+A view only tags. The rendezvous point numbers notifications, and corrects tags that are too old.
+
+For agents that tag by themselves (network), and for the process `tidings preprocessor` (broker).
+Start at channel_view.py.
+"""
+
+from tidings.preprocessing.channel_view import ChannelView, Place
+
+__all__ = ["ChannelView", "Place"]

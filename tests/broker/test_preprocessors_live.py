@@ -36,6 +36,11 @@ def an_event(chance: random.Random) -> dict[str, Any]:
     return {"n": chance.randrange(9), "word": chance.choice(["a", "ab", "b"])}
 
 
+async def catch_up(agent: Agent, version: int) -> None:
+    """Wait until an agent that tags by itself has seen a version."""
+    await until(lambda: agent.view.version >= version)
+
+
 @pytest.mark.parametrize("tag", ["local", "preprocessor"])
 @pytest.mark.parametrize("routers", [0, 2])
 def test_everyone_gets_what_matches(tag: Tagging, routers: int, tmp_path: Path, seed: int) -> None:
@@ -109,8 +114,7 @@ def test_tags_of_strangers_are_ignored(tmp_path: Path) -> None:
                     await asyncio.gather(*many)
                 assert await payloads(told, 21) == [b"ours"] * 21
                 assert await payloads(other, 21) == [b"its own"] * 21
-                seen = history.version
-                await until(lambda tagger=tagger, seen=seen: tagger.view.version >= seen)
+                await catch_up(tagger, history.version)
                 header = await tagger.header({"n": 5})
                 assert await tagger.publish(payload=b"secret", header=header)
                 secret = await told.next()
@@ -139,7 +143,7 @@ def test_headers_that_are_too_old(tmp_path: Path) -> None:
             agent.subscribe("n > 3") as told,
             contextlib.AsyncExitStack() as stack,
         ):
-            await until(lambda: agent.view.version == root.machine.history.version)
+            await catch_up(agent, root.machine.history.version)
             header = await agent.header({"n": 5})
             await agent.publish(payload=b"a", header=header)
             for at_ in range(5):
@@ -148,7 +152,7 @@ def test_headers_that_are_too_old(tmp_path: Path) -> None:
                 await agent.publish(payload=b"b", header=header)
             assert problem.value.version == root.machine.history.version
             await agent.publish({"n": 5}, b"c", header=header)  # with attributes it is corrected
-            await until(lambda: agent.view.version >= problem.value.version)
+            await catch_up(agent, problem.value.version)
             await agent.publish(payload=b"d", header=await agent.header({"n": 5}))
             assert await payloads(told, 3) == [b"a", b"c", b"d"]
             async with agent.subscribe(node=told.node) as same:

@@ -195,6 +195,11 @@ class Agent:
         """The nodes of the channel in this process, if the agent tags by itself and knows them."""
         return self._following.view
 
+    @property
+    def preprocessors(self) -> Preprocessors:
+        """The preprocessors that the agent uses."""
+        return self._preprocessors
+
     def send_up(self, message: m.Message) -> bool:
         """Send a message to the router; False if there is no link."""
         return self._send_up(message)

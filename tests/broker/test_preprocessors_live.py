@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import signal
 import subprocess
@@ -212,10 +211,13 @@ def kill(process: Process) -> None:
 
 
 def test_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
+    kill_in_turn(tmp_path, seed, 6)
+
+
+def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:
     """A root, a router and two preprocessors; all but the router are killed in turn, while filters
-    come and go and agents of all kinds publish. Nothing is lost or doubled."""
+    come and agents of all kinds publish. Nothing is lost or doubled."""
     chance = random.Random(seed)
-    rounds = int(os.environ.get("TIDINGS_KILLS", "6"))
     root = Process(tmp_path, "root", ROOT.format(port=0))
     port = root.port
     edge = Process(tmp_path, "edge", EDGE.format(port=port))
@@ -279,7 +281,7 @@ def test_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
                 other.append(one)
 
     try:
-        asyncio.run(asyncio.wait_for(work(), 240))
+        asyncio.run(asyncio.wait_for(work(), 120 + 20 * rounds))
         assert not other
         assert [one.stop() for one in tagging] == [0, 0]
     finally:

@@ -11,6 +11,7 @@ from tests.broker.networks import FAST, at, payloads, running, started, stopped
 from tidings.broker import Address, Door, RouterNode
 from tidings.broker.admission.permissions import Grant, Tokens
 from tidings.network.agent import Refusal, Subscription, connect
+from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.protocol.lineage import Break
 
 TOKENS: Tokens = {
@@ -23,7 +24,7 @@ TOKENS: Tokens = {
 
 async def _read_breaks(told: Subscription) -> None:
     async for one in told:
-        assert isinstance(one, Break)
+        assert isinstance(one, Break | Interrupted | Resumed)
 
 
 @pytest.mark.parametrize("routers", [0, 1])

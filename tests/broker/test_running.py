@@ -163,8 +163,8 @@ def test_a_router_that_is_away_for_a_while(tmp_path: Path) -> None:
             await again.start()
             await waiting
             assert await payloads(told, 1) == [b"2"]
-            with pytest.raises(Refusal, match=r"found a notification of 20,000,\d\d\d bytes"):
-                await agent.publish({"n": 1}, b"x" * 20_000_000)
+            with pytest.raises(Refusal, match=r"found attributes of 20,000,\d\d\d bytes"):
+                await agent.publish({"n": "x" * 20_000_000})
         await stopped((root, [again]))
 
     running(work)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, running, started, stopped
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings import (
@@ -281,6 +281,61 @@ def test_a_named_subscription(tmp_path: Path) -> None:
                 assert await told.next(1) is None
             assert not root.machine.naming.cursors.known
         await stopped(network)
+
+    running(work)
+
+
+def test_names_belong_to_agents(tmp_path: Path) -> None:
+    """Two agents at two routers use the same name, and do not confirm for each other."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 2)
+        _, (upper, lower) = network
+        async with (
+            connect(at(upper), times=FAST, name="a") as a,
+            connect(at(lower), times=FAST, name="b") as b,
+        ):
+            async with (
+                a.subscribe("n >= 0", name="mine") as one,
+                b.subscribe("n >= 0", name="mine") as other,
+            ):
+                for n in range(3):
+                    await a.publish({"n": n}, b"%d" % n)
+                assert await payloads(other, 3) == [b"0", b"1", b"2"]
+                last = [await one.next(30) for _ in range(3)][-1]
+                assert isinstance(last, Delivery)
+                await one.confirm(last, 30)
+            async with b.subscribe("n >= 0", name="mine") as other:
+                assert await payloads(other, 3) == [b"0", b"1", b"2"]
+            async with a.subscribe("n >= 0", name="mine") as one:
+                assert await one.next(1) is None
+        await stopped(network)
+
+    running(work)
+
+
+def test_a_name_outlives_nodes_below_it(tmp_path: Path) -> None:
+    """What matched a narrower filter, which is gone since, is still there after a restart."""
+
+    async def work() -> None:
+        root = (await started(tmp_path, 0))[0]
+        async with connect(at(root), times=FAST, name="reader") as agent:
+            async with agent.subscribe("n >= 0", name="mine"):
+                pass
+            async with agent.subscribe("n >= 5") as narrow:
+                for n in range(5, 8):
+                    await agent.publish({"n": n}, b"%d" % n)
+                assert await payloads(narrow, 3) == [b"5", b"6", b"7"]
+            await until(lambda: len(root.machine.graph) == 1)
+            await agent.publish({"n": 8}, b"8")
+        await root.stop()
+        root = (await started(tmp_path, 0))[0]
+        async with (
+            connect(at(root), times=FAST, name="reader") as agent,
+            agent.subscribe("n >= 0", name="mine") as told,
+        ):
+            assert await payloads(told, 4) == [b"5", b"6", b"7", b"8"]
+        await root.stop()
 
     running(work)
 

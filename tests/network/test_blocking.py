@@ -132,8 +132,8 @@ def test_errors_are_those_of_the_asynchronous_agent(root: Root) -> None:
     agent = connected(root)
     with pytest.raises(Refusal, match="expected"):
         agent.subscribe("price >")
-    with pytest.raises(Refusal, match="found a notification of 20,000,"):
-        agent.publish({"n": 1}, b"x" * 20_000_000)
+    with pytest.raises(Refusal, match="found attributes of 20,000,"):
+        agent.publish({"n": "x" * 20_000_000})
     with pytest.raises(TypeError):
         agent.publish({"n": object()})
     agent.publish({"n": 1})
@@ -154,8 +154,12 @@ def test_many_at_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_first_of_many_that_is_refused(root: Root) -> None:
     with connected(root) as agent, agent.subscribe("n >= 0") as told:
-        notifications = [({"n": 1}, b"1"), ({"n": 2}, b"x" * 20_000_000), ({"n": 3}, b"3")]
-        with pytest.raises(Refusal, match="notification 2: found a notification of 20,000,"):
+        notifications: list[tuple[dict[str, object], bytes]] = [
+            ({"n": 1}, b"1"),
+            ({"n": "x" * 20_000_000}, b"2"),
+            ({"n": 3}, b"3"),
+        ]
+        with pytest.raises(Refusal, match="notification 2: found attributes of 20,000,"):
             agent.publish_many(notifications)
         assert payload(told.next(5)) == b"1"
 
@@ -202,7 +206,8 @@ def test_closing_ends_everything_that_waits(root: Root) -> None:
         assert not never.done()
         assert not asking.done()
         agent.close()
-        assert [one.result(5) for one in readers] == [[], [], []]
+        found = [item for one in readers for item in one.result(5)]
+        assert all(isinstance(item, Interrupted) for item in found)
         with pytest.raises(Refusal, match="closed before the notification was acknowledged"):
             never.result(5)
         with pytest.raises(Refusal, match="the agent is closed"):
@@ -265,7 +270,7 @@ def started(root: Root, script: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize(
     "waiting",
-    ["for one in told: pass", "told.next()", "agent.publish({'n': 1})",
+    ["for one in told: pass", "[told.next(), told.next()]", "agent.publish({'n': 1})",
      "agent.publish_many(({'n': n}, b'') for n in range(100_000))", "agent.subscribe('n > 7')"],
 )  # fmt: skip
 def test_ctrl_c_while_it_waits(root: Root, waiting: str) -> None:

@@ -108,7 +108,7 @@ def test_a_stranger_that_begins_with_something_large() -> None:
         short.link.strange = True
         short.link.data_received(b"\0\0\0\0\2\1\0")  # a frame of nothing
         assert short.link.bad
-        assert ends.reasons == ["found a frame of 5,020 bytes, expected at most 100"]
+        assert ends.reasons == ["found a frame of 5,025 bytes, expected at most 100"]
 
     asyncio.run(work())
 

@@ -132,27 +132,80 @@ def test_a_gap_holds_back_what_follows() -> None:
     assert serials(one) == [1, 2, 3, 4]
 
 
-def test_a_gap_that_stays_is_lost_after_five_seconds() -> None:
+def hear(one: Subscriber, now: float, serial: int = 4) -> list[tuple[object, m.Message]]:
+    """A beat, and what is due at that time."""
+    return one.receive(m.Beat(1, serial, {}, digest((7,)), serial), now) + one.tick(now)
+
+
+def test_a_gap_that_answers_do_not_fill_is_lost_after_five_seconds() -> None:
     one = ordered()
     one.receive(numbered(1, 1), 0)
-    one.receive(numbered(4, 4), 0)
+    recover = only(one.receive(numbered(4, 4), 0))
+    assert one.receive(m.Settled(1, recover.request), 0) == []
     for now in range(1, 6):
-        one.receive(m.Beat(1, 4, {}, digest((7,)), 4), now)
-        one.tick(now)
+        hear(one, now)
         assert serials(one) == [1]
-    one.receive(m.Beat(1, 4, {}, digest((7,)), 4), 5.2)
-    one.tick(5.2)
+    ((_, count),) = hear(one, 5.2)
+    assert isinstance(count, m.Count)
+    assert serials(one) == [1, Lost(2)]
+    one.receive(m.Counted(1, count.request, 7, 4, 4, {7: 4}), 5.2)
     assert serials(one) == [1, Lost(2), 4]
     one.receive(numbered(2, 2), 6)  # too late
     assert serials(one) == [1, Lost(2), 4]
 
 
+def test_a_gap_is_not_given_up_while_the_question_is_not_answered() -> None:
+    """Beats are heard, but answers take long: what was asked for may still come."""
+    one = ordered()
+    one.receive(numbered(1, 1), 0)
+    asked = [only(one.receive(numbered(4, 4), 0))]
+    for now in range(1, 60):
+        asked += recovers(hear(one, now))
+        assert serials(one) == [1]
+    assert len(asked) >= 5
+    one.receive(m.Recovered(1, asked[-1].request, (numbered(2, 2), numbered(3, 3))), 60)
+    ((_, count),) = one.receive(m.Settled(1, asked[-1].request), 60)
+    assert isinstance(count, m.Count)
+    one.receive(m.Counted(1, count.request, 7, 4, 4, {7: 4}), 60)
+    assert serials(one) == [1, 2, 3, 4]
+
+
+def test_only_what_was_asked_for_is_given_up() -> None:
+    """There are more missing numbers than are asked for at once."""
+    one = ordered()
+    last = MOST_NUMBERS + 10
+    recover = only(one.receive(numbered(last, last), 0))
+    one.receive(m.Settled(1, recover.request), 0)
+    sent = [what for now in (1, 2, 3, 4, 5, 5.5) for what in hear(one, now, last)]
+    assert serials(one) == [Lost(MOST_NUMBERS)]
+    assert recovers(sent)[-1].ranges == (m.Range(7, MOST_NUMBERS + 1, last - 1),)
+
+
 def test_a_gap_waits_while_nobody_is_heard() -> None:
     one = ordered()
-    one.receive(numbered(2, 2), 0)
+    recover = only(one.receive(numbered(2, 2), 0))
+    one.receive(m.Settled(1, recover.request), 0)
     for now in range(1, 20):
         one.tick(now)
-    assert serials(one) == []
+    for now in range(20, 26):  # the time of silence does not count
+        assert serials(one) == []
+        for recover in recovers(hear(one, now, 0)):
+            one.receive(m.Settled(1, recover.request), now)
+    assert serials(one) == [Lost(1)]
+
+
+def test_a_doubt_that_lasts_is_asked_about() -> None:
+    """No beat tells whether anything is missing: nothing is given up."""
+    one = ordered()
+    one.receive(m.Skipped(), 0)
+    one.receive(numbered(5, 1), 0)
+    counts = []
+    for now in range(1, 12):
+        counts += [what for _, what in hear(one, now, 0) if isinstance(what, m.Count)]
+        assert serials(one) == []
+    assert counts
+    one.receive(m.Counted(1, counts[-1].request, 7, 5, 1, {7: 1}), 12)
+    assert serials(one) == [5]
 
 
 def test_in_doubt_the_next_beat_tells() -> None:
@@ -231,3 +284,16 @@ def test_an_interruption_that_is_over() -> None:
     one.interrupt("gone again", 11)
     one.receive(m.Beat(1, 0, {}, digest((7,)), 0), 13)
     assert list(one.inbox) == [Interrupted("gone"), Resumed(3)]
+
+
+def test_answers_that_take_longer_than_questions_are_repeated() -> None:
+    """The count is asked for again before the answer comes, which is taken all the same."""
+    one = ordered()
+    one.receive(m.Skipped(), 0)
+    one.receive(numbered(5, 1), 0)
+    counts = []
+    for now in range(1, 30):
+        counts += [what for _, what in hear(one, now, 0) if isinstance(what, m.Count)]
+    assert len(counts) > 1
+    one.receive(m.Counted(1, counts[0].request, 7, 5, 1, {7: 1}), 30)
+    assert serials(one) == [5]

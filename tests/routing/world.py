@@ -316,7 +316,9 @@ class World:
         self.published: dict[tuple[str, int], bytes] = {}  # by publisher and stamp
         self.wrong: set[tuple[str, int]] = set()  # those that must be refused
         self.full = False  # is the disk?
-        self.signals = False  # do links say so when they drop something, as real ones do?
+        # Do links say so when they drop something, as real ones do? Only then can subscribers
+        # keep the order and lose nothing.
+        self.signals = chance.random() < 0.5
         self._skipped: set[tuple[Any, Any]] = set()  # links that must say so
         self.cut: set[str] = set()  # who hears nothing, and is not heard
         self.operations = 0
@@ -330,7 +332,7 @@ class World:
 
     def subscribe(self, name: str, points: Iterable[int], durable: str = "") -> Subscriber:
         router = self.chance.choice([ROOT, *self.routers])
-        ordered = self.chance.random() < 0.5
+        ordered = self.signals and self.chance.random() < 0.5
         one = Subscriber(name, router, encode(points), self.times, ordered=ordered, durable=durable)
         self.subscribers[name] = one
         self.send(name, one.start(self.now))

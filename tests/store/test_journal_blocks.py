@@ -195,7 +195,7 @@ def a_state(chance: random.Random) -> State:
     history = History(5, 90, 3, 4, 16, [(0, 40)], (7, 8), '{"n": "integer"}')
     for node in range(20, 40):
         around = tuple(chance.sample(range(20), 3))
-        history.drop(node, Gone(node + 41, around[:1], around[1:], around[:2]))
+        history.drop(node, Gone(node + 41, around[:1], around[1:], around[:2], node, 7))
     sources = {f"s{at}": Progress(at, 1, 2, True, False, 9) for at in range(30)}
     return State(serial=7, last_node=90, lives=[(5, 1)], history=history, sources=sources)
 
@@ -215,7 +215,7 @@ def test_a_checkpoint_of_a_later_release_is_one_sentence(
     monkeypatch.setattr(checkpoint, "CONTENT", 9)
     checkpoint.write(tmp_path, State())
     monkeypatch.undo()
-    with pytest.raises(EnvironmentProblem, match="has the format 9, expected at most 2; it was"):
+    with pytest.raises(EnvironmentProblem, match="has the format 9, expected at most 3; it was"):
         checkpoint.read(tmp_path, None)
 
 

@@ -286,10 +286,10 @@ class Agent:
         `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
         rendezvous point until there is room. The rendezvous point reads the filter, in its
         dialect, and refuses it when the subscription is entered. Notifications come in the order of
-        their serials: a gap holds back what follows, for at most 5 seconds. With `order="none"`,
-        nothing is held back. With `fast`, what is missing is neither noticed nor asked for, and
-        comes in any order. After an interruption of more than `drop_after` seconds, the
-        subscription ends with a `Break`.
+        their serials: a gap holds back what follows, until what is missing comes or is lost.
+        With `order="none"`, nothing is held back. With `fast`, what is missing is neither noticed
+        nor asked for, and comes in any order. After an interruption of more than `drop_after`
+        seconds, the subscription ends with a `Break`.
 
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
         until they are confirmed (`Subscription.confirm`), also while nobody is linked. Whoever

@@ -6,17 +6,23 @@ Links keep the order, and whoever drops notifications says so (`Skipped`). So th
 for holding back: numbers are known to be missing, or some may be. In doubt, the next beat tells,
 because it says how many notifications there were up to its serial.
 
-A gap holds back what follows for at most `gap` seconds without progress, while the rendezvous point
-is heard; then the subscriber gives up on it. What comes after that, too late for its place, counts
-as lost.
+The subscriber asks for what is missing. It gives up on what an answer names as lost, and on what
+does not come within `gap` seconds although the question was answered. While nobody is heard or
+answers, it goes on asking. What comes too late for its place counts as lost.
+
+After a long absence, much may be missing, at many nodes. The numbers of each node are in the order
+of serials, so what comes is merged, and what lies before the *frontier* is handed out:
+
+    node 7    come up to serial 20      node 9    come up to serial 12: the frontier is 12
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from tidings.routing.clients.tracker import Tracker
 from tidings.routing.protocol import messages as m
 
 
@@ -40,6 +46,9 @@ class Ordering:
         """When the first of those held back came, or one of those that are missing."""
         self.last = 0
         """The serial that was handed out last."""
+        self.counted = 0
+        """The serial up to which the tracker knows all missing numbers."""
+        self._reached: dict[int, int] = {}  # by node: up to this serial, no number is missing
 
     def __len__(self) -> int:
         return len(self._held)
@@ -58,6 +67,24 @@ class Ordering:
         if self._after and upto >= self._after:
             self._doubt = False
 
+    def reach(self, marks: Iterable[m.Mark], serial: int, tracker: Tracker) -> None:
+        """Note that a notification has come."""
+        for mark in marks:
+            if tracker.has_all(mark):
+                self._reached[mark.node] = max(serial, self._reached.get(mark.node, 0))
+
+    def reached(self, node: int) -> int:
+        """A serial up to which no number of a node is missing."""
+        return self._reached.get(node, 0)
+
+    def frontier(self, tracker: Tracker) -> int:
+        """A serial up to which nothing is missing, as far as is known."""
+        return min([self.counted, *map(self.reached, tracker.incomplete())])
+
+    def needs_count(self, tracker: Tracker) -> bool:
+        """Are notifications held back only because others may be missing that are not known of?"""
+        return bool(self._held) and self.frontier(tracker) == self.counted
+
     def hold(self, one: Held, now: float) -> None:
         if self._doubt and not self._after:
             self._after = one.serial
@@ -74,4 +101,5 @@ class Ordering:
     def begin_anew(self) -> None:
         """Serials may begin again with smaller ones."""
         self._held.clear()
-        self._doubt, self.last = False, 0
+        self._reached.clear()
+        self._doubt, self.last, self.counted = False, 0, 0

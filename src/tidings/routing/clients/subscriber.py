@@ -34,6 +34,7 @@ __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 
 MOST_RANGES = 256  # ranges that are asked for at once
 MOST_NUMBERS = 2000  # numbers in these ranges
+LEAST_NUMBERS = 64  # the same if nothing can be handed out before they come
 DROPPED = "the subscription was dropped after an interruption"
 UNHEARD = "the rendezvous point is not heard"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
@@ -100,6 +101,8 @@ class Subscriber:
         self._counting: float | None = None  # when the open question was asked
         self._recovering: float | None = None
         self._asked_for: list[m.Range] = []
+        self._unanswered = 0  # how often it was asked for since an answer
+        self._was_answered = False  # for what is asked for, by an answer that did not bring it
         self._gave_up = False  # whether numbers were lost since `complete`
         self._asked = self._heard = self._resubscribed = float("-inf")
         self._matched = matched
@@ -207,10 +210,14 @@ class Subscriber:
             self.interrupt(UNHEARD, self._heard)
         if now - self._heard > self.times.silent and now - self._asked > self.times.silent:
             self._join()  # a restarted router knows nothing about this subscriber
-        if self._counting is not None and now - self._counting > self.times.retry:
+        # a busy network is asked less and less often: every question costs a whole answer
+        again = self.times.retry * 2 ** min(self._unanswered, 2)
+        if self._counting is not None and now - self._counting > again:
+            self._unanswered += 1
             self._count()
         room = len(self.inbox) < self.most
-        if room and self._recovering is not None and now - self._recovering > self.times.retry:
+        if room and self._recovering is not None and now - self._recovering > again:
+            self._unanswered += 1
             self._recover()
         self._give_up_gap()
         self._say_confirmed()
@@ -327,7 +334,7 @@ class Subscriber:
             return
         self._standing.note_serial(message.serial)
         if mine and self._tracker.see(mine):
-            self._deliver(message)
+            self._deliver(message, mine)
         if not self._tracker.is_complete() and self._recovering is None:
             self._recover()
 
@@ -359,15 +366,19 @@ class Subscriber:
             self._complete_up_to(message.serial, message.sum)
 
     def _on_counted(self, message: m.Counted) -> None:
-        if message.request != self._request or message.node != self.node:
+        # a late answer to an earlier question is as good: it says up to which serial it holds
+        if self._counting is None or message.node != self.node or message.serial < self.complete:
             return
-        self._counting = None
+        self._counting, self._unanswered = None, 0
         self._note_progress()
         self._standing.note_serial(message.serial)
         self._tracker.learn(message.counts)
+        if self._order is not None:
+            self._order.counted = max(self._order.counted, message.serial)
+            self._release()  # before more is asked for
         if not self._tracker.is_complete():
             self._recover()
-        elif message.serial >= self.complete:
+        else:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
             if lost > 0 and not self._gave_up:  # at nodes that even the root has forgotten
@@ -382,37 +393,44 @@ class Subscriber:
         self._came = [one for one in self._came if one > serial]
 
     def _on_recovered(self, message: m.Recovered) -> None:
-        if self._recovering is not None and message.request == self._request:
-            self._recovering = self._now  # the rest is on its way
+        if self._recovering is not None:  # the rest is on its way
+            self._recovering, self._unanswered = self._now, 0
         for notification in message.notifications:
+            if self._waiting() >= self.most:
+                self._release()  # as much as possible
             if len(self.inbox) >= self.most:
                 return
             self._standing.note_serial(notification.serial)
             missing = self._tracker.select_missing(notification.marks)
-            if missing and not self._tracker.has_any(notification.marks):
-                self._note_progress()
-                self._deliver(notification)
+            is_new = missing and not self._tracker.has_any(notification.marks)
             self._tracker.see(missing)
+            if is_new:
+                self._note_progress()
+                self._deliver(notification, missing)
 
     def _on_settled(self, message: m.Settled) -> None:
         if self._recovering is None or message.request != self._request:
             return
-        self._recovering = None
+        self._recovering, self._unanswered = None, 0
         lost = self._tracker.give_up(message.lost)
         if lost:
             self._gave_up = True
             self._tell_lost(lost)
         if self._tracker.is_complete():
             self._count()  # to find out whether anything else is missing
-        elif self._to_recover() != self._asked_for:
-            self._recover()  # the next part
+        elif self._tracker.has_some(self._asked_for):
+            if self._order is not None and self._order.needs_count(self._tracker):
+                self._count()  # otherwise all other parts would be held back
+            else:
+                self._recover()  # the next part
         else:
             self._recovering = self._now  # the rest is on its way, or is asked for again
+            self._was_answered = True
 
     # -- sending and delivering ----------------------------------------------------------------
 
-    def _deliver(self, message: m.Notification) -> None:
-        """Hand a notification out, in its turn."""
+    def _deliver(self, message: m.Notification, mine: Iterable[m.Mark]) -> None:
+        """Hand a notification out, in its turn. Its marks are settled."""
         self._came.append(message.serial)
         held = Held(message.serial, message, self._matched(message))
         if self._order is None:
@@ -420,6 +438,7 @@ class Subscriber:
         elif message.serial < self._order.last:
             self._tell_lost(1)  # those after it are handed out
         else:
+            self._order.reach(mine, message.serial, self._tracker)
             self._order.hold(held, self._now)
 
     def _hand_out(self, held: Held) -> None:
@@ -455,6 +474,7 @@ class Subscriber:
             self._order.doubt()
 
     def _note_progress(self) -> None:
+        self._was_answered = False
         if self._order is not None:
             self._order.since = self._now
 
@@ -471,7 +491,10 @@ class Subscriber:
             or order.in_doubt
             or not self._tracker.is_complete()
         )
-        for one in order.release(self.complete if held_back and not all_ else None):
+        upto = None
+        if held_back and not all_:
+            upto = max(self.complete, order.frontier(self._tracker))
+        for one in order.release(upto):
             order.last = one.serial
             if self.confirming is not None:
                 marks = [mark[:2] for mark in one.message.marks if self._tracker.knows(mark.node)]
@@ -484,17 +507,21 @@ class Subscriber:
             self.confirming.hand_out(self._order.last, count)
 
     def _give_up_gap(self) -> None:
-        """Hand out what was held back for too long, and give up on what it waited for."""
+        """Give up on what holds others back for too long although it was asked for, and the answer
+        did not bring it. While nobody answers, it may still be there: nothing is given up."""
         order = self._order
-        heard = self._now - self._heard <= 2 * self.times.beat
-        if not order or not heard or self._now - order.since <= self.times.gap:
+        if not order:
             return
-        lost = self._tracker.give_up(self._tracker.list_missing())
-        if lost:
-            self._gave_up, self._recovering = True, None
-            self._tell_lost(lost)
-            self._count()
-        self._release(all_=True)
+        if self._now - self._heard > 2 * self.times.beat or len(self.inbox) >= self.most:
+            self._note_progress()  # nobody can answer, or there is no room for it
+        elif self._now - order.since > self.times.gap:
+            if self._was_answered:
+                self._gave_up, self._recovering = True, None
+                self._tell_lost(self._tracker.give_up(self._asked_for))
+                self._note_progress()
+                self._recover()  # what else is missing
+            elif self._recovering is None and self._counting is None:
+                self._count()  # whether anything is missing
 
     def _restart(self, reason: str) -> None:
         self._release(all_=True)
@@ -527,7 +554,9 @@ class Subscriber:
     def _recover(self) -> None:
         self._recovering = self._now
         self._counting = None
-        self._asked_for = self._to_recover()
+        before, self._asked_for = self._asked_for, self._to_recover()
+        if self._asked_for != before:
+            self._was_answered = False
         if not self._asked_for:
             self._recovering = None
             self._count()
@@ -538,8 +567,12 @@ class Subscriber:
     def _to_recover(self) -> list[m.Range]:
         """The ranges to ask for next: only some of them, so that nobody is busy for long."""
         found: list[m.Range] = []
-        room = MOST_NUMBERS
-        for node, first, last in self._tracker.list_missing()[:MOST_RANGES]:
+        missing, room = self._tracker.list_missing(), MOST_NUMBERS
+        order = self._order
+        if order is not None:  # begin with those that hold back most; see ordering.py
+            missing.sort(key=lambda one: order.reached(one.node))
+            room = max(LEAST_NUMBERS, min(room, self.most - self._waiting()))
+        for node, first, last in missing[:MOST_RANGES]:
             found.append(m.Range(node, first, min(last, first + room - 1)))
             room -= found[-1].last - first + 1
             if not room:

@@ -69,7 +69,23 @@ class Tracker:
 
     def list_missing(self) -> list[Range]:
         """The numbers that exist but have not arrived."""
-        return [gap for node in sorted({*self._beyond, *self._known}) for gap in self._gaps(node)]
+        return [gap for node in sorted(self.incomplete()) for gap in self._gaps(node)]
+
+    def has_some(self, ranges: Iterable[Range]) -> bool:
+        """Has any of these numbers come?"""
+        return any(
+            self._is_settled(node, number)
+            for node, first, last in ranges
+            for number in range(first, last + 1)
+        )
+
+    def has_all(self, mark: Mark) -> bool:
+        """Have a number and all before it come?"""
+        return mark.number <= self._upto.get(mark.node, 0)
+
+    def incomplete(self) -> set[int]:
+        """The nodes of which numbers are missing."""
+        return {*self._beyond, *self._known}
 
     def is_complete(self) -> bool:
         """Is nothing known to be missing?"""

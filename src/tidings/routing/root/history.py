@@ -35,6 +35,8 @@ class Gone(msgspec.Struct, frozen=True, array_like=True):
     equal: tuple[int, ...] = ()  # nodes with the same filter, written differently
     above: tuple[int, ...] = ()  # its parents
     below: tuple[int, ...] = ()  # the children of the node; empty if nothing was above it
+    count: int = 0  # its last number
+    latest: int = 0  # the serial of the notification with that number
 
     @property
     def size(self) -> int:

@@ -126,6 +126,7 @@ class Rendezvous(Downstream):
             resolving.table, caches, problems, correcting,
         )  # fmt: skip
         self._recall_coverings(resolving)
+        nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
         cursors = Cursors(memory.cursors, self.limits.names)
         self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
         self._first: NodeCache[Label] = caches.add(NodeCache())

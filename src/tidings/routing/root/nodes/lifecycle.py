@@ -4,12 +4,13 @@
      └──────────────nobody subscribed──────────────────┘
 
 A retired node is no longer in the graph. Its count is still reported, because a subscriber may have
-missed its last numbers. The times are two and three times `Times.expire`.
+missed its last numbers. The times are two and three times `Times.expire`. The history keeps what is
+needed to report it after a restart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -129,15 +130,33 @@ class Nodes(NodePart):
         parents, children = self._graph.parents(node), self._graph.children(node)
         equal = tuple(self._interests.equal(node))
         version = self._interests.remove(node)
-        gone = Gone(version, equal, parents, children if parents else ())
+        count, latest = self._counts.counts.get(node, 0), self._counts.latest.get(node, 0)
+        gone = Gone(version, equal, parents, children if parents else (), count, latest)
         self._claims.remove(node)
         above = self._graph.ancestors(node)
         for one in (node, *equal):  # results about its equals may depend on it too
             self._caches.change(one)
         self._graph.remove(node)
-        counts = self._counts
-        count, latest = counts.counts.get(node, 0), counts.latest.get(node, 0)
         self.retired[node] = Retired(above, count, latest, self._context.now)
         self._queue.drop_node(node, gone)
         self._registry.drop(node, gone)
-        counts.remove(node)
+        self._counts.remove(node)
+
+    def recall_retired(self, gone: Mapping[int, Gone], after: int) -> None:
+        """After a start, report the counts of removed nodes again that changed after a serial."""
+        late = [node for node, one in gone.items() if one.latest > after]
+        for node in late[-self._context.limits.all_new_nodes :]:
+            one = gone[node]
+            above = self._lay_above(one, gone)
+            self.retired[node] = Retired(above, one.count, one.latest, self._context.now)
+
+    def _lay_above(self, removed: Gone, gone: Mapping[int, Gone]) -> set[int]:
+        """The nodes that covered a removed node, removed ones included."""
+        found: set[int] = set()
+        todo = [*removed.above]
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                todo += gone[node].above if node in gone else self._graph.parents(node)
+        return found

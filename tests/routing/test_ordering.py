@@ -1,0 +1,102 @@
+"""A subscriber that comes back to much that it missed: it gets everything in the order of serials,
+and holds little of it at a time."""
+
+from __future__ import annotations
+
+import random
+
+from tidings.routing.clients.subscriber import LEAST_NUMBERS, Lost, Subscriber, Told
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol.times import Times
+
+NODE = 1
+
+
+class Root:
+    """What a rendezvous point has, and how it answers: by looking at all of it."""
+
+    def __init__(self, chance: random.Random, nodes: int, many: int) -> None:
+        self.chance = chance
+        self.nodes = nodes
+        self.all: list[m.Notification] = []
+        self.counts: dict[int, int] = {}
+        for _ in range(many):
+            self.publish()
+
+    def publish(self) -> m.Notification:
+        lowest = self.chance.sample(
+            range(1, self.nodes + 1), min(self.nodes, self.chance.choice((1, 1, 2)))
+        )
+        for node in lowest:
+            self.counts[node] = self.counts.get(node, 0) + 1
+        marks = tuple(m.Mark(node, self.counts[node], (NODE,)) for node in lowest)
+        serial = len(self.all) + 1
+        self.all.append(m.Notification(1, serial, marks, b"%d" % serial, "p", serial))
+        return self.all[-1]
+
+    def answer(self, message: m.Message) -> list[m.Message]:
+        many = len(self.all)
+        if isinstance(message, m.Count):
+            return [m.Counted(1, message.request, NODE, many, many, dict(self.counts))]
+        if not isinstance(message, m.Recover):
+            return []
+        asked = {(node, number) for node, first, last in message.ranges
+                 for number in range(first, last + 1)}  # fmt: skip
+        found = [one for one in self.all if asked & {mark[:2] for mark in one.marks}]
+        if self.chance.random() < 0.2:  # it has sent enough for now
+            found = found[: self.chance.randrange(len(found)) + 1]
+        parts = [tuple(found[at : at + 7]) for at in range(0, len(found), 7)]
+        return [*(m.Recovered(1, message.request, part) for part in parts),
+                m.Settled(1, message.request)]  # fmt: skip
+
+
+def test_much_that_was_missed_comes_in_order(seed: int) -> None:
+    """While others are published, some of which are dropped on the way, and answers take long."""
+    for round_ in range(20):
+        chance = random.Random(f"{seed} {round_}")
+        nodes, most = chance.choice((1, 2, 6)), chance.choice((5, 50, 10_000))
+        drop, rate, delay = (
+            chance.choice((0, 0.1)),
+            chance.choice((0.02, 1, 10)),
+            chance.choice((0, 6)),
+        )
+        root = Root(chance, nodes, chance.randrange(1200))
+        one = Subscriber("s", "r", b"x", Times(), most, ordered=True)
+        begin(one)
+        asked: list[tuple[float, m.Message]] = [(0.0, m.Count(1, 2, NODE, 0))]
+        # of each node, what was asked for, and what an earlier question brings
+        bound = most + 2 * nodes * LEAST_NUMBERS
+        read: list[object] = []
+        steps = most_held = 0
+        while len(read) < len(root.all):
+            steps += 1
+            assert steps < 50_000, (round_, len(read), len(root.all))
+            now = steps / 4
+            coming: list[m.Message] = []
+            while chance.random() < rate / (1 + rate) and len(root.all) < 3000:
+                coming.append(root.publish())
+                if chance.random() < drop:
+                    coming[-1] = m.Skipped()
+            coming.append(m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all)))
+            for when, question in asked:
+                coming += root.answer(question) if when <= now else ()
+            asked = [(when, question) for when, question in asked if when > now]
+            sent = [what for message in coming for what in one.receive(message, now)]
+            asked += [(now + delay / 4, what) for _, what in sent + one.tick(now)]
+            assert len(one.inbox) <= bound
+            assert one._order is not None
+            most_held = max(most_held, len(one._order))
+            some = chance.randrange(len(one.inbox) + 1)
+            read += [one.inbox.popleft() for _ in range(some)]
+        assert [what.serial for what in read if isinstance(what, Told)] == [
+            *range(1, len(root.all) + 1)
+        ]
+        assert not [what for what in read if isinstance(what, Lost)]
+        assert most_held <= bound, (round_, nodes, most)
+
+
+def begin(one: Subscriber) -> None:
+    one.start(0)
+    one.receive(m.Answer(1, 1, NODE, 0, 0, {}), 0)
+    one.receive(m.Setup(1, NODE, (), (), 0, 0), 0)

@@ -29,7 +29,7 @@ import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agent import Agent, Order, Tagging, check_payload, connect
-from tidings.network.agents import LinkState, Refusal, Subscription
+from tidings.network.agents import Header, LinkState, Refusal, Subscription
 from tidings.network.tls import Path
 from tidings.routing.clients import Delivery, Item
 from tidings.routing.protocol import Break, Times
@@ -144,9 +144,10 @@ class BlockingAgent:
 
     def publish(
         self,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | None = None,
         payload: bytes = b"",
         *,
+        header: Header | None = None,
         subject: str = "",
         share: bool = True,
         fast: bool = False,
@@ -157,8 +158,15 @@ class BlockingAgent:
         The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
         acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
         acknowledged within `timeout` seconds; the agent still tries to publish it, until it is
-        closed. For `fast`, see `Agent.publish`."""
+        closed. For `fast` and `header`, see `Agent.publish`."""
         self.check_thread()
+        if header is not None or attributes is None:
+            return self.run(
+                self._agent.publish(
+                    attributes, payload, header=header, subject=subject, share=share, fast=fast,
+                    timeout=timeout,
+                )
+            )  # fmt: skip
         if fast:
             self.run(self._publish_fast(dict(attributes), payload, subject, share))
             return 0
@@ -244,11 +252,16 @@ class BlockingAgent:
             raise
         return done
 
+    def header(self, attributes: Mapping[str, Any]) -> Header:
+        """Obtain the header of a notification in advance; see `Agent.header`."""
+        return self.run(self._agent.header(attributes))
+
     def subscribe(
         self,
-        interest: str,
+        interest: str = "",
         dialect: str = "sql",
         *,
+        node: int | None = None,
         name: str = "",
         order: Order = "serial",
         fast: bool = False,
@@ -259,6 +272,7 @@ class BlockingAgent:
         filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
         rest, see `Agent.subscribe`."""
         how = {
+            "node": node,
             "name": name,
             "order": order,
             "fast": fast,

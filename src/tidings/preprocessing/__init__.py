@@ -8,8 +8,8 @@
 
 A view only tags. The rendezvous point numbers notifications, and corrects tags that are too old.
 
-For agents that tag by themselves (network), and for the process `tidings preprocessor` (broker).
-Start at channel_view.py.
+Used by agents that tag by themselves (network), and through them by the process `tidings
+preprocessor` (broker). Start at channel_view.py.
 """
 
 from tidings.preprocessing.channel_view import ChannelView, Place

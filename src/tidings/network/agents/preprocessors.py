@@ -70,6 +70,8 @@ class Preprocessors:
         while True:
             self._sought += 1
             self._send(m.Seek(self._sought))
+            for link in self._links.values():
+                link.send(m.Trace(0))  # a sign of life: a silent agent is disconnected
             enough = bool(self._links)
             await asyncio.sleep(self._times.resubscribe if enough else self._times.retry / 10)
 
@@ -110,6 +112,7 @@ class Preprocessors:
             self._forget(address, link)
 
         self._failed[address] = time.monotonic()
+        link: Link | None = None
         try:
             place: RouterUrl = parse_address(address)
             loop = asyncio.get_running_loop()
@@ -124,6 +127,8 @@ class Preprocessors:
                 link.send(msgspec.structs.replace(self._hello, channel=place.channel))
                 await welcome
         except (OSError, TidingsError, asyncio.CancelledError):
+            if link is not None:
+                link.abort("it did not answer")
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise

@@ -10,12 +10,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTHON ?=
 CANDIDATES := python3.13 python3.12 python3.11 python3 python
 PYTEST_ARGS ?=
+# Python keeps what it has compiled, whatever the environment says: tests start hundreds of
+# processes, and each would compile all sources again, in 0.4 seconds.
+unexport PYTHONDONTWRITEBYTECODE
 # `make test-newest`: the PySpark of the second environment, by default the newest.
 NEWEST := .venv-newest
 PYSPARK ?=
 # `make test`: the number of test processes; with 0, all tests run in the main one. Tests often wait
-# for processes and clocks, so three keep two cores busy.
-WORKERS ?= 3
+# for processes and clocks, so four keep two cores busy.
+WORKERS ?= 4
 BENCH_ARGS ?= --workload all --filters 1k --filters 10k
 BACKTEST_ARGS ?= --rows 100M --filters 1000
 # `make timemachine`: rounds of the network and of Spark, and the seed, by default a random one.

@@ -81,10 +81,13 @@ def patient_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of a test run: starting one takes many seconds."""
+    """The one Spark session of a test run: starting one takes many seconds. Tables of tests are
+    small, and to generate code for a query takes longer than to interpret it."""
+    from tests.filters.oracle import INTERPRETED
+
     from tidings.spark import local_session
 
-    session = local_session("tidings-tests")
+    session = local_session("tidings-tests", 2, **INTERPRETED)
     yield session
     session.stop()
 

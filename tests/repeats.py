@@ -1,11 +1,12 @@
-"""Random tests that are run several times, each time with other values.
+"""Tests that are run several times, each time with other values.
 
-`make test` runs the first few, and draws other values each time it is run; `make soak` runs the
+`make test` runs a few, and draws other random values each time it is run; `make soak` runs the
 rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
@@ -15,3 +16,10 @@ def runs(few: int, many: int) -> list[Any]:
     """The numbers of the runs, for `parametrize`: those after the first `few` are slow."""
     slow = [pytest.param(number, marks=pytest.mark.slow) for number in range(few, many)]
     return [*range(few), *slow]
+
+
+def slow_but(few: Collection[str], names: Iterable[str]) -> list[Any]:
+    """The names of cases, for `parametrize`: all but `few` are slow."""
+    names = list(names)
+    assert set(few) <= set(names), set(few) - set(names)
+    return [one if one in few else pytest.param(one, marks=pytest.mark.slow) for one in names]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tidings.broker.interests import GraphInterests
 from tidings.channel import Part
+from tidings.channel.interests import ArrayInterests
 from tidings.filters import Attributes
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Record, Rendezvous
@@ -53,7 +53,7 @@ class Root:
         self.journal = FileJournal(self.path)
         self.journal.begin_life(1000 + self.lives)
         base = self.journal.history.base
-        self.interests = GraphInterests(self.attributes, self.journal.interests(), base)
+        self.interests = ArrayInterests(self.attributes, self.journal.interests(), base)
         memory = self.journal.memory(self.interests.all_placed())
         self.machine = Rendezvous("root", self.interests, self.journal, memory)
 

@@ -10,8 +10,9 @@ import pytest
 from tests.filters.strategies import event as random_event, schema
 from tests.matching.test_matcher import random_filters
 
-from tidings.broker.computing import MOST_NEEDED, Computing, computes, required_attribute
-from tidings.broker.interests import GraphInterests
+from tidings.channel.interests import ArrayInterests
+from tidings.channel.interests.computing import MOST_NEEDED, Computing, required_attribute
+from tidings.channel.interests.kinds import computes
 from tidings.filters import parse
 from tidings.model import NotificationError
 from tidings.routing.protocol.limits import Limits
@@ -25,7 +26,7 @@ class Many:
     """Filters of several owners."""
 
     def __init__(self, **limits: int) -> None:
-        self.interests = GraphInterests(limits=Limits(**limits))
+        self.interests = ArrayInterests(limits=Limits(**limits))
         self.owners: dict[int, tuple[str, ...]] = {}
 
     def place(self, owner: str, *texts: str) -> list[int]:
@@ -88,7 +89,7 @@ def test_columns_that_no_test_reaches_are_charged_as_they_cost() -> None:
     many.place(
         "evil", *(f"n > {n} AND upper(concat({long}, {long}, '{n}')) = 'x'" for n in range(90))
     )
-    for matcher in many.interests._computing._matchers.values():
+    for matcher in many.interests._nodes.computing._matchers.values():
         matcher.merge()
     nodes, over = many.tag({"z": 1, "n": 0, "s": "x" * 10_000})
     assert nodes == [honest, other]
@@ -119,7 +120,7 @@ def test_many_owners_may_take_long_together() -> None:
 
 
 def test_beyond_a_second_a_publication_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.broker.computing.MOST", 0.01)
+    monkeypatch.setattr("tidings.channel.interests.computing.MOST", 0.01)
     many = Many()
     for number in range(150):
         many.place(f"honest {number}", f"s RLIKE '(a|b){{3,9}}c{number}'")
@@ -130,7 +131,7 @@ def test_beyond_a_second_a_publication_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_lowest_are_found_across_what_is_aside() -> None:
-    interests = GraphInterests()
+    interests = ArrayInterests()
     texts = ["a = 1", "a = 1 AND s RLIKE 'x'", "a = 1 AND s RLIKE 'x' AND b = 2"]
     numbers = [interests.place(text.encode()).node for text in texts]
     content = b'{"a": 1, "b": 2, "s": "x"}'
@@ -145,7 +146,7 @@ def test_the_lowest_are_found_across_what_is_aside() -> None:
 
 
 def test_content_has_a_size() -> None:
-    interests = GraphInterests(limits=Limits(content_bytes=100))
+    interests = ArrayInterests(limits=Limits(content_bytes=100))
     interests.tag(b'{"a": 1}')
     with pytest.raises(NotificationError, match="found 107 bytes of attributes, expected at most"):
         interests.tag(b'{"a": "%s"}' % (b"x" * 98))
@@ -214,7 +215,7 @@ def test_without_what_it_needs_no_filter_matches(seed: int) -> None:
         of = schema(rng)
         events = [random_event(rng, of) for _ in range(60)]
         computing = Computing(100.0)
-        filters = dict(enumerate(one for one in random_filters(rng, of, 300) if computes(one)))
+        filters = dict(enumerate(one for one in random_filters(rng, of, 300) if computes(one.form)))
         for number, one in filters.items():
             computing.add(number, one)
             name = required_attribute(one.form)

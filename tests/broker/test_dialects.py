@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tidings import Delivery, Refusal, connect, parse
-from tidings.broker import Door, GraphInterests, RootNode
+from tidings.broker import Door, RootNode
 from tidings.channel import ChannelLink
+from tidings.channel.interests import ArrayInterests
 from tidings.filters import Attributes
 from tidings.routing.protocol import messages as m, unpack_interest
 
@@ -35,7 +36,7 @@ def test_an_interest_is_unpacked_as_it_was_packed(text: str, dialect: str) -> No
 
 
 def test_what_means_the_same_has_one_node_in_all_dialects() -> None:
-    interests = GraphInterests(ATTRIBUTES)
+    interests = ArrayInterests(ATTRIBUTES)
     for dialect, text in TEXTS.items():
         placed = interests.place(m.Ask(1, text.encode(), dialect=dialect).stored)
         filter_ = parse(text, dialect, attributes=ATTRIBUTES)

@@ -15,7 +15,7 @@ from tests.broker.networks import FAST, at, running
 from tidings import Attributes
 from tidings.broker import Address, Door, RootNode
 from tidings.broker.config import ConfigError, load_config
-from tidings.broker.interests import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.model import NotificationError
 from tidings.network.agent import Refusal, connect
 from tidings.network.watching import watch
@@ -57,7 +57,7 @@ def draw_event(dice: random.Random) -> dict[str, Any]:
 def test_a_root_counts_what_a_pipeline_counts(seed: int, extra: Any) -> None:
     dice = random.Random(seed)
     attributes = Attributes(DECLARED, extra=extra)
-    interests = GraphInterests(attributes)
+    interests = ArrayInterests(attributes)
     interests.place(b"n > 3")
     lines = [json.dumps(draw_event(dice)).encode() for _ in range(300)]
     for line in lines:
@@ -71,7 +71,7 @@ def test_a_root_counts_what_a_pipeline_counts(seed: int, extra: Any) -> None:
 
 
 def test_what_is_refused_is_not_counted() -> None:
-    interests = GraphInterests(Attributes({"n": "integer"}, extra="refuse"))
+    interests = ArrayInterests(Attributes({"n": "integer"}, extra="refuse"))
     with pytest.raises(NotificationError, match="there is no attribute 'm'"):
         interests.tag(b'{"n": 1, "m": 2}')
     assert interests.extra.fields == 0

@@ -118,7 +118,10 @@ def flood(
     asyncio.run(work())
 
 
-@pytest.mark.parametrize(("neighbours", "at_once", "reads"), [(1, 1000, True), (20, 100, True)])
+@pytest.mark.parametrize(
+    ("neighbours", "at_once", "reads"),
+    [pytest.param(1, 1000, True, marks=pytest.mark.slow), (20, 100, True)],
+)
 def test_floods(
     routers: tuple[Process, Process], neighbours: int, at_once: int, reads: bool
 ) -> None:

@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.broker.nasty_filters import nasty
 
-from tidings.broker.interests import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.model import FilterError, LimitError
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.root.interests import TooMuchWork
@@ -16,7 +16,7 @@ from tidings.routing.root.interests import TooMuchWork
 SLOW = 1.0  # seconds of processor time: a quarter where the machine does nothing else
 
 
-def placing(interests: GraphInterests, text: str) -> float:
+def placing(interests: ArrayInterests, text: str) -> float:
     """Seconds that it took, whether there is a place for it or not."""
     began = time.thread_time()
     with contextlib.suppress(FilterError):
@@ -27,7 +27,7 @@ def placing(interests: GraphInterests, text: str) -> float:
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("size", [64 << 10, 12 << 10])
 def test_no_filter_takes_long_to_place(size: int) -> None:
-    interests = GraphInterests()
+    interests = ArrayInterests()
     for number in range(100):
         interests.place(f"a{number} > {number} AND b{number} = 3".encode())
     took = {name: placing(interests, text) for name, text in nasty(size)}
@@ -41,7 +41,7 @@ def test_no_filter_takes_long_to_place(size: int) -> None:
 @pytest.mark.timeout(120)
 def test_expressions_of_cloudevents_are_asked_once(seed: int) -> None:
     """Eight of 12 kB took 23 s: each read 600 attributes, and was asked once for each."""
-    interests = GraphInterests()
+    interests = ArrayInterests()
     began = time.thread_time()
     for number in range(8):
         names = " OR ".join(f"INT(a{i}) + {number} = INT(b{i})" for i in range(330))
@@ -54,7 +54,7 @@ def test_expressions_of_cloudevents_that_were_stored_are_read_in_time() -> None:
     """A root that has them in its journal took 37 s to start again."""
     names = [" OR ".join(f"INT(a{i}) + {n} = INT(b{i})" for i in range(330)) for n in range(8)]
     began = time.thread_time()
-    GraphInterests(None, [(n, f"cesql('{text}')".encode()) for n, text in enumerate(names, 1)])
+    ArrayInterests(None, [(n, f"cesql('{text}')".encode()) for n, text in enumerate(names, 1)])
     assert time.thread_time() - began < 4
 
 
@@ -64,7 +64,7 @@ def test_no_pattern_stops_a_root(pattern: str) -> None:
     """One of 28 letters stopped it for 34 s, and again after a restart."""
     interest = f"s RLIKE '{pattern}'".encode()
     contents = [b'{"s": "' + b"a" * letters + b'!"}' for letters in (28, 60_000)]
-    placed, stored = GraphInterests(), GraphInterests(None, [(1, interest)])
+    placed, stored = ArrayInterests(), ArrayInterests(None, [(1, interest)])
     placed.place(interest)
     began = time.thread_time()
     for interests in (placed, stored):
@@ -74,7 +74,7 @@ def test_no_pattern_stops_a_root(pattern: str) -> None:
 
 
 def test_a_filter_of_too_many_parts_is_refused() -> None:
-    interests = GraphInterests(limits=Limits(filter_parts=100))
+    interests = ArrayInterests(limits=Limits(filter_parts=100))
     interests.place(b" OR ".join(b"a%d = 1" % n for n in range(50)))
     for text in (
         " AND ".join(f"a{n} = 1" for n in range(60)),
@@ -89,7 +89,7 @@ def test_a_filter_of_too_many_parts_is_refused() -> None:
 
 def test_long_filters_have_a_room_of_their_own() -> None:
     """A list of 10,000 values takes 30 times its text; 1,050 of them took 2 GB."""
-    interests = GraphInterests(limits=Limits(long_filter_bytes=100_000))
+    interests = ArrayInterests(limits=Limits(long_filter_bytes=100_000))
 
     def listed(first: int) -> bytes:
         return b"n IN (" + b",".join(b"%d" % n for n in range(first, first + 6_000)) + b")"
@@ -107,7 +107,7 @@ def test_long_filters_have_a_room_of_their_own() -> None:
 @pytest.mark.timeout(120)
 def test_the_work_of_one_notification_is_bounded() -> None:
     """A thousand such filters and a text of a megabyte took 8 s."""
-    interests = GraphInterests()
+    interests = ArrayInterests()
     for number in range(300):
         interests.place(f"s RLIKE 'a[ab]{{20}}c{number}'".encode())
     content = b'{"s": "' + b"ab" * 100_000 + b'"}'
@@ -123,7 +123,7 @@ def test_the_work_of_one_notification_is_bounded() -> None:
 
 @pytest.mark.timeout(120)
 def test_likes_on_a_megabyte_take_no_seconds() -> None:
-    interests = GraphInterests()
+    interests = ArrayInterests()
     for number in range(300):
         interests.place(f"s LIKE '%a%b{number}%'".encode())
     began = time.thread_time()

@@ -57,7 +57,9 @@ def _refused(*words: str) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize("others", [0o644, 0o640, 0o606])
+@pytest.mark.parametrize(
+    "others", [0o644, *(pytest.param(mode, marks=pytest.mark.slow) for mode in (0o640, 0o606))]
+)
 def test_files_with_tokens_that_others_can_read(tmp_path: Path, others: int) -> None:
     path = write_secret(tmp_path / "root.toml", ROOT)
     tree = write_secret(tmp_path / "tree.toml", "[tokens]\nann = '*'\n")
@@ -100,7 +102,7 @@ def test_tokens_are_read_again(tmp_path: Path) -> None:
             await come("ann")
         for bad, sentence in (
             ("[tokens", "is not TOML"),
-            ('name = "root"', "listen: found none, expected one"),
+            ('name = "root"', "listen: the setting is missing; add it"),
             (
                 ROOT.partition("[tokens]")[0],
                 "found no [tokens], expected some",

@@ -89,6 +89,7 @@ def set_aside(log: str) -> int:
     )
 
 
+@pytest.mark.bench
 def test_filters_that_match_everything_do_not_stop_others(tmp_path: Path) -> None:
     """Alternately at a root with nobody else and at one with such a subscriber, all of them
     processes: the median of the ratios one by one, and of what a mark costs where many share a

@@ -13,11 +13,10 @@ import msgspec
 import pytest
 from tests.broker.parts import Root
 from tests.broker.test_backlog import FakeLink, turns_until
-from tests.broker.test_interests import WORDS, random_filter
+from tests.channel.test_interests import WORDS, random_filter
 
-from tidings.broker import interests as interests_module
-from tidings.broker.interests import GraphInterests
 from tidings.broker.queues.publications import Publications
+from tidings.channel.interests import ArrayInterests, tagging
 from tidings.model import TidingsError
 from tidings.network import Link
 from tidings.routing.protocol import frames, messages as m
@@ -31,7 +30,7 @@ from tidings.routing.root.runs import run as run_module, run_intake
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs are matched as batches too."""
-    monkeypatch.setattr(interests_module, "FEW", 8)
+    monkeypatch.setattr(tagging, "FEW", 8)
 
 
 PLAIN = [
@@ -54,7 +53,7 @@ class LimitedRoot(Root):
     def open(self) -> None:
         super().open()
         memory = self.journal.memory(self.interests.all_placed())
-        interests = GraphInterests(
+        interests = ArrayInterests(
             None, self.journal.interests(), self.journal.history.base, self.limits
         )
         self.interests = interests
@@ -270,7 +269,7 @@ def test_tags_of_many_against_tags_of_each(seed: int) -> None:
     """Through changes, with nodes set aside, with and without filters that compute."""
     chance = random.Random(seed)
     for texts in (PLAIN, [random_filter(chance) for _ in range(30)]):
-        interests = GraphInterests(limits=Limits(content_bytes=300))
+        interests = ArrayInterests(limits=Limits(content_bytes=300))
         there: list[int] = []
         together = 0
         for step in range(60):
@@ -293,7 +292,7 @@ def test_tags_of_many_against_tags_of_each(seed: int) -> None:
         assert together > 10
 
 
-def _each(interests: GraphInterests, contents: list[bytes]) -> Iterator[tuple[list[int], str]]:
+def _each(interests: ArrayInterests, contents: list[bytes]) -> Iterator[tuple[list[int], str]]:
     for content in contents:
         try:
             yield sorted(interests.tag(content)), ""

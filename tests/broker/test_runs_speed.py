@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tidings.broker.interests import GraphInterests
 from tidings.broker.released.block_frames import joined_frames
 from tidings.broker.released.warming import load_block_kernels
 from tidings.broker.root import FramedRendezvous
+from tidings.channel.interests import ArrayInterests
 from tidings.network import Forwarder, FrameCache, measure_costs
 from tidings.routing.protocol import Limits, frames, messages as m
 from tidings.routing.root import Definition, find_runs
@@ -42,7 +42,7 @@ class Bench:
         for node, text in stored:
             self.journal.add_node(node, text, "receiver")
         self.write()
-        interests = GraphInterests(None, self.journal.interests(), self.journal.history.base)
+        interests = ArrayInterests(None, self.journal.interests(), self.journal.history.base)
         memory = self.journal.memory(interests.all_placed())
         self.machine = FramedRendezvous(
             "root", interests, self.journal, memory, None, FrameCache(), Limits(), Definition()

@@ -9,7 +9,8 @@ import pytest
 from tests.broker.networks import FAST, at, payloads, running, started, stopped
 
 from tidings.broker import Address, Door, RootNode
-from tidings.broker.interests import MOST_TOLD, GraphInterests
+from tidings.channel.interests import MOST_TOLD, ArrayInterests
+from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
 from tidings.network.agent import Refusal, Subscription, connect
 from tidings.routing.clients import Interrupted, Resumed
@@ -23,7 +24,7 @@ async def only_breaks(subscription: Subscription) -> None:
         assert isinstance(one, Break | Interrupted | Resumed)
 
 
-def as_before(self: GraphInterests, interest: bytes) -> Filter:
+def as_before(self: Filters, interest: bytes) -> Filter:
     """What an engine that goes back made of it."""
     return parse("s = 'b'" if b"(?=" in interest else interest.decode())
 
@@ -33,7 +34,7 @@ def test_a_root_starts_without_a_filter_that_it_refuses_now(
 ) -> None:
     async def work() -> None:
         patched = pytest.MonkeyPatch()
-        patched.setattr(GraphInterests, "_parsed", as_before)
+        patched.setattr(Filters, "read", as_before)
         root, (router,) = await started(tmp_path, 1)
         port = root.port
         async with (
@@ -49,7 +50,7 @@ def test_a_root_starts_without_a_filter_that_it_refuses_now(
             again = RootNode("root", tmp_path / "journal.db", door, times=FAST)
             await again.start()
             interests = again.machine.interests
-            assert isinstance(interests, GraphInterests)
+            assert isinstance(interests, ArrayInterests)
             assert [one.text for one in interests.refused.values()] == [OLD]
             with pytest.raises(Refusal, match="a lookahead: write the two conditions"):
                 await only_breaks(old)
@@ -66,7 +67,7 @@ def test_few_are_told_of_and_the_rest_is_counted(caplog: pytest.LogCaptureFixtur
     stored = [(n, f"s RLIKE '(?=a{n})'".encode()) for n in range(1, 301)]
     stored += [(301, b"n > 1"), (302, b"\xff"), (303, b"gone = 1")]
     with caplog.at_level(logging.WARNING):
-        interests = GraphInterests(Attributes({"n": "integer", "s": "string"}), stored, last=303)
+        interests = ArrayInterests(Attributes({"n": "integer", "s": "string"}), stored, last=303)
     assert len(caplog.records) == MOST_TOLD + 1
     assert "302 stored filters were set aside in all" in caplog.records[-1].getMessage()
     assert interests.tag(b'{"n": 2}') == [301]

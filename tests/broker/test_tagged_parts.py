@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.broker.parts import Root, Row, make_part
-from tests.broker.test_interests import WORDS, lowest, random_filter
+from tests.channel.test_interests import WORDS, lowest, random_filter
 
 from tidings.filters import parse
 from tidings.routing.protocol import messages as m
@@ -82,10 +82,12 @@ def test_nodes_that_came_and_went_since(tmp_path: Path, seed: int) -> None:
         version, known = chance.choice(past[-8:])
         events = [an_event(chance) for _ in range(8)]
         matched = [
-            {node: text for node, text in known.items() if parse(text).matches(event)}
+            {node: one for node, text in known.items() if (one := parse(text)).matches(event)}
             for event in events
         ]
-        rows = [(sorted(lowest(one)), b"%d %d" % (batch, at)) for at, one in enumerate(matched)]
+        rows = [
+            (sorted(lowest(one, {*one})), b"%d %d" % (batch, at)) for at, one in enumerate(matched)
+        ]
         part = make_part("out", (batch, 0), rows, root.life, version, last=True)
         assert not root.hand_over(part).refusal
         found = {one.payload: one for one in root.records()}

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.broker.parts import Root
-from tests.broker.test_interests import lowest, random_filter
 from tests.broker.test_runs import say_runs
 from tests.broker.test_tagged_parts import an_event
+from tests.channel.test_interests import lowest, random_filter
 from tests.repeats import runs
 
-from tidings.broker import interests as interests_module
+from tidings.channel.interests import tagging as interests_module
 from tidings.filters import parse
 from tidings.routing.protocol import frames, messages as m, pack_tag
 from tidings.routing.protocol.limits import Limits
@@ -56,8 +56,9 @@ class Tagging:
         self.past.append((self.root.version, dict(self.there)))
 
     def tag(self, event: dict[str, object], version: int, known: Nodes) -> bytes:
-        matched = {node: text for node, text in known.items() if parse(text).matches(event)}
-        return pack_tag(self.root.life, version, sorted(lowest(matched)))
+        there = {node: parse(text) for node, text in known.items()}
+        matched = {node for node, one in there.items() if one.matches(event)}
+        return pack_tag(self.root.life, version, sorted(lowest(there, matched)))
 
     def publication(self, version: int, known: Nodes) -> m.Publish:
         """Mostly with a tag of a version that there was; some wrong, some without attributes."""

@@ -16,7 +16,8 @@ import pytest
 from tests.broker.networks import FAST, at, payloads, started, stopped
 from tests.waiting import until
 
-from tidings.broker import GraphInterests
+from tidings.channel.interests import ArrayInterests
+from tidings.channel.interests.nodes import Nodes
 from tidings.network.agent import Agent, Broken, Refusal, Subscription, connect
 from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Lost, Phase, Told
@@ -123,7 +124,7 @@ def numbers(found: list[Told | Lost | Break]) -> list[int]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("callback", [True, False])
+@pytest.mark.parametrize("callback", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_journal_that_is_put_back(tmp_path: Path, callback: bool) -> None:
     breaks: list[Break] = []
 
@@ -271,9 +272,9 @@ def test_a_mistake_while_matching(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is refused and logged; said again, it is taken; and nobody else is disturbed."""
-    tag = GraphInterests.tag
+    tag = ArrayInterests.tag
 
-    def mistaken(self: GraphInterests, content: bytes) -> list[int]:
+    def mistaken(self: ArrayInterests, content: bytes) -> list[int]:
         if b"13" in content:
             raise MemoryError("no room for 13")
         return tag(self, content)
@@ -285,7 +286,7 @@ def test_a_mistake_while_matching(
             agent.subscribe("n >= 0") as told,
         ):
             with monkeypatch.context() as broken:
-                broken.setattr(GraphInterests, "tag", mistaken)
+                broken.setattr(ArrayInterests, "tag", mistaken)
                 await publish(agent, range(3))
                 with pytest.raises(Refusal, match="could not match the notification"):
                     await agent.publish({"n": 13}, b"13")
@@ -315,14 +316,14 @@ def test_mistakes_while_filters_are_placed_and_removed(
                 raise MemoryError("no room")
 
             with monkeypatch.context() as broken:
-                broken.setattr(GraphInterests, "_insert", mistaken)
+                broken.setattr(Nodes, "add", mistaken)
                 with pytest.raises(Refusal, match="could not place the filter"):
                     async with agent.subscribe("n >= 1"):
                         pass
             async with agent.subscribe("n >= 1"):
                 pass
             with monkeypatch.context() as broken:
-                broken.setattr(GraphInterests, "remove", mistaken)
+                broken.setattr(ArrayInterests, "remove", mistaken)
                 await until(lambda: "could not forget node" in caplog.text)
             await agent.publish({"n": 5}, b"5")
             assert await payloads(told, 1) == [b"5"]

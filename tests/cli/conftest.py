@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
+import typer.testing
 from typer.testing import CliRunner
 
 from tidings.cli.app import app
+
+# Typer would make all commands again for each that is run, in 0.05 seconds.
+typer.testing._get_command = functools.cache(typer.main.get_command)  # type: ignore[attr-defined]
 
 
 class Result:

@@ -128,6 +128,6 @@ def test_values_of_several_types(run: Run, write: Write) -> None:
     assert done.records == [{"event": 0, "ids": [1]}]
     assert done.err == (
         "note: the first 3 events have values of several types for n: numbers and strings; a test "
-        "sees only those of its own type; --types n=double --others converts all of them\n"
+        "passes only for its own type; --types n=double --others converts all of them\n"
     )
     assert len(run(*words, "--types", "n=double", "--others").records) == 2

@@ -387,7 +387,7 @@ def test_channels_that_are_refused(
 def test_a_channel_has_its_own_subscriptions(run: Run, channel_file: Path) -> None:
     for command in (("add", "x", "a > 1"), ("list",)):
         result = run("subscriptions", command[0], str(channel_file), *command[1:])
-        one_sentence(result, "its subscriptions are those of the channel tidings://127.0.0.1:1")
+        one_sentence(result, "its subscriptions come from the channel tidings://127.0.0.1:1")
 
 
 def test_check_refuses_an_outbox_of_another_checkpoint(run: Run, folder: Path) -> None:

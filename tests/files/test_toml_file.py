@@ -99,7 +99,7 @@ def _converts(data: object) -> bool:
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("nam = 'x'", ["name: found none, expected one",
+        ("nam = 'x'", ["name: the setting is missing; add it",
                        "line 1: nam: there is no such setting; did you mean name?"]),
         ("name = 1", ["line 1: name: found an integer, expected a string"]),
         ("name = 'x'\nhidden = 1",
@@ -108,7 +108,8 @@ def _converts(data: object) -> bool:
          ["line 2: mode: found 'slow', expected \"fast\" or \"safe\""]),
         ("name = 'x'\n[source]\nkind = 'tow'",
          ["line 3: source.kind: found 'tow', expected \"one\" or \"two\""]),
-        ("name = 'x'\n[source]\nkind = 'two'", ["line 2: source.path: found none, expected one"]),
+        ("name = 'x'\n[source]\nkind = 'two'",
+         ["line 2: source.path: the setting is missing; add it"]),
         ("name = 'x'\nsource = 5", ["line 2: source: found an integer, expected a table"]),
         ("name = 'x'\n[[more]]\nkind = 'one'\n[[more]]\nkind = 'one'\nsize = 'x'",
          ["line 6: more[1].size: found a string, expected an integer"]),

@@ -22,10 +22,15 @@ _TYPES = {
     "integers": "array<bigint>", "doubles": "array<double>",
 }  # fmt: skip
 
-# Without generated Java code Spark starts on a new set of expressions in a third of the time.
+# Without generated Java code Spark starts on a new set of expressions in a third of the time. So it
+# is in the session of the tests.
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+GENERATED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 
 

@@ -252,8 +252,8 @@ def test_cesql_is_a_function_of_the_default_dialect() -> None:
         ("cesql('a', 'b')", 0, "cesql takes one expression, such as 'INT(n) + 1', not 2 "
          "arguments"),
         ("cesql(a)", 6, "cesql takes a constant here, found a"),
-        ("cesql('a =') = 1", 6, "in the expression of cesql: found the end of the filter, expected "
-         "an attribute, a value or a bracket (at character 4)"),
+        ("cesql('a =') = 1", 6, "in the expression inside cesql(): found the end of the filter, "
+         "expected an attribute, a value or a bracket (at character 4)"),
         ("cesql('LENGTH(a)')", 0, "found cesql('LENGTH(a)'), an integer, expected a condition such "
          "as x > 5"),
     ],

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.filters import strategies
+from tests.repeats import slow_but
 
 from tidings import Filter, FilterError, parse
 from tidings.filters.language.builders import TYPE_NAMES
@@ -211,42 +212,31 @@ NESTS = {
     "unknown": ("(", "a = 1", " AND b = 1) IS NULL"),
     "AND, OR, unknown": ("(a = 1 OR (", "b = 1", " AND c = 2) IS NOT TRUE)"),
 }
-DEPTHS = (
-    1,
-    2,
-    10,
-    24,
-    32,
-    33,
-    40,
-    48,
-    49,
-    50,
-    51,
-    66,
-    67,
-    90,
-    98,
-    99,
-    100,
-    101,
-    150,
-    1_000,
-    10_000,
-)
+DEPTHS = (1, 2, 10, 24, 32, 33, 40, 48, 49, 50, 51, 66, 67, 90, 98, 99, 100, 101, 150, 1_000)
+
+
+def run_nest(watch: Watch, what: str, depth: int) -> None:
+    before, middle, after = NESTS[what]
+    watch.run(before * depth + middle + after * depth)
+    watch.run(before * depth + middle + after * depth + " = 1")
+    watch.run(before * depth + middle + after * depth + " IS NULL")
+    watch.run(before * depth)
+    watch.run(before * depth + middle)
 
 
 @pytest.mark.parametrize("what", NESTS)
 def test_deep_texts_are_accepted_or_refused(what: str) -> None:
-    before, middle, after = NESTS[what]
     watch = Watch(LONG_SECONDS)
     for depth in DEPTHS:
-        watch.run(before * depth + middle + after * depth)
-        watch.run(before * depth + middle + after * depth + " = 1")
-        watch.run(before * depth + middle + after * depth + " IS NULL")
-        watch.run(before * depth)
-        watch.run(before * depth + middle)
+        run_nest(watch, what, depth)
     assert watch.outcomes["accepted"] > 0
+    assert watch.outcomes["refused"] > 0
+
+
+@pytest.mark.parametrize("what", slow_but(("NOT", "chain of comparisons", "AND and OR"), NESTS))
+def test_ten_thousand_levels_are_accepted_or_refused(what: str) -> None:
+    watch = Watch(LONG_SECONDS)
+    run_nest(watch, what, 10_000)
     assert watch.outcomes["refused"] > 0
 
 
@@ -345,7 +335,21 @@ LONG: dict[str, Callable[[], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", LONG)
+# each of a second, and like another
+LIKE_OTHERS = {
+    "boxes of many terms",
+    "100 boxes of 100 terms",
+    "boxes of their own terms",
+    "factors that change little",
+    "IN of attributes",
+    "LIKE ANY",
+    "networks",
+    "OR",
+    "product of two",
+}
+
+
+@pytest.mark.parametrize("what", slow_but(LONG.keys() - LIKE_OTHERS, LONG))
 def test_long_texts_are_accepted_or_refused(what: str) -> None:
     Watch(LONG_SECONDS).run(LONG[what]())
 

@@ -47,4 +47,4 @@ def test_the_text_to_write_is_accepted() -> None:
 
 
 def test_a_limit_that_can_not_be_read_admits_nothing() -> None:
-    assert "which limits what you may have" in refuse_outside(parse("a = 1"), ["a ="])
+    assert "limits your right to subscribe, is not valid" in refuse_outside(parse("a = 1"), ["a ="])

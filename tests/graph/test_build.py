@@ -172,7 +172,7 @@ def test_the_index_is_made_when_it_is_asked_for(seed: int) -> None:
 
 def test_threads_make_no_difference(seed: int) -> None:
     rng = random.Random(seed)
-    filters = [random_filter(rng) for _ in range(300)]
+    filters = [random_filter(rng) for _ in range(150)]
     one, many = (ContentGraph.build(filters * 2, threads=threads) for threads in (1, 4))
     assert [node._keys for node in one] == [node._keys for node in many]
     assert edges_of(one) == edges_of(many)

@@ -125,12 +125,13 @@ def test_random_operations_keep_the_definition(seed: int, run: int) -> None:
             assert all(node in graph.children(parent) for parent in graph.parents(node))
 
 
-def test_a_thousand_operations(seed: int) -> None:
+@pytest.mark.parametrize("steps", [300, pytest.param(1000, marks=pytest.mark.slow)])
+def test_many_operations(seed: int, steps: int) -> None:
     """The longer run: the invariant at every tenth step, paths against the closed relation."""
     rng = random.Random(seed)
     graph, oracle = ContentGraph(), DefinitionGraph()
     nodes: dict[int, Node] = {}
-    for step in range(1000):
+    for step in range(steps):
         if len(oracle.live) > 60 or (oracle.live and rng.random() < 0.4):
             number = rng.choice(oracle.live)
             graph.remove(nodes[number])

@@ -286,7 +286,9 @@ print(peak() - before)
     [
         ("f'sku = {n} AND p{n % 4000} > 1'", 20_000, 100),  # 320 MB for all columns at once
         ("f'x > {n} AND y = 1 OR x > {n} AND z = 1'", 5000, 400),  # 12.5 million coverings
-        ("f'x = 1 AND length(s) > {n * 7 % 4001}'", 4000, 300),  # 8 million in one hull
+        pytest.param(  # 8 million in one hull
+            "f'x = 1 AND length(s) > {n * 7 % 4001}'", 4000, 300, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_memory(text: str, count: int, most: float) -> None:

@@ -65,7 +65,7 @@ def test_no_events_and_events_without_attributes() -> None:
         ([{"a": 2**53 + 1}, {"a": 0.5}], "the values of the attribute 'a' do not fit into one"),
         ([{"a": "\ud800"}], "the values of the attribute 'a' do not fit into one column"),
         ([{"a": 1}, 5], "event 1: found int, expected a mapping of attributes"),
-        ([{3: 1}], "found the attribute 3, expected names to be strings"),
+        ([{3: 1}], "found the attribute name 3, expected a string"),
         (7, "found int, expected Arrow data"),
     ],
 )

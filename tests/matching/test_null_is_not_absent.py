@@ -15,7 +15,7 @@ import pytest
 from tests.matching.null_events import SCHEMA, SQL, draw_event, draw_filters
 
 from tidings import Attributes, ContentGraph, Filter, parse
-from tidings.broker.interests import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.matching import Matcher
 from tidings.model import NULL_MARK
 from tidings.notifications import decode_json, without_marks
@@ -34,7 +34,7 @@ def test_every_path_gives_the_answer_of_the_oracle(seed: int, background: bool) 
     drawn = draw_filters(dice, 150)
     filters = [parse(text, dialect) for dialect, text, _ in drawn]
     graph, sealed, fresh = ContentGraph(), Matcher(background=background), Matcher(background=False)
-    root = GraphInterests(limits=Limits(match_millis=10_000))
+    root = ArrayInterests(limits=Limits(match_millis=10_000))
     for one in filters:
         graph.insert(one)
     sealed.add_many(enumerate(filters))

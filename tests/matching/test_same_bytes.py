@@ -20,7 +20,7 @@ import pytest
 from tests.matching.null_events import SCHEMA, Event, Wanted, draw_event, draw_filters
 
 from tidings import Attributes, Matcher, NotificationError, Snapshot, parse
-from tidings.broker.interests import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.notifications import arrow_schema
 from tidings.routing.protocol import Limits
 from tidings.snapshots import View
@@ -63,7 +63,7 @@ class Root:
 
     def __init__(self, drawn: Drawn, schema: pa.Schema) -> None:
         attributes = Attributes.from_arrow(schema, extra="open") if len(schema) else None
-        self._interests = GraphInterests(attributes, limits=Limits(match_millis=60_000))
+        self._interests = ArrayInterests(attributes, limits=Limits(match_millis=60_000))
         filters = [parse(text, dialect, attributes=attributes) for dialect, text, _ in drawn]
         self._nodes = [self._interests.place(one.sql().encode()).node for one in filters]
 
@@ -72,7 +72,7 @@ class Root:
         return {str(at) for at, node in enumerate(self._nodes) if node in found}
 
 
-def above(interests: GraphInterests, line: bytes) -> set[int]:
+def above(interests: ArrayInterests, line: bytes) -> set[int]:
     """The lowest nodes that match, and all nodes that cover these."""
     todo = interests.tag(line)
     found = set(todo)
@@ -204,7 +204,7 @@ def test_declared_decimals_keep_all_their_digits(seed: int, tmp_path: Path) -> N
     schema = pa.schema([field for field in arrow_schema(LONG) if field.name != "subject"])
     matcher = Matcher(LONG, background=False)
     matcher.add_many((str(at), text) for at, text in enumerate(texts))
-    root = GraphInterests(LONG, limits=Limits(match_millis=60_000))
+    root = ArrayInterests(LONG, limits=Limits(match_millis=60_000))
     nodes = [root.place(text.encode()).node for text in texts]
     view = Snapshot.build({str(at): text for at, text in enumerate(texts)} | {ALL: "true"}, LONG)
     told = stage_lines(lines, view.view, schema, tmp_path)

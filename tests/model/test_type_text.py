@@ -62,7 +62,7 @@ def test_a_type_is_written_as_it_is_read(text: str) -> None:
         ("decimal(77, 3)", "expected a number of digits of at most 76"),
         ("uint64", r"expected decimal\(20, 0\)"),
         ("null", "expected the type that the values will have"),
-        ("list<" * 40, "expected at most 32 types inside each other"),
+        ("list<" * 40, "expected types that are nested at most 32 deep"),
     ],
 )
 def test_a_type_that_is_refused(text: str, reason: str) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.broker.parts import Root
-from tests.broker.test_interests import random_filter
 from tests.broker.test_runs import PLAIN, random_content
 from tests.broker.test_tagged_parts import an_event
 from tests.broker.test_tagged_publications import fresh, waiting
+from tests.channel.test_interests import random_filter
 from tests.repeats import runs
 
 from tidings.filters import Attributes, parse

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.routing.test_frames import labels, numbers, others, ranges
 
-from tidings.broker import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.router import Router
 from tidings.routing.protocol import messages as m, pack_tag
@@ -80,7 +80,7 @@ def test_rendezvous_points(tmp_path: Path, given_: list[tuple[str, m.Message, in
     shutil.rmtree(path, ignore_errors=True)
     journal = FileJournal(path)
     journal.begin_life(1)
-    root = Rendezvous("root", GraphInterests(), journal, journal.memory([]), cache=Cache(3))
+    root = Rendezvous("root", ArrayInterests(), journal, journal.memory([]), cache=Cache(3))
     for at, (sender, message, _) in enumerate(given_):
         root.receive(sender, message, float(at))
         batch = journal.take()

@@ -284,7 +284,7 @@ def test_readers_and_a_writer_at_once(replaced: Replaced) -> None:
     done = threading.Event()
 
     def write() -> None:
-        for turn in range(60):
+        for turn in range(20):
             (replaced.new, replaced.old)[turn % 2].save(replaced.path)
         done.set()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.repeats import slow_but
 
 from tidings import AttributesError, EnvironmentProblem, FilterError, TidingsError
 from tidings.matching.matcher import Matcher
@@ -71,7 +72,7 @@ def by_stretch(result: Backtest, id_: str) -> dict[str, int]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("every", list(TRUNCATED))
+@pytest.mark.parametrize("every", slow_but(("hour", "month"), TRUNCATED))
 def test_counts_are_what_spark_counts(table: DataFrame, seed: int, every: str) -> None:
     rng = random.Random(f"{seed} {every}")
     filters = {f"f{at}": text_of(rng) for at in range(12)}

@@ -327,7 +327,7 @@ def test_rows_that_are_too_long_are_dead_letters(
     assert sorted((json.loads(one.raw) for one in letters), key=lambda row: row["flight"]) == [
         rows[1], rows[2],
     ]  # fmt: skip
-    assert "expected at most 3 nodes, and 300 bytes with them" in letters[0].reason
+    assert "at most 3 nodes, and at most 300 bytes of nodes and payload" in letters[0].reason
     done = Outbox(folder / "out").read_commit(0)
     assert done is not None
     assert (done.rows, done.matched, done.refused) == (2, 1, 2)

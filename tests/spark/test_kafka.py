@@ -90,7 +90,7 @@ def test_the_page_has_the_table() -> None:
 @pytest.mark.usefixtures("cache")
 def test_a_pyspark_without_a_connector() -> None:
     sentence = (
-        r"^tidings knows no Kafka connector for PySpark 9\.9\.10; install PySpark 9\.8\.0 or "
+        r"^there is no known Kafka connector for PySpark 9\.9\.10; install PySpark 9\.8\.0 or "
         r"9\.9\.9, or name the jars of another connector in Spark's setting spark\.jars\.$"
     )
 

@@ -73,9 +73,10 @@ def check(followed: FollowedChannel, version: int, state: dict[int, str]) -> Non
         assert tag == sorted(set(tag) & set(all_))
         for node in all_:
             assert node in tag or any(parsed[node].covers(parsed[low]) for low in tag)
-        for node in tag:
+        for node in tag:  # of those that cover each other, the lowest number is in the tag
             below = [low for low in all_ if parsed[node].covers(parsed[low])]
             assert all(parsed[low].covers(parsed[node]) for low in below)
+            assert node == min(below)
 
 
 @pytest.mark.parametrize("rebuild_after", [1000, 3])

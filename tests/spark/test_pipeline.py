@@ -294,7 +294,7 @@ def test_a_fixed_snapshot_and_typed_files(spark: SparkSession, folder: Path) -> 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('name = "flights"', ""), "name: found none, expected one"),
+        (('name = "flights"', ""), "name: the setting is missing; add it"),
         (('kind = "files"', 'kind = "fils"'), "source"),
         (('path = "in"\n', 'path = "in"\ncolour = 1\n'), "colour"),
         (('log = "subscriptions"', ""), "expected one of channel, log and snapshot"),

@@ -14,7 +14,7 @@ import pytest
 from tests.archives import unpack
 
 from tidings import parse
-from tidings.broker.interests import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.matching import Matcher
 from tidings.snapshots import Snapshot
 from tidings.store import ChangeLog, migration
@@ -125,7 +125,7 @@ def test_a_journal_keeps_the_numbers_of_its_nodes(folder: Path, told: dict[str, 
     journal.close()
     texts = dict(enumerate(told["texts"].values(), 11))
     assert stored == [(node, texts[node].encode()) for node in range(11, 17)]
-    interests = GraphInterests(interests=stored, last=16)
+    interests = ArrayInterests(interests=stored, last=16)
     for node, text in stored:
         assert interests.place(text).node == node
         assert interests.identity(node) == parse(text.decode()).key

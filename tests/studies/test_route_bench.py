@@ -17,6 +17,7 @@ from tidings.studies.network import (
     route_bench,
     route_durable,
     route_flow,
+    route_interests,
     route_lookup,
     route_parts,
     route_peers,
@@ -206,6 +207,17 @@ def test_preprocessors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.published >= 6 * 500
     assert min(found.alone, found.helped, found.ratio, *found.rates) > 0
     assert found.filters == 50
+
+
+def test_new_interests_among_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(route_interests, "ALONE", 20)
+    monkeypatch.setattr(route_interests, "PUBLISHED", 2000.0)
+    found = route_interests.measure_interests(tmp_path, 0.2, 3000)
+    assert [(one.rate, one.count) for one in found.asked] == [(0.0, 20), (500.0, 100), (500.0, 100)]
+    assert all(0 < one.p50 <= one.p99 <= one.most for one in found.asked)
+    assert 0 < found.asked[2].publication_p50 <= found.asked[2].publication_p99
+    assert found.restart > 0
+    assert found.memory > 0
 
 
 def test_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:

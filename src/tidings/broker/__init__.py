@@ -7,8 +7,7 @@
     router.py         a running router, which keeps a link to the node above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
     preprocessor.py   a running preprocessor, which tags for agents
-    interests.py      the preprocessor of a rendezvous point: content graph and matcher
-    computing.py      filters that compute; their cost is charged to their owners
+    recompiling.py    compiles the filters of a rendezvous point again, beside everything else
     connections.py    connections: from stranger to neighbour
     admission/        who may connect          queues/    whose turn it is
     released/         notifications that leave the rendezvous point, as frames
@@ -24,7 +23,6 @@ root.py.
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.config import load_config, make_door, make_node, renew
 from tidings.broker.garbage import collect_seldom
-from tidings.broker.interests import GraphInterests
 from tidings.broker.preprocessor import PreprocessorNode
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
@@ -35,7 +33,6 @@ from tidings.broker.tree_file import Tree, load_tree
 __all__ = [
     "Address",
     "Door",
-    "GraphInterests",
     "PreprocessorNode",
     "RootNode",
     "RouterNode",

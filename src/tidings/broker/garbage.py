@@ -10,12 +10,27 @@ collected as usual, and full collections take at most a thousandth of the time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import time
+from collections.abc import Iterator
 
 NEVER = 1 << 30  # so many collections of the middle generation that Python never starts a full one
 OFTEN = 30.0  # seconds between two full collections, at least
 PART = 1000  # the pause is at least this many times as long as the last full collection
+
+
+@contextlib.contextmanager
+def collect_nothing() -> Iterator[None]:
+    """Collect no garbage while very much is loaded that stays: each collection would visit all of
+    it."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 async def collect_seldom() -> None:

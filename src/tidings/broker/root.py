@@ -15,14 +15,17 @@ import numpy as np
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions
-from tidings.broker.interests import ExtraFields, GraphInterests
+from tidings.broker.garbage import collect_nothing
+from tidings.broker.queues.preparing import Preparing
+from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
 from tidings.broker.server import CACHE_BYTES, Server
+from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest_kernels
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem, write_path
-from tidings.network import FrameCache, Link, draw_life
+from tidings.network import FrameCache, Link, ask_for_kernels, draw_life
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
@@ -129,27 +132,46 @@ class RootNode(Server):
             seconds=limits.kept_seconds,
             disk_bytes=limits.disk_bytes,
         )
-        self.journal = FileJournal(self._path, retention, apart=True)
-        try:
-            self.journal.begin_life(draw_life())
-        except BaseException:
-            self.journal.close()
-            raise
-        super().__init__(self._load_machine(), door, forwarding)
+        with collect_nothing():
+            self.journal = FileJournal(self._path, retention, apart=True)
+            try:
+                self.journal.begin_life(draw_life())
+            except BaseException:
+                self.journal.close()
+                raise
+            machine = self._load_machine()
+        super().__init__(machine, door, forwarding)
         self._writing: asyncio.Task[None] | None = None
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when tending last failed
         self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # the last attempt to start a new machine
+        self._recompiling = Recompiling()
+        self._preparing = Preparing(self._prepare, super().take_question)
 
     async def start(self) -> None:
         # load the kernels before anybody waits: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
+        await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
         self._spawn(self._load_block_kernels())
 
+    def take_question(self, link: Link, message: m.Message) -> None:
+        if isinstance(message, m.Ask):
+            self._preparing.put(link, message)
+        else:
+            super().take_question(link, message)
+
+    def _prepare(self, filters: Sequence[bytes]) -> list[float]:
+        return self._interests.prepare(filters)
+
+    def forget_link(self, link: Link, reason: str) -> None:
+        super().forget_link(link, reason)
+        self._preparing.forget(link)
+
     async def _load_block_kernels(self) -> None:
         """Load what parts and runs of publications need. Nobody else waits for it."""
+        ask_for_kernels()  # that find frames, in a thread of their own
         await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
         self._takes_parts = True
 
@@ -181,8 +203,13 @@ class RootNode(Server):
     def _load_machine(self) -> FramedRendezvous:
         """A machine that continues from the state on disk."""
         last = self.journal.history.base
-        interests = GraphInterests(
-            self._attributes, self.journal.interests(), last, self._limits, self.extra
+        interests = self._interests = ArrayInterests(
+            self._attributes,
+            self.journal.interests(),
+            last,
+            self._limits,
+            self.extra,
+            Path(f"{self._path}.interests"),
         )
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
@@ -196,7 +223,7 @@ class RootNode(Server):
     def undeclared(self) -> int:
         return self.extra.fields
 
-    def _renew(self, interests: GraphInterests) -> None:
+    def _renew(self, interests: ArrayInterests) -> None:
         """If stored filters are read in another way than before, those who tag must start over."""
         hidden, what = tuple(sorted(interests.refused)), self._definition
         declared = what.attributes is not None
@@ -208,8 +235,10 @@ class RootNode(Server):
 
     async def stop(self) -> None:
         await super().stop()
+        await self._preparing.stop()
         tasks = [one for one in (self._writing, self._tending) if one is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._recompiling.stop()
         self.journal.close()
 
     def after_receiving(self) -> None:
@@ -246,7 +275,8 @@ class RootNode(Server):
             self._tend()
 
     def _tend(self) -> None:
-        """Tend to the journal in the background if that is due."""
+        """Tend to the journal and to the filters in the background if that is due."""
+        self._recompiling.tend(self._interests)
         at_work = self._tending is not None and not self._tending.done()
         if not at_work and self.now - self._tended > TEND_AGAIN and self.journal.is_due:
             self._tending = asyncio.get_running_loop().create_task(self._tend_now())
@@ -274,17 +304,18 @@ class RootNode(Server):
             return
         self._tried = self.now
         try:
-            await asyncio.get_running_loop().run_in_executor(None, self._revive)
+            machine = await asyncio.get_running_loop().run_in_executor(None, self._revive)
         except EnvironmentProblem as problem:
             _log.info("%s", problem)
             return
-        self.take_machine(self._load_machine())
+        self.take_machine(machine)
         _log.warning("the journal %s can be written again", self._path)
 
-    def _revive(self) -> None:
+    def _revive(self) -> FramedRendezvous:
         """Reopen the journal and begin a new life, because the file may have been replaced."""
         self.journal.revive()
         self.journal.begin_life(draw_life())
+        return self._load_machine()
 
 
 def _must_split(run: Run, found: Permissions) -> bool:

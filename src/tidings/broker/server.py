@@ -144,7 +144,7 @@ class Server:
 
     def _make_link(self) -> Link:
         limits = self.limits
-        return Link(self._receive, self._forget_link, policy=self.door.policy,
+        return Link(self._receive, self.forget_link, policy=self.door.policy,
                     largest=limits.greeting_bytes, most_waiting=limits.queue_bytes,
                     patience=self.machine.times.expire)  # fmt: skip
 
@@ -159,7 +159,7 @@ class Server:
             return f"there are {len(self.links):,} neighbours, expected at most {most:,}"
         return ""
 
-    def _forget_link(self, link: Link, reason: str) -> None:
+    def forget_link(self, link: Link, reason: str) -> None:
         self.connections.remove(link, reason)
         self.backlog.forget(link)
         self.publications.forget(link)
@@ -212,13 +212,17 @@ class Server:
         elif isinstance(message, m.Trace | m.Whose):  # other work depends on their answers
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
-            self.backlog.put(link, message)
+            self.take_question(link, message)
 
     def take_part(self, link: Link, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, between which others have their turn."""
         for piece in self.machine.split(message):
             link.told_in += len(piece) if isinstance(piece, Piece) else 0
             self.publications.put(link, piece)
+
+    def take_question(self, link: Link, message: m.Message) -> None:
+        """Process a message that can wait a little."""
+        self.backlog.put(link, message)
 
     def _is_beyond(self, link: Link, message: m.Message) -> bool:
         """Must a large message be dropped before it is split, because its sender asks for too much?

@@ -5,6 +5,7 @@
 
     changes.py    what a channel tells: its description, and the changes of its nodes
     part.py       a part of a tagged batch, as columns
+    interests/    the filters of the channel, by the million, at its rendezvous point
     link.py       the link to the owner, for code without `async`
     work.py       a question or a hand-over, which lasts over several connections
     connection.py one connection

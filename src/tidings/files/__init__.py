@@ -6,7 +6,7 @@
     private.py         files (0600) and folders (0700) that only their owner can access
     places.py          local paths, and addresses such as s3://bucket/folder
     secret.py          files with tokens, refused if others can read them
-    toml_file.py       files of settings: all their problems, with line numbers
+    toml_file.py       reads files of settings; reports all problems with line numbers
     user_cache.py      the user's cache folder, for data that can be rebuilt or fetched again
 
 This room reads settings but does not interpret them. This room is for other rooms, not for users.

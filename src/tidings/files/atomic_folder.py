@@ -6,10 +6,10 @@ Files are written to a new folder that replaces the old one, which is then remov
     NAME             the old folder ─┐ first  └─> NAME
     .NAME.old.y/snapshot  <──────────┘            removed last
 
-Between the two renames the path does not exist. The path is missing only for a moment or, if the
-process was killed just then, until the next replacement. Readers then use the old folder, which is
-complete. Readers open the files one after another, so they compare `folder_identity` before and
-after.
+Between the two renames the path does not exist. Usually the path is missing only for a moment; if
+the process is killed at that moment, the path is missing until the next replacement. Readers then
+use the old folder, which is complete. Readers open the files one after another, so they compare
+`folder_identity` before and after to detect a replacement in between.
 
 A folder is complete once it contains its *mark*, the file that is written last.
 """
@@ -26,7 +26,7 @@ from typing import Any
 from tidings.files.durable import sync
 from tidings.files.private import make_folder
 
-_ASIDE = "snapshot"  # the name of the old folder, inside a folder of its own
+_ASIDE = "snapshot"  # the old folder is moved to this name, inside a new folder
 
 
 @contextmanager
@@ -94,5 +94,5 @@ def _take_place(folder: Path, path: Path) -> None:
     else:
         folder.rename(path)
     sync(path.parent)
-    for old in _asides(path):  # the folder replaced now, and those that killed processes left
+    for old in _asides(path):  # the folder just replaced, and any that killed processes left
         shutil.rmtree(old, ignore_errors=True)

@@ -89,7 +89,7 @@ def placing(path: Path) -> Iterator[Path]:
 
 
 def place_file(path: Path, data: bytes, mode: int = FILE) -> None:
-    """Put a file with this content and mode at a path, with `placing`."""
+    """Write a file with this content and mode to a path, using `placing`."""
     with placing(path) as beside:
         handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:

@@ -1,12 +1,12 @@
 """Lock files, held exclusively by one process or shared by several.
 
-The locks are those of flock: the system releases them when a process dies, and they work among the
-processes of one machine. Each holder opens the file itself, so threads of one process exclude each
-other as processes do.
+The locks use flock. The system releases them when a process dies, and they work among the processes
+of one machine. Each holder opens the file itself, so threads of one process exclude each other as
+processes do.
 
 The package filelock is not used, for three reasons. filelock has no shared locks. filelock polls,
 whereas flock wakes the next writer at once. And filelock releases a lock when its object is
-collected, which happens at interpreter shutdown while a thread may still be committing.
+garbage-collected, which happens at interpreter shutdown while a thread may still be committing.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from tidings.model import TidingsError
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-# `Path("s3a://b/x")` is s3a:/b/x
+# addresses that `Path` has shortened: `Path("s3a://b/x")` is s3a:/b/x
 _BY_PATH = re.compile(r"(s3[an]?|gs|gcs|hdfs|viewfs|abfss?|wasbs?|https?|file):/+")
 _OF_ARROW = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 

@@ -1,7 +1,8 @@
 """Files and folders that only their owner can access: for payloads, subscriptions and tokens.
 
-New files get mode 0600 and new folders 0700, however permissive the umask is. Existing ones keep
-their mode: a group may have been given access on purpose, and a folder may belong to somebody else.
+New files get mode 0600 and new folders 0700, however permissive the umask is. Existing files and
+folders keep their mode: a group may have been given access on purpose, and a folder may belong to
+somebody else.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ FILE, FOLDER = 0o600, 0o700
 
 
 def make_folder(path: str | Path) -> None:
-    """Make a folder and its missing parents. `Path.mkdir` would give the parents the mode that the
-    umask leaves."""
+    """Make a folder and its missing parents. `Path.mkdir` would create the parents with the default
+    permissions."""
     path = Path(path)
     missing = []
     for one in (path, *path.parents):
@@ -40,7 +41,8 @@ def private_file(path: str | Path, mode: str) -> IO[bytes]:
 
 
 def make_private(path: str | Path) -> Path:
-    """Create a private file before other code writes to it; that code leaves the mode unchanged."""
+    """Create a private file if there is none yet, for other code to write to; writing keeps its
+    mode."""
     path = Path(path)
     os.close(open_private(path, os.O_WRONLY | os.O_CREAT))
     return path

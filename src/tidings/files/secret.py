@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tidings.model import TidingsError
 
-_LONGEST = 1 << 12  # characters of a token; a greeting has no room for more
+_LONGEST = 1 << 12  # the most characters of a token that fit in a greeting
 
 
 class SecretError(TidingsError):

@@ -8,8 +8,8 @@ line.
     [trigger]
     every_seconds = "1"
 
-tomllib parses the file but keeps no positions, so `find_lines` searches the accepted text for the
-lines of keys. A key inside an inline table has the line of the table.
+tomllib parses the file but keeps no positions, so `find_lines` then searches the text for the line
+of each key. A key inside an inline table has the line of the table.
 """
 
 from __future__ import annotations
@@ -126,10 +126,11 @@ def _resolve(path: Place, counts: Mapping[Place, int]) -> Place:
 def find_problems(
     data: Any, kind: Any, place: Place = (), hidden: Collection[str] = ()
 ) -> Iterator[Problem]:
-    """Everything in the data that does not fit a msgspec type; nothing if it can be converted.
+    """Everything in the data that does not fit a msgspec type; nothing if the data can be
+    converted.
 
     `hidden` names fields of the type that a file may not set. Problems name the kinds of values and
-    not the values, because some are secrets.
+    not the values, because some values are secrets.
     """
     options = _options(kind)
     if len(options) == 1:  # the type is `dict[str, str] | None`, for example
@@ -209,7 +210,7 @@ def _check_table(
             yield Problem(where, f"{show_place(where)}: there is no such setting; {hint}")
     for name in allowed:
         if fields[name].required and name not in data:
-            yield Problem(place, f"{show_place((*place, name))}: found none, expected one")
+            yield Problem(place, f"{show_place((*place, name))}: the setting is missing; add it")
 
 
 def _list_words(words: Iterable[str], quote: str = '"') -> str:

@@ -79,15 +79,16 @@ def _declared(attributes: Attributes | None) -> Any:
 
 
 class Filter:
-    """A condition on notifications. Immutable; two filters are equal if their forms are equal.
+    """A condition on notifications. A filter is immutable; two filters are equal if their forms
+    are.
 
-    Create one with `tidings.parse`.
+    Create a filter with `tidings.parse`.
     """
 
     def __init__(self, expression: Expression, attributes: Attributes | None = None) -> None:
         self._expression: Expression | None = expression
         self._attributes = attributes
-        # if the dialect explains filters in its own words
+        # the filter's text, if its dialect explains filters in its own words
         self._written: tuple[OwnWords, str] | None = None
 
     @property
@@ -103,7 +104,7 @@ class Filter:
         """Free the expression and the bytes; keep the form and the identity. Nothing is lost: both
         can be rebuilt from the form, and for a long filter they take more memory than the form and
         the identity."""
-        _ = self.key, self.note  # the note quotes the expression
+        _ = self.key, self.note  # computed now, because the note quotes the expression
         self.__dict__.pop("encoded", None)
         self._expression = None
 

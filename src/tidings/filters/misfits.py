@@ -5,8 +5,8 @@ the wrong type. On a column of a single type such a test never passes, so the fi
 without any error. If types are declared, the parser refuses such a filter. If types are not
 declared, these functions find the filter later, when a table with typed columns arrives.
 
-    a test misfits    when no value of the column's type passes it, but some other value would
-    a term misfits    when one of its functions or comparisons does not take the column's type
+    a test is a misfit    if no value of the column's type passes it, but some other value would
+    a term is a misfit    if one of its functions or comparisons does not take the column's type
 
 Each filter is checked on its own, over all its boxes: `x = 5 OR x = 'a'` fits a column of numbers
 as well as one of strings. Other dialects have tests that take values of any type:

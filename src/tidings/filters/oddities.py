@@ -6,13 +6,13 @@
     residual-only                        no index can help with one of its alternatives
 
 All commands and rooms that report such filters take their words from this module. The form of a
-filter shows whether it is odd. The reason why it can never match is searched in its expression,
+filter shows whether it is odd. The reason why it can never match is searched for in its expression,
 from the top down. In the first alternative, the reason is the first condition that fails by itself,
 or else a few conditions that conflict, none of which can be left out.
 
 The cost is that of computing the forms of parts: at most MOST_LEVELS times the form of the whole
 filter, and somewhat more for short filters. So the root can afford this even for filters from
-strangers.
+unknown clients.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ ODDITIES = {
     RESIDUAL_ONLY: "no index can help: it is evaluated on every event",
 }
 
-MOST_LEVELS = 8  # levels of an expression that are searched for the reason
-MOST_SEARCHED = 100  # the most conditions on one term among which the smallest conflict is searched
+MOST_LEVELS = 8  # the most levels of an expression that are searched for the reason
+MOST_SEARCHED = 100  # the most conditions on one term that are searched for the smallest conflict
 MOST_TRIED, MOST_WEIGHT = 8, 64  # the same for conditions on several terms, and their weight
 MOST_NAMED = 4  # the most conditions that a reason names
-LONGEST = 60  # characters of a condition in a reason
+LONGEST = 60  # the most characters of a condition in a reason
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 Item = TypeVar("Item")
 
@@ -91,7 +91,8 @@ class Conflict(msgspec.Struct, frozen=True):
 
     conditions: tuple[Expression, ...]
     term: Expression | None = None
-    """The term of which no value passes all of them; None if it takes several terms."""
+    """The term of which no value passes all conditions; None if the conflict is between several
+    terms."""
     alternatives: int = 0
     """How many other alternatives there are, which can't match either."""
 
@@ -166,9 +167,8 @@ def _fewest(items: list[Item], conflict: Callable[[list[Item]], bool]) -> list[I
     """A few items that conflict, none of which can be left out; all items if more than MOST_NAMED
     are needed.
 
-    Going through the items in order, the one with which a conflict first occurs is needed. The
-    first needed item is found by bisection; the next one is then searched among the items before
-    it.
+    In the order of the items, the item that completes the first conflict is needed. This item is
+    found by bisection; the next needed item is then searched for among the items before it.
     """
     needed: list[int] = []
     last = len(items)

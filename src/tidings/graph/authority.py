@@ -3,11 +3,11 @@
     authority     version 7   8   9           only the authority accepts subscriptions
     copies             7       8              each copy only tags, at its own version
 
-A copy does not know of nodes added after it was made, and may name nodes removed since. The tag of
-a copy names the version of the graph that the copy has. The authority matches only the newer nodes,
-and replaces removed nodes with their current substitutes. The result is the tag that an up-to-date
-preprocessor would give. If a tag has an unknown version, another life or an unknown node, the
-authority tags the notification itself. So nothing is lost, however old a copy is.
+A copy lacks nodes that were added after it was made, and its tags may name nodes that were removed
+since. The tag of a copy names the version of the graph that the copy has. The authority matches
+only the newer nodes, and replaces removed nodes with their current substitutes. The result is the
+tag that an up-to-date preprocessor would give. If a tag has an unknown version, another life or an
+unknown node, the authority tags the notification itself. So nothing is lost, however old a copy is.
 
 The authority relies on two facts. Node numbers are never reused, so newer nodes have higher
 numbers. A known covering stays known, so every node that matched at the old version is still in the

@@ -25,7 +25,7 @@ ClassNode = InterestNode[type[Any]]
 
 
 def inherits(cls: type[Any], base: type[Any]) -> bool:
-    """Whether `cls` is `base` or inherits from it, whatever their metaclasses say."""
+    """Whether `cls` is `base` or inherits from it, regardless of their metaclasses."""
     return any(one is base for one in cls.__mro__)
 
 

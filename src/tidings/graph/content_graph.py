@@ -31,8 +31,8 @@ from tidings.graph.node import Node
 from tidings.graph.picture import draw
 from tidings.model import Event, GraphError
 
-PLACING = 100_000  # steps of about a microsecond that a new filter may take in each direction
-MOST_DRAWN = 2_000  # nodes in the picture that a notebook shows
+PLACING = 100_000  # the most steps, of about a microsecond, for a new filter in each direction
+MOST_DRAWN = 2_000  # the most nodes in a picture that a notebook shows
 FEW = 64  # up to this many candidates are compared in any order
 
 

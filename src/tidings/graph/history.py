@@ -1,4 +1,4 @@
-"""The history of a graph: it translates the tag of an older version to the current graph.
+"""The history of a graph, which translates tags of older versions to the current graph.
 
     versions   floor ... v ... now
     numbers    for each version, the number that the next new node would get
@@ -23,7 +23,7 @@ class History:
     def __init__(self, version: int, next_number: int) -> None:
         self.floor = version
         """The oldest known version."""
-        self._next = array("q", [next_number])  # for each version since the floor
+        self._next = array("q", [next_number])  # the next number, for each version since the floor
         # for each removed node, the version that removed it, and its substitutes
         self._gone: dict[int, tuple[int, tuple[int, ...]]] = {}
 

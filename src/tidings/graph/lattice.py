@@ -9,8 +9,8 @@
 Invariant, after every call: the edges are the transitive reduction of the known coverings. A known
 covering stays known: when B is removed, whatever covered B still covers whatever B covered.
 
-The version grows with every change. A follower is told of each change (`History`, which serves
-outdated preprocessors); a graph without a follower keeps no history.
+The version grows with every change. A follower, such as `History`, receives each change. A graph
+without a follower keeps no history.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import NamedTuple
 SWEEPS = 16
 PASSES = 12
 MOST_BENDS = 4000
-SHAPE = 1.5  # approximate width divided by height
+SHAPE = 1.5  # the approximate width of a picture, divided by its height
 MANY_LAYERS = 60  # with more layers than this, the gaps between them shrink
 WIDEST_GAP = 2.0  # the widest gap between layers, in units of the smallest
 
@@ -52,7 +52,8 @@ class Layout(NamedTuple):
     bands: list[tuple[float, float]]
     """Top and bottom of each layer, and of the block of nodes without edges, if there is one."""
     edges: list[tuple[int, int, list[tuple[float, float]]]]
-    """From, to, and the points in between: where the edge leaves a layer or enters one."""
+    """For each edge, both of its nodes, and the points where it leaves or enters a layer in
+    between."""
     width: float
     height: float
 
@@ -198,7 +199,8 @@ class _Net:
         self.rows = best
 
     def _sort(self, row: list[int], nearby: list[list[int]]) -> None:
-        """Sort a layer by the mean position of the neighbours; a node without any stays."""
+        """Sort a layer by the mean position of the neighbours; a node without neighbours stays
+        where it is."""
         middles = []
         for at, node in enumerate(row):
             near = [self._share[other] for other in nearby[node]]
@@ -276,7 +278,7 @@ class _Net:
 def _spread(wanted: list[float], steps: list[float], width: float) -> list[float]:
     """The positions closest to the wanted ones, by least squares, that keep the order and the
     distances. Nodes that come too close to each other form a group, which is placed at the mean of
-    the positions that its members want."""
+    the wanted positions of its members."""
     groups: list[tuple[float, int]] = []  # (sum of the wanted starts, number of members)
     for want, step in zip(wanted, steps, strict=True):
         total, members = want - step, 1

@@ -1,12 +1,12 @@
-"""The *application-defined* preprocessor: interests are objects that know what they cover.
+"""The *application-defined* preprocessor: interests are objects with a method `covers`.
 
     class Range:
         def covers(self, other): ...        whether everything that matches `other` matches this
         def matches(self, notification): ...
         def key(self): ...                  objects with equal keys share a node
 
-Answers are checked. A new object is compared with every node, in both directions, before the graph
-changes. The answers must agree with the existing paths:
+The answers of `covers` are checked. A new object is compared with every node, in both directions,
+before the graph changes. The answers must agree with the existing paths:
 
 - if a node covers the object, all nodes above that node cover it too
 - if the object covers a node, it also covers all nodes below that node
@@ -68,7 +68,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
         self._need_order(interest, above, below)
         same = above & below
         if same:
-            (node,) = same  # two nodes would cover each other, and so would share one node
+            (node,) = same  # two such nodes would cover each other and be one node
             node._keys += (key,)
             self._by_key[key] = node
         else:
@@ -117,7 +117,8 @@ class ObjectGraph(InterestGraph[Any, Any]):
             for parent in sorted(node._parents - found):
                 raise GraphError(
                     f"a notification matches {name_of(node.interest)} but not "
-                    f"{name_of(parent.interest)}, which covers it; expected it to match both"
+                    f"{name_of(parent.interest)}; expected both to match, because the second "
+                    "covers the first"
                 )
         return sorted(found)
 
@@ -127,7 +128,7 @@ class ObjectGraph(InterestGraph[Any, Any]):
 
     @contextmanager
     def _closed(self) -> Iterator[None]:
-        """Refuse use of the graph while the application's methods run."""
+        """Make every use of the graph raise GraphError while the application's methods run."""
         self._need_open()
         self._asking = True
         try:
@@ -138,7 +139,8 @@ class ObjectGraph(InterestGraph[Any, Any]):
     def _need_open(self) -> None:
         if self._asking:
             raise GraphError(
-                "the graph was used inside covers or matches of one of its objects; use it outside"
+                "the graph was used while covers or matches of one of its objects was running; "
+                "use it outside these methods"
             )
 
 
@@ -149,7 +151,7 @@ class ObjectPreprocessor:
         self.graph = ObjectGraph()
 
     def subscribe(self, interest: SubscriptionObject) -> ObjectNode:
-        """The node of an object; GraphError if its coverings do not form an order."""
+        """The node of an object; GraphError if its coverings do not form a partial order."""
         return self.graph.insert(interest)
 
     def tag(self, notification: Any) -> list[ObjectNode]:
@@ -202,7 +204,7 @@ def _key_of(interest: SubscriptionObject) -> Hashable:
         hash(key)
     except Exception as problem:
         raise GraphError(
-            f"key() of {name_of(interest)} {_failure(problem)}; expected something hashable"
+            f"key() of {name_of(interest)} {_failure(problem)}; expected a hashable value"
         ) from problem
     return key
 

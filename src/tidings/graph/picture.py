@@ -39,7 +39,7 @@ BOXES = (
     (160, Look(Style(106, 66, 10, 56, 6, 2), 4, 16, 9.5)),
 )
 DOTS = Look(Style(11, 11, 3, 36, 4, 40), 0, 0, 0)
-# The colours from the top of the graph to its bottom: dark enough on white, light enough on black.
+# The colours from the top of the graph to its bottom: readable on white and on black.
 HUES = ((37, 99, 235), (13, 148, 136), (202, 138, 4), (219, 39, 119))
 
 CSS = """
@@ -113,7 +113,7 @@ class _Drawing:
                 f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}"/>'
             )
         # Marks are drawn from top to bottom. Edges lead down, so a box always hides the edges that
-        # pass it.
+        # pass behind it.
         self._marks.append((y, x, f'<g class="n">{"".join(parts)}</g>'))
 
     def _box(self, x: float, y: float, colour: str, number: int, text: str) -> str:

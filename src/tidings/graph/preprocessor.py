@@ -1,9 +1,9 @@
 """Preprocessors examine the content of a notification once, so that no router has to.
 
-Every kind has two methods: `subscribe` turns an interest into a node, `tag` turns a notification
-into the lowest nodes that match it. The *dynamic* preprocessor in this module adds each new filter
-to its graph. topics.py has the static preprocessor, classes.py the type-based one, and objects.py
-the one for objects that an application defines.
+Every kind of preprocessor has two methods: `subscribe` turns an interest into a node, `tag` turns a
+notification into the lowest nodes that match it. The *dynamic* preprocessor in this module adds
+each new filter to its graph. The static preprocessor is in topics.py, the type-based one in
+classes.py, and the one for objects that an application defines in objects.py.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class StaticPreprocessor:
 
     @property
     def fingerprint(self) -> str:
-        """A digest that is equal for equal ontologies, whose nodes then have equal numbers."""
+        """A digest of the ontology. If two digests are equal, equal topics have equal numbers."""
         return self.graph.ontology.fingerprint
 
     def subscribe(self, interest: str) -> InterestNode[str]:
@@ -92,7 +92,8 @@ class StaticPreprocessor:
         return node
 
     def tag(self, notification: Topics) -> list[InterestNode[str]]:
-        """The lowest topics of the notification; NotificationError if one of them is unknown."""
+        """The nodes of the notification's lowest topics; NotificationError if one of its topics is
+        unknown."""
         return self.graph.lowest(self.graph.matching(notification))
 
 

@@ -11,7 +11,9 @@
     rank_space/     values to small integers, one rank space for each term
     segments/       filters compiled into arrays; batches joined with them, single events looked up
     covering/       the same join on filters: which covers which, in bulk
+    placing/        what covers a new filter, and what it covers, by indexes
     tallies/        turns matches into tags and counts
+    json_columns/   many flat JSON objects as a record batch, by kernels
     disk/           matchers and snapshots as folders of mapped Arrow files
     jit/            compiles and caches kernels, and passes arrays to them
     array_fields.py declares the arrays of a named tuple in one place
@@ -20,9 +22,9 @@
     warming.py      loads kernels before the first event needs them
 
 This room deals with filters and events, not with nodes. No other room imports Numba. Users import
-`Matcher` from `tidings`; the exports of the folders are for graph, snapshots, network, spark and
-studies. Start at matcher.py, then segments/segment.py; docs/matching.md explains how matching
-works.
+`Matcher` from `tidings`; the exports of the folders are for graph, snapshots, network, broker,
+spark and studies. Start at matcher.py, then segments/segment.py; docs/matching.md explains how
+matching works.
 """
 
 from tidings.matching.matcher import Matcher

@@ -116,7 +116,7 @@ def _with_offsets(arrays: Iterable[Array]) -> list[tuple[int, Array]]:
 def _chunks(
     state: State, dead: Array, piece: pa.RecordBatch, counts: Array | None = None
 ) -> list[tuple[Array, Array]]:
-    """(events, slots) of the matches in all parts; Part.pairs describes them."""
+    """(events, slots) of the matches in all parts; see Part.pairs."""
     return [
         chunk
         for sealed in state.parts

@@ -40,11 +40,11 @@ class Effort(msgspec.Struct, frozen=True):
     compared: int
     """Comparisons of codes with the sets of these boxes."""
     different: int
-    """Different ones of these: the rest repeats what another box has compared."""
+    """How many of these are different; the others repeat a comparison of another box."""
     asked: int
-    """Tests that no index helps with, of the boxes that passed all comparisons."""
+    """Tests that no index can decide, in the boxes that passed all comparisons."""
     evaluated: int
-    """Terms that were evaluated for them, each once."""
+    """Terms that were evaluated for these tests, each once."""
     matched: tuple[int, ...]
     """The slots of the filters that match."""
 
@@ -144,8 +144,9 @@ class _Lookup:
     def _note(
         self, column: Array, low: Array, high: Array, inside: Array, coarse: bool = False
     ) -> Array:
-        """Count comparisons. Record a comparison; comparisons of one column with equal ends are
-        equal. Coarse codes have other units than the codes of entries."""
+        """Count and record comparisons. Two comparisons are equal if they have the same column and
+        the same ends. Coarse codes are recorded apart, because they have other units than the codes
+        of entries."""
         real = column > 0
         self.compared += int(real.sum())
         other = (self.arrays.shift[column] > 0) & coarse
@@ -154,8 +155,8 @@ class _Lookup:
         return inside
 
     def _visit(self, boxes: Array, passes: list[Array], skipped: int) -> None:
-        """Visit boxes whose first tests were compared; `skipped` of these tests are in the list of
-        tests."""
+        """Visit boxes of which some tests were already compared, with the results `passes`. The
+        first `skipped` tests in the list of a box are among them."""
         self.candidates += len(boxes)
         for box in boxes[np.logical_and.reduce(passes)].tolist():
             if self._passes_tests(box, skipped) and not self.dead[self.arrays.box_slot[box]]:
@@ -173,7 +174,7 @@ class _Lookup:
         return True
 
     def _passes_extras(self, box: int) -> bool:
-        """Evaluate the extras of a box; the kernel also stops at the first one that fails."""
+        """Evaluate the extras of a box; stop at the first one that fails, as the kernel does."""
         arrays = self.arrays
         first, last = int(arrays.box_extras[box]), int(arrays.box_extras[box + 1])
         for extra in range(first, last):

@@ -1,7 +1,7 @@
 """The filters of a matcher, while they are added, removed and merged.
 
-Filters live in *parts*, which are large immutable segments. A *write buffer* takes newly added
-filters; removed filters are marked dead until a merge drops them.
+Filters are stored in *parts*, which are large immutable segments. A *write buffer* takes newly
+added filters; removed filters are marked dead until a merge drops them.
 
     add ----> write buffer (a dict index, searched immediately)
                 |  sealed into a part when a batch arrives, or when it is full
@@ -10,9 +10,10 @@ filters; removed filters are marked dead until a merge drops them.
               every part has its own rank space; a match searches all of them
 
 Readers use the current state and never wait for a merge; a merge builds a new state and then swaps
-it in. Sealing also builds a new state, but a batch waits for it, because it must see all filters.
-Three locks are always taken in this order: _merging (one merge at a time), _sealing (one new part
-at a time, during which slots keep their numbers), _lock (the state, held only briefly).
+it in. Sealing also builds a new state, but a batch waits for that state, because the batch must be
+matched against all filters. Three locks are always taken in this order: _merging (one merge at a
+time), _sealing (one new part at a time, during which slots keep their numbers), _lock (the state,
+held only briefly).
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class HeldFilters:
     # -- add, remove, replace ------------------------------------------------------------------
 
     def add(self, id: Hashable, filter: Filter | str) -> None:
-        """Add a filter under an id; the next match sees it."""
+        """Add a filter under an id; the next match includes it."""
         form = self._parse(filter).form
         with self._changing():
             self._refuse_known([id])
@@ -92,9 +93,9 @@ class HeldFilters:
     ) -> int:
         """Add (id, filter) pairs, or a mapping, in bulk, and return how many were added.
 
-        If some filters are refused, none is added, and RefusedFilters lists the refused ones. With
-        `errors="collect"` the other filters are added, and `refused` has the reason for each id
-        that was left out.
+        If some filters are refused, no filter is added, and RefusedFilters lists the refused ones.
+        With `errors="collect"` the other filters are added, and `refused` has the reason for each
+        id that was left out.
         """
         if errors not in ("raise", "collect"):
             raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
@@ -158,7 +159,7 @@ class HeldFilters:
             raise RefusedFilters(refused, len(taken) + len(refused))
 
     def remove(self, id: Hashable) -> None:
-        """Remove the filter of an id; the next match does not see it."""
+        """Remove the filter of an id; the next match does not include it."""
         with self._changing():
             register = self._state.register
             self._kill(register.slot(id))
@@ -166,7 +167,7 @@ class HeldFilters:
         self._tidy()
 
     def replace(self, id: Hashable, filter: Filter | str) -> None:
-        """Give an id another filter, atomically."""
+        """Replace the filter of an id, atomically."""
         form = self._parse(filter).form
         with self._changing():
             old = self._state.register.slot(id)
@@ -186,7 +187,8 @@ class HeldFilters:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Make the changes in the block atomic: a reader that overlaps them starts again."""
+        """Make the changes in the block atomic: a reader that runs at the same time starts
+        again."""
         with self._lock:
             self._changes += 1
             try:
@@ -206,7 +208,7 @@ class HeldFilters:
                 raise TidingsError(f"the id {id_!r} already has a filter; use replace() instead")
 
     def _forget(self, ids: Iterable[Hashable], start: int) -> None:
-        """Take back slots that were assigned but that no part has yet."""
+        """Undo the assignment of slots that no part has yet."""
         register = self._state.register
         for slot, id_ in enumerate(ids, start):
             if register.slots.get(id_) == slot:
@@ -235,7 +237,7 @@ class HeldFilters:
         """Seal the fresh filters into a part, so that batches can be joined with them.
 
         Returns the state at the start plus that part, and the slots that were dead at the start. So
-        a batch sees every filter exactly once, even a filter that is being replaced.
+        a batch is matched against every filter exactly once, even if a filter is being replaced.
         """
         with self._lock:  # usually there is nothing to seal, and no need to wait for `_sealing`
             state = self._state
@@ -259,7 +261,7 @@ class HeldFilters:
 
     def _join_small(self) -> None:
         """Keep the number of parts low without merging all of them each time: the last two parts
-        are merged while they are of similar size, as a binary counter carries."""
+        are merged while they are of similar size, like carries in a binary counter."""
         if not self._merging.acquire(blocking=False):
             return  # a full merge is already running
         try:
@@ -300,7 +302,7 @@ class HeldFilters:
             self._seal()
             self._join_small()
             with self._lock:
-                self._state.register.id_array()  # matches in parts look up their ids here
+                self._state.register.id_array()  # used to look up the ids of matches in parts
         if due or self._are_many(self._state):
             self.merge()
 
@@ -317,7 +319,7 @@ class HeldFilters:
         with self._merging, shorten_turns():
             self._crowded = False
             self._seal()
-            with self._sealing, self._lock:  # no part with current slots is being built
+            with self._sealing, self._lock:  # no part that uses the current slots is being built
                 before = self._state
                 dead = before.register.dead[: before.register.size].copy()
                 count = self._dead_count

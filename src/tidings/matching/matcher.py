@@ -26,6 +26,7 @@ from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
 from tidings.matching.jit.gil import yield_to_background
 from tidings.matching.matcher_state import SealedPart, State, seal_tests
+from tidings.matching.placing.box_index import BoxIndex, IndexArrays
 from tidings.matching.rank_space.columns import as_batch
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merge_segments
@@ -42,7 +43,7 @@ from tidings.model import (
 )
 
 Array = npt.NDArray[Any]
-TRIES = 4  # attempts without the lock before a reader takes it
+TRIES = 4  # how often a reader tries without the lock before it takes the lock
 WATCH_EVERY = 16  # one of this many single events is counted for statistics
 CROWD = 64  # if more fresh filters than this match one event, they are sealed early
 YIELD_EVERY = 128  # background work gets a turn after this many single events
@@ -289,9 +290,20 @@ class Matcher(HeldFilters):
         return self._parse(register.text(register.slot(id)))
 
     def neighbours(self, count: int) -> Neighbours:
-        """Prepare the first `count` filters to be compared with new filters. The first `count`
-        filters must all be in one part, as compiled or opened, with their slots as ids."""
+        """Prepare the first `count` filters to be compared with new filters. They must all be in
+        one part, as compiled or opened, with their slots as ids."""
         return Neighbours(self._state.parts[0].part.segment, count)
+
+    def box_index(self, ready: IndexArrays | None = None) -> BoxIndex:
+        """An index that finds the neighbours of new filters among those of this matcher. They must
+        all be in one part, as opened, with their slots as ids."""
+        segment = self._state.parts[0].part.segment
+        return BoxIndex(segment, segment.slots, ready)
+
+    def prepare(self) -> None:
+        """Build the tables for single events now, so that the first event need not wait."""
+        for sealed in self._state.parts:
+            sealed.part.prepare()
 
     def tested(self) -> Tested:
         """The attributes that filters read, by path, with the kinds of values that they are
@@ -367,7 +379,7 @@ def _decode_event(text: str | bytes, attributes: Attributes | None = None) -> Ev
     except (msgspec.DecodeError, UnicodeError) as problem:
         raise NotificationError(f"the event is not JSON: {problem}") from None
     except RecursionError:
-        raise NotificationError("the event is JSON that is nested too deeply") from None
+        raise NotificationError("the JSON of the event is nested too deeply") from None
     if not isinstance(event, dict):
         found = _JSON_NAMES.get(type(event), "a number")
         raise NotificationError(f"found {found} in JSON, expected an object")

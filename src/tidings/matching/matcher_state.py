@@ -78,7 +78,7 @@ def seal_tests(source: DisassembledSegment, parts: tuple[SealedPart, ...]) -> Se
     """Build a part from these tests; the statistics of the old parts determine its access tests."""
     sizes = {term.text: len(term.ranks) for term in source.terms if not term.elements}
     counts: dict[str, Array] = {}
-    # `moves` may have one item more, for a segment that was never a part and saw no events
+    # `moves` may have one more item: for a segment that was never a part, so it has no statistics
     for sealed, moves in zip(parts, source.moves, strict=False):
         for at, term in enumerate(sealed.part.segment.terms, 1):
             if not term.elements and at in moves:

@@ -166,7 +166,7 @@ class Register:
 
     def compact(self, dead: npt.NDArray[np.uint8]) -> Register:
         """A new register with only the slots that are alive according to `dead`, a copy of the
-        marks.
+        marks of dead slots.
 
         Ids and texts are only ever appended, so this may run while filters are being added;
         `catch_up` then applies the changes made since.

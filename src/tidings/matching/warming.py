@@ -1,8 +1,8 @@
 """Load kernels before they are needed.
 
-The first single event ever matched on a machine compiles the kernels, which takes six seconds;
-later processes load them from the cache. Code that must not block, such as an event loop, loads
-them beforehand.
+Matching the first single event on a machine compiles the kernels, which takes six seconds; later
+processes load them from the cache. Code that must not block, such as an event loop, loads them
+beforehand.
 """
 
 from __future__ import annotations

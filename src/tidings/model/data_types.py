@@ -8,7 +8,7 @@
     list  struct                                  elements or fields of any type
 
 `str` writes a type in this form, and `parse_type` in type_text.py reads it. `DataType.kind` is only
-the name, for code that needs no more, for example whether a type is a list.
+the name, for code that needs no more, such as a test for lists.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class DataType(msgspec.Struct, frozen=True):
 
     kind: Type
     element: DataType | None = None
-    """The type of a list's elements, or of a map's values; None in a list of anything."""
+    """The type of a list's elements, or of a map's values; None if a list may contain anything."""
     key: DataType | None = None
     """The type of a map's keys."""
     fields: tuple[Field, ...] = ()
     """The fields of a struct, in order."""
     is_open: bool = False
-    """Whether a struct may have other fields that filters may use."""
+    """Whether a struct may have undeclared fields that filters may use."""
     precision: int = 0
     """The digits of a decimal, and how many of them are after the point."""
     scale: int = 0
@@ -100,8 +100,8 @@ def quote_field(name: str) -> str:
 
 
 def write_path(path: Path) -> str:
-    """Write a path as a declaration writes a name. Only a step that can't be written bare is
-    quoted: the column `geo.zone` has a dot in its name, geo.zone is the field zone of geo."""
+    """Write a path as in a declaration. A step is quoted only if it must be: the column `geo.zone`
+    has a dot in its name, but geo.zone is the field zone of geo."""
     return ".".join(
         "`" + step.replace("`", "``") + "`" if _UNSAFE.search(step) else step for step in path
     )

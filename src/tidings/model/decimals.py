@@ -1,7 +1,7 @@
 """The order of decimals among other numbers, and the decimals that equal no integer or double.
 
-Numbers lie on one line. An integer and a decimal lie at their values. A double lies at the shortest
-decimal that parses back to it, which is what programs print (0.1 lies at 0.1, not at
+All numbers are ordered on one line. An integer and a decimal lie at their values. A double lies at
+the shortest decimal that parses back to it, which is what programs print (0.1 lies at 0.1, not at
 0.1000000000000000055); only a double above 2**53 that is a 64-bit integer lies at that integer. The
 order of doubles among themselves and among integers is the usual one. So
 
@@ -113,7 +113,7 @@ def count_digits(value: Decimal) -> int:
 
 
 def fits_decimal(value: int | float | Decimal, precision: int, scale: int) -> bool:
-    """Whether decimal(precision, scale) holds the number exactly."""
+    """Whether decimal(precision, scale) can represent the number exactly."""
     exact = exact_value(value)
     if not exact.is_finite():
         return False

@@ -33,7 +33,7 @@ def article(kind: str) -> str:
 class _Entry(NamedTuple):
     path: Path
     type: DataType
-    place: tuple[str, ...]  # the keys that lead to it in the file
+    place: tuple[str, ...]  # the keys that lead to the entry in the file
 
 
 def read_declaration(given: Mapping[str, Any] | str) -> dict[str, DataType]:
@@ -109,7 +109,7 @@ def _build(entries: list[_Entry], above: Path, problems: list[Problem]) -> dict[
 
 
 def _merge(kind: DataType, below: list[_Entry], path: Path, problems: list[Problem]) -> DataType:
-    """The type with further fields declared below it."""
+    """The type, extended by the fields that are declared below it."""
     if kind.kind == "list":
         element = DataType("struct") if kind.element is None else kind.element
         return DataType("list", _merge(element, below, path, problems))

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-MOST_LISTED = 10  # refused filters that one message lists
+MOST_LISTED = 10  # the most refused filters that one message lists
 
 
 class TidingsError(Exception):

@@ -32,7 +32,7 @@ class Guess:
 
     def __init__(self) -> None:
         self.seen: dict[str, int] = {}  # how often each type was seen
-        self.rows = 0  # structs
+        self.rows = 0  # the number of structs
         self._fields: dict[str, Guess] = {}
         self._element: Guess | None = None
 
@@ -57,7 +57,8 @@ class Guess:
 
     @property
     def type(self) -> DataType | None:
-        """The type that fits all values; None if there is none, and `reason` says why."""
+        """The type that fits all values. If there is none, the result is None, and `reason` says
+        why."""
         kinds = set(self.seen) - {"null"}
         if kinds == {"list"}:
             element = None if self._element is None else self._element.type
@@ -146,7 +147,7 @@ def look_at_rows(rows: Iterable[Mapping[str, Any]]) -> Guess:
 
 
 def type_of_arrow(kind: Any) -> DataType:
-    """The type of an Arrow type; AttributesError if filters can't use it."""
+    """The type that corresponds to an Arrow type; AttributesError if filters can't use it."""
     name = str(kind).partition("<")[0]
     if name == "dictionary":
         return type_of_arrow(kind.value_type)
@@ -165,7 +166,7 @@ def type_of_arrow(kind: Any) -> DataType:
 
 
 def type_of_spark(kind: Any) -> DataType:
-    """The type of a Spark type; AttributesError if filters can't use it."""
+    """The type that corresponds to a Spark type; AttributesError if filters can't use it."""
     name = kind.typeName()
     if name == "array":
         return DataType("list", type_of_spark(kind.elementType))
@@ -181,7 +182,8 @@ def type_of_spark(kind: Any) -> DataType:
 def types_of_fields(
     fields: Iterable[tuple[str, Any]], read: Any
 ) -> tuple[dict[str, DataType], dict[str, str]]:
-    """The types of the named fields that filters can use, and for each other field the reason."""
+    """The types of the fields that filters can use, and the reason for each field that they can't
+    use."""
     types: dict[str, DataType] = {}
     reasons: dict[str, str] = {}
     for name, kind in fields:

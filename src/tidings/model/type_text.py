@@ -174,7 +174,7 @@ class _Reader:
     def _type(self) -> DataType:
         self.depth += 1
         if self.depth > DEEPEST:
-            self._fail(f"at most {DEEPEST} types inside each other")
+            self._fail(f"types that are nested at most {DEEPEST} deep")
         word = self._peek().lower()
         kind = _NAMES.get(word)
         if kind is None:

@@ -1,9 +1,9 @@
 """Values and their order: the semantics that every other module must agree with.
 
-A value is null (None), a Boolean, a 64-bit integer, a double, a decimal that is neither (see
-decimals.py), a string, a date, a timestamp (UTC, microseconds) or a list of these. Values compare
-within four families. A comparison of values from different families is *unknown* (None here, null
-in SQL):
+A value is null (None), a Boolean, a 64-bit integer, a double, a decimal that equals neither (see
+decimals.py), a string, a date, a timestamp (UTC, microseconds) or a list of these. Values are
+compared only within one of four families. A comparison of values from different families is
+*unknown* (None here, null in SQL):
 
     false < true
     -Infinity < ... -1 < 0 = -0.0 < 0.5 < 1 = 1.0 ... < Infinity < NaN      exact, NaN = NaN;
@@ -13,7 +13,7 @@ in SQL):
 
 An attribute that is missing from a notification is *absent*; one that is present may be null. SQL
 treats absent and null the same; event patterns distinguish them. In a mapping, a missing name is
-absent and None is null. `ABSENT` stands for the missing name where a value is expected.
+absent and None is null. `ABSENT` stands for a missing attribute where a value is expected.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ Event = Mapping[str, Any]
 
 ABSENT: Final = msgspec.UNSET  # msgspec sets this in the fields that a JSON text lacks
 NULL_MARK: Final = "\0null "
-"""A table has one kind of null, which counts as absent. Where a table must also hold nulls of JSON,
-a Boolean field whose name is this and the name of another field says where that one is null."""
+"""A table has one kind of null, which counts as absent. To also represent null in JSON, a table has
+a second, Boolean field. Its name is this mark followed by the name of the first field, and it is
+true where the first field is null in JSON."""
 INT_MIN = -(2**63)
 INT_MAX = 2**63 - 1
 _FINER_TIMES = tuple(f"datetime64[{unit}]" for unit in ("ns", "ps", "fs", "as"))  # NumPy's
@@ -45,8 +46,8 @@ _DAY_MICROS = 86_400_000_000
 
 
 def normalise(value: Any) -> Any:
-    """Convert a value to one of the types above; a value that fits none of them is returned
-    unchanged.
+    """Convert a value to one of the types in the module docstring; a value that fits none of them
+    is returned unchanged.
 
     An integer that does not fit in 64 bits becomes the nearest double. A decimal becomes the
     integer or double that it equals; if there is none, it stays a decimal. A NumPy scalar becomes
@@ -123,7 +124,7 @@ def is_number(value: Any) -> bool:
 
 
 def compare(left: Any, right: Any) -> int | None:
-    """-1, 0 or 1; None if either is null or the two belong to different families."""
+    """-1, 0 or 1; None if either value is null or the two belong to different families."""
     if left is None or right is None:
         return None
     if isinstance(left, str):

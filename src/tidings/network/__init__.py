@@ -31,6 +31,7 @@ from tidings.network.frame_cache import FrameCache
 from tidings.network.link import Link, Policy
 from tidings.network.lives import draw_life
 from tidings.network.router_url import RouterUrl, parse_address, parse_addresses
+from tidings.network.scanning import ask_for_kernels
 from tidings.network.tls import (
     client_context,
     context_for,
@@ -60,6 +61,7 @@ __all__ = [
     "TimedOut",
     "TlsProbe",
     "Watching",
+    "ask_for_kernels",
     "client_context",
     "connect",
     "connect_blocking",

@@ -17,7 +17,7 @@ import ssl
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -25,10 +25,20 @@ from typing import Any, Literal
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agents import Broken, Header, LinkState, Refusal, Subscription, TimedOut
+from tidings.network.agents import (
+    ArrowRows,
+    Broken,
+    Header,
+    LinkState,
+    Outdated,
+    Pairs,
+    Refusal,
+    Subscription,
+    TimedOut,
+    pairs_of,
+)
 from tidings.network.agents.following import Following
 from tidings.network.agents.preprocessors import Preprocessors
-from tidings.network.agents.refusals import Outdated
 from tidings.network.agents.untagged import Untagged
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
@@ -87,6 +97,11 @@ def check_payload(payload: object) -> None:
     """Raise TypeError if a payload is not bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
+
+
+def encode_attributes(attributes: Mapping[str, Any] | bytes) -> bytes:
+    """The attributes as they travel. Bytes are encoded already."""
+    return attributes if isinstance(attributes, bytes) else msgspec.json.encode(attributes)
 
 
 def _check_size(content: bytes, payload: bytes) -> None:
@@ -210,11 +225,11 @@ class Agent:
         self._link.send(message)
         return True
 
-    async def header(self, attributes: Mapping[str, Any]) -> Header:
+    async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
         """Obtain the header of a notification in advance, from the nodes in this process or from a
         preprocessor. EnvironmentProblem if nobody can say; Refusal if the attributes are
         refused."""
-        content = msgspec.json.encode(attributes)
+        content = encode_attributes(attributes)
         if self._following.view is not None:
             tag = self._following.tag(content)
         else:
@@ -347,7 +362,7 @@ class Agent:
 
     async def publish(
         self,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Any] | bytes | None = None,
         payload: bytes = b"",
         *,
         header: Header | None = None,
@@ -363,7 +378,8 @@ class Agent:
         or the journal; this returns 0 at once, and nobody notices if it is lost. Refusal if it was
         refused; Broken if earlier acknowledged notifications are gone, and then nothing is
         published. TimedOut if it is not acknowledged within `timeout` seconds; the agent still
-        tries to publish it.
+        tries to publish it. The attributes are a mapping, or bytes that are already encoded as a
+        JSON object, a map in MessagePack, or XML.
 
         A `header` was obtained in advance, with `header`. With a header, attributes may be left
         out: then nobody but the holder of the header has seen them. Outdated if such a header is
@@ -377,7 +393,7 @@ class Agent:
             return 0
         if header is not None:
             bare = attributes is None
-            content = b"" if bare else msgspec.json.encode(attributes)
+            content = b"" if attributes is None else encode_attributes(attributes)
             shared = share and not bare
             done = self.publish_content(
                 content, payload, subject=subject, share=shared, tag=header.data
@@ -392,19 +408,19 @@ class Agent:
 
     def publish_soon(
         self,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | bytes,
         payload: bytes = b"",
         *,
         subject: str = "",
         share: bool = True,
     ) -> asyncio.Future[int]:
         """Publish a notification without waiting. The future completes once it is on the disk."""
-        content = msgspec.json.encode(attributes)
+        content = encode_attributes(attributes)
         return self.publish_content(content, payload, subject=subject, share=share)
 
     def publish_fast(
         self,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | bytes,
         payload: bytes = b"",
         *,
         subject: str = "",
@@ -412,7 +428,7 @@ class Agent:
     ) -> None:
         """Send a notification to those who are there; see `publish`. It is dropped if there is no
         link, or if too much waits to be sent. Refusal if it does not fit into a frame."""
-        content = msgspec.json.encode(attributes)
+        content = encode_attributes(attributes)
         self._check(content, payload, subject)
         if len(content) + len(payload) > LARGEST:
             size = len(content) + len(payload)
@@ -437,7 +453,8 @@ class Agent:
         share: bool = True,
         tag: bytes = b"",
     ) -> asyncio.Future[int]:
-        """The same, with attributes that are already encoded as JSON, and perhaps a tag."""
+        """The same, with attributes that are already encoded as JSON, MessagePack or XML, and
+        perhaps a tag."""
         self._check(content, payload, subject)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
@@ -491,11 +508,12 @@ class Agent:
             waiting.append(self._publish(content, part, told, tag))
         return asyncio.ensure_future(_all_of(waiting))
 
-    async def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
+    async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
-        disk; return how many there were. If one is refused, stop publishing, wait for the answers
-        to all that were sent, and raise Refusal."""
-        given = iter(notifications)
+        disk; return how many there were. Arrow data is taken too: each row is a notification, and
+        the column `payload`, if there is one, is the payload. If one is refused, stop publishing,
+        wait for the answers to all that were sent, and raise Refusal."""
+        given = pairs_of(notifications)
         waiting: deque[_Piece] = deque()
         count = 0  # acknowledged
         problem: Refusal | None = None  # why no more are sent
@@ -504,7 +522,7 @@ class Agent:
                 pairs: list[tuple[bytes, bytes]] = []
                 try:
                     for attributes, payload in islice(given, 0 if problem else PIECE):
-                        content = msgspec.json.encode(attributes)
+                        content = encode_attributes(attributes)
                         _check_size(content, payload)
                         pairs.append((content, payload))
                 except Refusal as found:  # those before it are sent

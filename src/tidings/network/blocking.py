@@ -20,16 +20,29 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agent import Agent, Order, Tagging, check_payload, connect
-from tidings.network.agents import Header, LinkState, Refusal, Subscription
+from tidings.network.agent import (
+    Agent,
+    Order,
+    Tagging,
+    check_payload,
+    connect,
+    encode_attributes,
+)
+from tidings.network.agents import (
+    ArrowRows,
+    Header,
+    LinkState,
+    Pairs,
+    Refusal,
+    Subscription,
+    pairs_of,
+)
 from tidings.network.tls import Path
 from tidings.routing.clients import Delivery, Item
 from tidings.routing.protocol import Break, Times
@@ -144,7 +157,7 @@ class BlockingAgent:
 
     def publish(
         self,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Any] | bytes | None = None,
         payload: bytes = b"",
         *,
         header: Header | None = None,
@@ -168,7 +181,7 @@ class BlockingAgent:
                 )
             )  # fmt: skip
         if fast:
-            self.run(self._publish_fast(dict(attributes), payload, subject, share))
+            self.run(self._publish_fast(encode_attributes(attributes), payload, subject, share))
             return 0
         deadline = None if timeout is None else time.monotonic() + timeout
         done = self._publish(attributes, payload, timeout, subject, share)
@@ -183,7 +196,7 @@ class BlockingAgent:
 
     def publish_soon(
         self,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | bytes,
         payload: bytes = b"",
         *,
         subject: str = "",
@@ -195,7 +208,7 @@ class BlockingAgent:
 
     def _publish(
         self,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | bytes,
         payload: bytes,
         timeout: float | None,
         subject: str,
@@ -203,7 +216,7 @@ class BlockingAgent:
     ) -> Future[int]:
         check_payload(payload)
         # encoded now, because the caller may change them afterwards
-        content = msgspec.json.encode(attributes)
+        content = encode_attributes(attributes)
         done: Future[int] = Future()
         done.set_running_or_notify_cancel()  # the future can't be cancelled
         with self._lock:
@@ -224,10 +237,11 @@ class BlockingAgent:
     def _has_room(self) -> bool:
         return self._under_way < MOST_UNDER_WAY or self._is_closed
 
-    def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
+    def publish_many(self, notifications: Pairs | ArrowRows) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all of them are
-        on the disk; return their number. If a notification is refused, stop publishing, wait for
-        the answers to all that were sent, and raise Refusal."""
+        on the disk; return their number. For Arrow data, see `Agent.publish_many`. If a
+        notification is refused, stop publishing, wait for the answers to all that were sent, and
+        raise Refusal."""
         self.check_thread()
         waiting: deque[Future[int]] = deque()
         done = 0
@@ -242,7 +256,7 @@ class BlockingAgent:
                     raise Refusal(f"notification {done}: {problem}") from None
 
         try:
-            for attributes, payload in notifications:
+            for attributes, payload in pairs_of(notifications):
                 waiting.append(self.publish_soon(attributes, payload))
                 settle(MOST_UNDER_WAY)
             settle(0)
@@ -252,7 +266,7 @@ class BlockingAgent:
             raise
         return done
 
-    def header(self, attributes: Mapping[str, Any]) -> Header:
+    def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
         """Obtain the header of a notification in advance; see `Agent.header`."""
         return self.run(self._agent.header(attributes))
 
@@ -396,7 +410,7 @@ class BlockingAgent:
         return told
 
     async def _publish_fast(
-        self, attributes: dict[str, Any], payload: bytes, subject: str, share: bool
+        self, attributes: bytes, payload: bytes, subject: str, share: bool
     ) -> None:
         self._agent.publish_fast(attributes, payload, subject=subject, share=share)
 

@@ -14,16 +14,13 @@ rows.
     json_rows.py   the careful reader, for a line that msgspec refused
     texts.py       a column of texts read as a type
     json_texts.py  the way back: rows as payloads
-    event_contents.py, event_columns.py   the attributes of a notification, or of many, where
-                   nothing need be declared
+    contents/      the attributes of one notification: JSON, MessagePack or XML
 
 Texts are read by the rules of declared attributes, so this room lies above `filters`. This room is
-for other rooms, not for users. Start at decoded.py, then json_batch.py.
+for other rooms (spark, routing, channel), not for users. Start at decoded.py, then json_batch.py.
 """
 
 from tidings.notifications.decoded import Decoded
-from tidings.notifications.event_columns import EventColumns
-from tidings.notifications.event_contents import read_content
 from tidings.notifications.json_batch import decode_json
 from tidings.notifications.json_texts import encode_rows, join_fields
 from tidings.notifications.null_marks import cell_cleaner, without_marks
@@ -33,14 +30,12 @@ from tidings.notifications.texts import read_texts
 
 __all__ = [
     "Decoded",
-    "EventColumns",
     "arrow_schema",
     "cell_cleaner",
     "decode_json",
     "decode_text_columns",
     "encode_rows",
     "join_fields",
-    "read_content",
     "read_texts",
     "without_marks",
 ]

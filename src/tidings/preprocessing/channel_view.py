@@ -24,11 +24,12 @@ import pyarrow as pa
 from tidings.filters import Attributes, parse
 from tidings.matching import load_kernels
 from tidings.model import Event, FilterError, TidingsError, need_extra
-from tidings.notifications import EventColumns, read_content
 from tidings.preprocessing.change import Change
+from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields
 from tidings.routing.protocol import messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
+LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
 FEW = 50  # notifications; fewer are tagged one by one, because a batch costs a millisecond
 REBUILD_AFTER = 2_000  # changes
 
@@ -62,6 +63,7 @@ class ChannelView:
         self._changes = 0
         self._state: _State | None = None
         self._columns = EventColumns()
+        self._contents = Contents(self.attributes, LARGEST, ExtraFields())
 
     @property
     def life(self) -> int:
@@ -148,7 +150,7 @@ class ChannelView:
     def tag(self, content: bytes) -> bytes:
         """The tag of a notification; TidingsError if it can't be read, or nothing is known yet."""
         state = self._need_state()
-        nodes = self._lowest(state.view, read_content(content, self.attributes))
+        nodes = self._lowest(state.view, self._contents.read(content))
         return pack_tag(state.life, state.version, nodes)
 
     def tag_many(self, contents: Sequence[bytes]) -> list[bytes]:
@@ -183,7 +185,7 @@ class ChannelView:
 
     def _tag_or_leave(self, state: _State, content: bytes) -> bytes:
         try:
-            nodes = self._lowest(state.view, read_content(content, self.attributes))
+            nodes = self._lowest(state.view, self._contents.read(content))
         except TidingsError:
             return b""
         return pack_tag(state.life, state.version, nodes)

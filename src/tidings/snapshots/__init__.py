@@ -6,7 +6,7 @@
                              versioned ──> View at a version ──> nodes and subscriptions of a batch
 
     snapshot.py            the files: nodes, edges, ids, index
-    building.py            subscriptions to arrays
+    building.py            turns subscriptions into arrays
     versioned.py           a snapshot and later changes, at any version
     view.py                one version, ready to match; it tags as a fresh compilation would
     incremental_edges.py   new filters linked into the compiled graph, once each

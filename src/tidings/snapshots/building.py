@@ -40,7 +40,7 @@ from tidings.model import FilterError, Id, RefusedFilters, TidingsError, id_pair
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
 Told = Callable[[int], None]
-REMEMBERED = 1 << 14  # the most forms kept after parsing a text again
+REMEMBERED = 1 << 14  # the most forms that are cached after a text was parsed again
 
 
 class Nodes(msgspec.Struct, frozen=True):
@@ -207,9 +207,11 @@ def _need_numbers(numbers: Mapping[bytes, int], keys: list[bytes]) -> None:
     given = [numbers.get(key) for key in keys]
     if None in given:
         key = keys[given.index(None)]
-        raise TidingsError(f"there is no number for the filter with the key {key.hex()}")
+        raise TidingsError(
+            f"found no number for the filter with the key {key.hex()}, expected one for each filter"
+        )
     if len(set(given)) < len(given):
-        raise TidingsError("two filters have the same number, expected a different one for each")
+        raise TidingsError("two filters have the same number, expected a different number for each")
 
 
 def _hold_texts(filters: list[Filter | str]) -> list[Filter | str] | pa.ChunkedArray:
@@ -235,8 +237,8 @@ def gather(
     into: DistinctFilters,
     errors: str = "raise",
 ) -> DistinctFilters:
-    """Add (id, filter) pairs, or a mapping, to distinct filters. Raise RefusedFilters, which lists
-    all bad filters; with `errors="collect"`, the bad filters are in `refused` instead."""
+    """Add (id, filter) pairs, or a mapping, to distinct filters. If some filters are bad, raise
+    RefusedFilters, which lists them; with `errors="collect"`, put them into `refused` instead."""
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
     for id_, filter_ in id_pairs(pairs):

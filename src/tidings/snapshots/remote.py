@@ -24,7 +24,7 @@ from tidings.files import (
 from tidings.matching.disk import MANIFEST, SnapshotError
 
 MANIFESTS = (MANIFEST, f"index/{MANIFEST}")
-KEPT = 30 * 86_400.0  # seconds that an unused copy is kept
+KEPT = 30 * 86_400.0  # how many seconds an unused copy is kept
 
 
 def remote_identity(address: str | Path) -> str:
@@ -54,7 +54,7 @@ def fetch_snapshot(address: str | Path) -> Path:
         return place
     try:
         beside = Path(tempfile.mkdtemp(prefix=".", dir=home))
-    except OSError:  # there is no cache folder, which happens on executors
+    except OSError:  # executors may have no cache folder
         beside = Path(tempfile.mkdtemp(prefix="tidings-snapshot-"))
         place = beside / "snapshot"
     try:
@@ -65,7 +65,7 @@ def fetch_snapshot(address: str | Path) -> Path:
     except FileNotFoundError as problem:
         raise _failure(address, "read", problem) from problem
     except OSError as problem:
-        if not place.is_dir():  # if it exists, another process has copied the same snapshot first
+        if not place.is_dir():  # else another process has already copied the snapshot
             raise _failure(address, "read", problem) from problem
     finally:
         if place.parent != beside:
@@ -98,7 +98,7 @@ def _sink(system: Any, path: str) -> Any:
 
 
 def _names(address: str | Path) -> list[str]:
-    """All files of a snapshot."""
+    """The names of all files of a snapshot."""
     from pyarrow import fs
 
     system, root = open_place(address)

@@ -59,9 +59,9 @@ class Snapshot:
         """Subscriptions that `build` left out with `errors="collect"`, with the reason. They are
         not saved."""
         self.path: Path | None = None
-        """The directory from which it was opened, or None if it was built here."""
+        """The directory that the snapshot was opened from; None if it was built in this process."""
         self.address: str | None = None
-        """The address from which it was copied to that directory, if it was."""
+        """The address that this directory was copied from; None if it is not a copy."""
         self._nodes = nodes
         self._ids = nodes.ids
         self.view = View(
@@ -101,7 +101,7 @@ class Snapshot:
     def save(self, path: str | Path, beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """Write the snapshot to a directory; a snapshot that is already there is replaced. `beside`
         maps the names of additional files to their columns. The directory may be at an address that
-        pyarrow.fs knows, such as s3://bucket/snapshot."""
+        pyarrow.fs supports, such as s3://bucket/snapshot."""
         if scheme_of(path):
             with tempfile.TemporaryDirectory(prefix="tidings-snapshot-") as home:
                 self.save(Path(home, "snapshot"), beside)
@@ -143,7 +143,7 @@ class Snapshot:
         """Open a snapshot from a directory: compare its checksums and map it into memory.
 
         Declared attributes are read from the snapshot; functions must be passed again. A directory
-        at an address that pyarrow.fs knows, such as s3://bucket/snapshot, is first copied to the
+        at an address that pyarrow.fs supports, such as s3://bucket/snapshot, is first copied to the
         user's cache.
         """
         here = fetch_snapshot(path) if scheme_of(path) else local_path(path, "a snapshot")
@@ -182,8 +182,9 @@ class Snapshot:
         return found
 
     def _compile_again(self, texts: list[str]) -> Snapshot:
-        """The same subscriptions, compiled by this version; the nodes keep their numbers. If two
-        nodes have the same filter now, the first one gets the subscriptions of both."""
+        """The same subscriptions, compiled by this version of tidings; the nodes keep their
+        numbers. If two nodes have the same filter now, the first one gets the subscriptions of
+        both."""
         distinct = DistinctFilters(self.matcher.attributes, self.matcher.functions)
         numbers: dict[bytes, int] = {}
         for node, text in zip(self.numbers.tolist(), texts, strict=True):

@@ -1,8 +1,8 @@
 """Check a snapshot against its filters: coverings are computed again for a sample of nodes.
 
-For each node of the sample, the check is that its key is the key of its filter, that each of its
-parents covers it and is not covered by it, and that a few other nodes cover it only if they lie
-above it. The other nodes are siblings first, then nodes chosen at random.
+The key of each node in the sample must be the key of its filter. Each parent must cover the node
+and must not be covered by it. A few other nodes may cover the node only if they lie above it. The
+other nodes are siblings first, then nodes chosen at random.
 """
 
 from __future__ import annotations

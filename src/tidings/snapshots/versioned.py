@@ -1,9 +1,9 @@
 """Subscriptions that change: a snapshot and the changes since then, at any version.
 
 Changes arrive in the order of their versions. A new filter gets a place after the compiled ones; it
-is added to the index and stays there. For each requested version, it is computed which nodes are
-alive and which members they have. So older versions remain available: their views share the index
-but have other members.
+is added to the index and stays there. The view of a version determines which nodes are alive at
+that version, and which members they have. So older versions remain available: their views share the
+index but have different members.
 
 Cost: a view takes one pass over all subscription ids (about 20 ms per million). A new filter takes
 one `Matcher.add`, and is linked into the graph once (4 ms on 100,000 nodes, see

@@ -107,19 +107,28 @@ class View:
         return as_lists(starts, pa.array(numbers))
 
     def lowest_members(self, starts: Array, places: Array) -> Any:
-        """The ids of the subscriptions of the lowest nodes, ascending. If the ids are numbers that
-        another graph gave to filters, these are the lowest of those numbers: filters that cover
-        each other share a node here, and all of them are listed."""
-        found = self.subscription_lists(*self._lowest(starts, places))
-        starts = found.offsets.to_numpy().astype(np.int64)
-        # if there is no subscription, the type of the ids is not known
-        ids = np.array(found.values.to_numpy(zero_copy_only=False), np.int64)
+        """The lowest nodes of each event, ascending, where ids are the node numbers of another
+        graph. Filters that cover each other share a node here. In the other graph the higher number
+        lies above the lower, so only the lowest number is listed."""
+        starts, places = self._lowest(starts, places)
+        ids = self._least_ids[places]
         tag_kernels.sort_lists(starts, ids)
         return as_lists(starts, pa.array(ids))
 
+    @cached_property
+    def _least_ids(self) -> Array:
+        """int64 by place: the lowest id of its members, which are integers."""
+        out = np.zeros(len(self.numbers), np.int64)
+        some = np.flatnonzero(self._alive)
+        if len(some):  # otherwise the type of ids is not known
+            ids = self.ids.to_numpy(zero_copy_only=False)
+            out[some] = np.minimum.reduceat(ids, self.member_starts[some])
+        return out
+
     def subscription_lists(self, starts: Array, places: Array) -> Any:
-        """The ids for all events at once. With very many matches, the ids may not fit into memory;
-        use `pieces` to divide the batch. Texts of more than 2 GB get 64-bit offsets."""
+        """The ids of the subscriptions that match each event, for the whole batch at once. With
+        very many matches, the ids may not fit into memory; use `pieces` to divide the batch. Texts
+        of more than 2 GB get 64-bit offsets."""
         out_starts = np.zeros(len(starts), np.int64)
         tag_kernels.count_members(starts, places, self.member_starts, out_starts)
         out = array_pool.empty(int(out_starts[-1]), np.int64)
@@ -179,6 +188,6 @@ def as_lists(starts: Array, values: Any) -> Any:
 
 
 def _keep(starts: Array, values: Array, keep: Array) -> tuple[Array, Array]:
-    """Drop the values of lists that are not marked in `keep`."""
+    """Drop the values that are not marked in `keep` from all lists."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     return before[starts], values[keep]

@@ -51,7 +51,7 @@ async def play_all(folder: Path, results: Results, life: int = LIFE) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_few_rounds(tmp_path: Path, seed: int) -> None:
-    results = Results("network", seed, 6, keep=False)
+    results = Results("network", seed, 3, keep=False)
     asyncio.run(play_all(tmp_path, results, life=3))
     results.check()
 

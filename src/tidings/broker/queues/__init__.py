@@ -2,10 +2,12 @@
 
     publications ──> at once, or in turns: owner, link, name ─────> a slice of time ──> machine
     subscribe, ask, recover ──> backlog, after publications ──────> a slice of time ──> machine
+    ask, at a root ──> preparing, in a thread ──> backlog
 
     turns.py          fair turns by owner, then link, then name; a long turn counts as several
     publications.py   publications, which go first
     backlog.py        subscription work; neighbours with too many waiting messages are not read from
+    preparing.py      questions about new filters, which a thread reads first
 
 Used only inside `broker`. Start at turns.py.
 """

@@ -179,7 +179,7 @@ class Turns(Generic[Item]):
         item, size = queue.popleft()
         self._count -= 1
         self._lighten(owner, waiting, size)
-        self._charge(link, name, TURN)
+        self.charge(link, name, TURN)
         if queue:
             waiting.names.join(name)
         else:
@@ -202,7 +202,7 @@ class Turns(Generic[Item]):
             link, name, item = self._take()
             take(link, item)
             now = self._serve_alone(take, link, name, until)
-            self._charge(link, name, max(0.0, now - before - TURN))
+            self.charge(link, name, max(0.0, now - before - TURN))
             before = now
             if now >= until:
                 break
@@ -232,7 +232,7 @@ class Turns(Generic[Item]):
         self._owners.forgive()
         self._owners.charge(link.owner, seconds)
 
-    def _charge(self, link: Link, name: str, seconds: float) -> None:
+    def charge(self, link: Link, name: str, seconds: float) -> None:
         """Charge an owner, a link and a name. Others go first until they have used as much time."""
         self._owners.charge(link.owner, seconds)
         if link.owner in self._links:

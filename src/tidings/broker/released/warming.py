@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from tidings.broker.released.block_frames import encode_block
+from tidings.matching.json_columns import JsonReader
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Block, PayloadColumns, Progress, find_runs, number_alone
 from tidings.store.journal import encode_block as encode_records
@@ -31,4 +32,5 @@ def load_block_kernels() -> None:
     for _, run in find_runs(frame * FEW, [at * len(frame) for at in range(FEW)]):
         assert run is not None
         run.write_bodies(0, FEW)
+    JsonReader({"a": str, "b": int}).read([b'{"a": "b"}'])
     encode_block(block, 1, [b"\1\0" + bytes(8)] * len(marks.distinct))

@@ -31,7 +31,7 @@ class BuildRun(msgspec.Struct, frozen=True):
     edges: int
     seconds: float
     processor: float
-    """Processor time of all processes together. Two idle cores would need at least half of it."""
+    """Processor time of all processes together, in seconds."""
     steps: dict[str, tuple[float, float]]
     """Seconds and processor time of each step."""
     together_bytes: int

@@ -29,7 +29,7 @@ def bench_chain(
         float, typer.Option("--seconds", metavar="N", min=1, help="Length of the steady phase.")
     ] = 20,
     rows: Annotated[
-        str, typer.Option("--rows", metavar="N", help="Rows that are there at once, at the end.")
+        str, typer.Option("--rows", metavar="N", help="Rows that arrive together at the end.")
     ] = "10k",
     kills: Annotated[
         int,
@@ -40,11 +40,11 @@ def bench_chain(
 ) -> int:
     """Run the chain from rows to agents on this machine, check it, and measure each stage.
 
-    Rows in files or in a Kafka topic, a pipeline on Spark, a rendezvous point, three routers, and
-    agents with overlapping filters of all dialects. Every agent must be told exactly what
-    Filter.matches says, once, and an interest that is added while it runs must be in the next
-    micro-batch. With --kills, the driver, Java, a worker, the rendezvous point and the routers are
-    killed in turn, and started again. The exit code is 1 if anything is wrong.
+    The chain has rows in files or in a Kafka topic, a pipeline on Spark, a rendezvous point, three
+    routers, and agents with overlapping filters of all dialects. Every agent must receive exactly
+    the rows that Filter.matches accepts, each once. A filter that is added during the run must be
+    used in the next micro-batch. With --kills, the driver, Java, a worker, the rendezvous point and
+    the routers are killed in turn, and started again. The exit code is 1 if anything is wrong.
 
     With --json, one object: machine, source, seed, agents, rows, batches, expected, delivered,
     lost, doubled, breaks, kills, killed and more counts; added (interests, counted,
@@ -74,7 +74,7 @@ def bench_chain(
     if report.is_right:
         return 0
     remark(
-        f"agents were not told what they should be: {count_of(report.lost, 'loss', 'losses')}, "
+        f"agents did not receive what they should: {count_of(report.lost, 'loss', 'losses')}, "
         f"{report.doubled:,} doubled, {report.strays:,} unwanted, {report.altered:,} altered, "
         f"{report.misnumbered:,} out of order, {count_of(report.breaks, 'break')}; "
         f"--seed {seed} repeats the rows and interests"

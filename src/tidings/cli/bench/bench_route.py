@@ -19,9 +19,8 @@ def bench_route(
         typer.Option(
             "--only",
             metavar="PART",
-            help="forward, latency, durable, parts, preprocessors, lookup or modes; may be "
-            "repeated. "
-            "[default: all]",
+            help="forward, latency, durable, parts, preprocessors, interests, lookup or modes; may "
+            "be repeated. [default: all]",
             show_default=False,
         ),
     ] = None,
@@ -35,6 +34,10 @@ def bench_route(
     peers: Annotated[
         bool, typer.Option("--peers/--no-peers", help="Measure mosquitto and nats-server too.")
     ] = True,
+    interests: Annotated[
+        int,
+        typer.Option("--interests", metavar="N", min=1, help="Interests of the part `interests`."),
+    ] = 1_000_000,
     seed: Seed = 1,
     json: options.Json = False,
 ) -> None:
@@ -47,14 +50,15 @@ def bench_route(
     of nats-server. parts: notifications that were tagged elsewhere, handed over to a rendezvous
     point in parts of 16,384. preprocessors: the processor time of a rendezvous point per
     notification, with 10,000 filters, when it tags and when preprocessors tag; and how many these
-    tag. lookup: a router's work for a header and for a subscription, without a
-    network, for up to a million subscribers. modes: the cost of labels, of lists and of choosing
-    between them, in graphs of different shapes.
+    tag. interests: new ones at a rendezvous point that has a million, one at a
+    time and at 500/s, also beside 20,000 publications/s, and its restart. lookup: a router's work
+    for a header and for a subscription, without a network, for up to a million subscribers. modes:
+    the cost of labels, of lists and of choosing between them, in graphs of different shapes.
 
     If anything that was sent is not received, the command fails without figures.
 
     With --json, one object: machine, forward, latency, durable, mixed, parts, preprocessors,
-    lookup, modes.
+    interests, lookup, modes.
     """
     load_pyarrow()
     from tidings.studies.network import PARTS, bench_route as measure, route_lines, route_sections
@@ -64,7 +68,13 @@ def bench_route(
             raise BadInput(f"--only is {part!r}, expected one of {', '.join(PARTS)}")
     with report_steps() as note:
         report = measure(
-            only or PARTS, seconds=seconds, rounds=rounds, peers=peers, seed=seed, note=note
+            only or PARTS,
+            seconds=seconds,
+            rounds=rounds,
+            peers=peers,
+            interests=interests,
+            seed=seed,
+            note=note,
         )
     if json:
         emit(report)

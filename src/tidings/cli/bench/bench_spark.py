@@ -39,7 +39,7 @@ def bench_spark(
 
     Tagging is compared with the bare engine on two threads, and with the alternatives in Spark: a
     nested-loop join with a table of bounds, and, for filters of one shape, a broadcast hash join.
-    All ways take turns, and must find the same pairs of row and filter.
+    All methods take turns, and must find the same pairs of row and filter.
 
     With --json, one object: machine, ways (run, filters, rows, way, rows_per_second, least, most,
     pairs).
@@ -73,7 +73,7 @@ def bench_stream(
         str, typer.Option("--rate", metavar="N", help="Notifications per second.")
     ] = "5000",
     seconds: Annotated[
-        float, typer.Option("--seconds", metavar="N", min=30, help="How long it runs.")
+        float, typer.Option("--seconds", metavar="N", min=30, help="How long the pipeline runs.")
     ] = 60,
     every: Annotated[
         float,

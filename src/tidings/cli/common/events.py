@@ -47,7 +47,7 @@ def list_files(path: str, given: str | None = None) -> list[str]:
             raise BadInput(f"{path}: found no events in this folder, expected {known}")
         return found
     if glob.has_magic(path):
-        matching = glob.glob(path, recursive=True)  # noqa: PTH207  it may be absolute
+        matching = glob.glob(path, recursive=True)  # noqa: PTH207  the pattern may be absolute
         found = sorted(one for one in matching if Path(one).is_file())
         if not found:
             raise BadInput(f"{path}: no file matches this pattern")

@@ -191,7 +191,7 @@ def _read_whole(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         place = f"element {count}" if is_array else f"line {text.count(chr(10), 0, begin) + 1}"
         try:
             _, at = decoder.raw_decode(text, begin)
-            # decoded again, because msgspec refuses what is not valid JSON, such as NaN
+            # the value is decoded again, because msgspec refuses NaN, which is not valid JSON
             value = msgspec.json.decode(text[begin:at])
         except RecursionError:
             raise BadInput(f"{name}, {place}: this JSON is nested too deeply") from None

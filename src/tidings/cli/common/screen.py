@@ -136,7 +136,7 @@ def report_steps() -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
     columns = [TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
-    # Redrawn only when the step changes, because a spinner's thread would disturb measurements.
+    # The step is drawn only when it changes: a spinner's thread would disturb measurements.
     bar = Progress(
         *columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
         auto_refresh=False,

@@ -98,7 +98,7 @@ def end_in_time() -> None:
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
-    """Exit by exception, as on Ctrl-C, so that cleanup code runs."""
+    """Exit by raising an exception, as on Ctrl-C, so that cleanup code runs."""
     raise SystemExit(128 + number)
 
 

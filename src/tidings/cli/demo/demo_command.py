@@ -50,8 +50,8 @@ def show_demo(
     """Replay all flights that left New York in 2013, and notify subscribers.
 
     The flights arrive as a stream on Spark, a day at a time. Some 300 people have an agent each, at
-    one of three routers; a few join while it runs. The pipeline takes their filters from the
-    rendezvous point and hands over what matches, and the demo shows who is told through which
+    one of three routers; a few join during the replay. The pipeline takes their filters from the
+    rendezvous point and hands over the flights that match. The demo shows who is told through which
     router. With --at-once, the filters are matched in this process, without Spark and routers, and
     one match is explained.
 
@@ -139,7 +139,7 @@ def _show_told(counts: MatchCounts, count: int, every: bool) -> None:
 
 
 def _spread(tallies: list[SubscriptionCount], most: int) -> list[SubscriptionCount]:
-    """At most `most` of the tallies, in even steps from the first on."""
+    """At most `most` of the tallies, evenly spaced, starting with the first."""
     return tallies[:: max(1, -(-len(tallies) // most))]
 
 

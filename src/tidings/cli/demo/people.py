@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from tidings import Agent, Subscription
 
 ABOVE = {"EWR": "root", "JFK": "root", "LGA": "JFK"}
-PATIENCE = 30.0  # seconds until a router listens
+PATIENCE = 30.0  # seconds to wait for a router that is starting
 AGAIN = 0.1
 TOGETHER = 20  # people that connect at the same time
-LATEST = 3  # flights that are remembered, with who was told
+LATEST = 3  # the number of flights that are remembered, with the people who were told
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -46,8 +46,8 @@ class Seen(msgspec.Struct):
 
 
 def place_people(named: Sequence[tuple[str, str]]) -> list[Person]:
-    """Pairs of name and filter. Whoever names an airport of New York is at its router, the others
-    are at the three in turn."""
+    """Place people, given as pairs of name and filter. Someone whose filter names an airport of New
+    York is at the router of that airport; all others are at the three routers in turn."""
     found = []
     for at, (who, text) in enumerate(named):
         router = next((one for one in ABOVE if f"'{one}'" in text), [*ABOVE][at % len(ABOVE)])
@@ -61,10 +61,10 @@ class People:
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self.everyone: list[Person] = []
         self.told: Counter[str] = Counter()
-        self.repeated = 0  # deliveries of a flight that the person knew
-        self.problems: list[str] = []  # what they lost
+        self.repeated = 0  # deliveries of a flight that the person had already received
+        self.problems: list[str] = []  # losses, each with the person's name
         self.latest: deque[Seen] = deque(maxlen=LATEST)
-        self.last = 0.0  # when something came
+        self.last = 0.0  # the time of the latest delivery
         self._addresses = addresses
         self._loop = asyncio.new_event_loop()
         self._open = contextlib.AsyncExitStack()
@@ -78,7 +78,7 @@ class People:
         self.everyone += people
 
     def counts(self) -> Counter[str]:
-        """How often everyone was told, now: the thread goes on counting."""
+        """How often each person has been told so far; the thread continues to count."""
         return Counter(dict(self.told))
 
     def count_through(self, router: str) -> tuple[int, int]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidings.spark.outbox import Commit
 
 SECONDS = 30.0  # the duration of the replay
-SILENCE = 2.0  # seconds without a delivery, after which all were made: losses are found in one
+SILENCE = 2.0  # seconds without a delivery, twice the time in which a loss is detected
 LATECOMERS = {  # (month, day) on which they subscribe -> (name, filter)
     (3, 1): ("Zora, just hired", "dep_delay > 120"),
     (6, 1): ("Bram, on his way to the sea", "dest IN ('MIA', 'FLL', 'HNL') AND dep_delay > 45"),
@@ -43,7 +43,7 @@ LATECOMERS = {  # (month, day) on which they subscribe -> (name, filter)
     (11, 20): ("Noor, home for Thanksgiving", "month = 11 AND dest = 'ORD' AND dep_delay > 20"),
 }
 BACKTEST = "origin = 'JFK' AND dep_delay > 180"
-MOST_TOLD = 8  # people who are shown: those who are told most
+MOST_TOLD = 8  # the number of people who are shown: those who were told most often
 _TYPES = {"int64": "integer", "double": "double", "string": "string"}
 _FILE = """
 name = "flights"
@@ -98,14 +98,14 @@ class Replay:
                 return
 
     def count_batch(self, done: Commit, seconds: float) -> None:
-        """Count a batch; the rendezvous point has it."""
+        """Count a batch that was handed over to the rendezvous point."""
         self.batches += 1
         self.seen += done.rows
         self.matched += done.matched
         self.spent += seconds
 
     def await_people(self) -> None:
-        """Wait until nothing comes any more."""
+        """Wait until no more deliveries arrive."""
         ended = time.monotonic()
         while time.monotonic() - max(ended, self.people.last) < SILENCE:
             time.sleep(0.05)
@@ -184,7 +184,7 @@ def replay(rows: int | None, json: bool) -> None:
 
 
 def _run(year: Replay, pipeline: Any) -> None:
-    """Run the pipeline until all days are read and everybody was told."""
+    """Run the pipeline until all days are read and everybody has been told."""
     stop = threading.Event()
     feeder = threading.Thread(target=year.feed, args=(stop,), daemon=True)
     query = pipeline.start()

@@ -39,8 +39,8 @@ def convert_filters(
     express is refused, with its line number. Event patterns also match values inside lists. SQL
     can't express that, unless --types declares the attributes or --single rules out lists.
 
-    With --json, one line per filter: id, filter and, if there is one, subscriber. The output is
-    again a file of filters. Notes on stderr name filters that can never match or always match.
+    With --json, one line per filter: id, filter and, if there is one, subscriber. Commands can read
+    the output as a file of filters. Notes on stderr name filters that never or always match.
 
     Exit code: 0 when all filters are converted, 2 when one is refused.
     """

@@ -89,8 +89,8 @@ def _in_own_words(
 
 
 def covers(wanted: Wanted, other: Wanted) -> bool:
-    """Whether a filter matches everything that another one matches, as far as their fields show:
-    the other has all fields of this one, and accepts no other values in them."""
+    """Whether a filter covers another, judged by their fields: the other has all fields of this
+    filter, and accepts no values in them that this filter does not accept."""
     return all(path in other and other[path] <= values for path, values in wanted.items())
 
 

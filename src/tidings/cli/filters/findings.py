@@ -30,7 +30,7 @@ class Finding(msgspec.Struct, frozen=True):
     subscription: Subscription
     other: Subscription | None = None
     fields: tuple[str, ...] = ()
-    """The fields of an event pattern that cause it."""
+    """The fields of an event pattern that cause the fault."""
     note: str = ""
     """Why the filter can never match, or that it always does."""
 

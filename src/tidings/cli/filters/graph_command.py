@@ -53,8 +53,8 @@ def show_graph(
     With --svg, a picture in layers: boxes with the beginning of each filter, or dots if there are
     many. Hover over a box or a dot to read its filter.
 
-    Notes on stderr name filters that can never match or always match. Every filter covers one that
-    can never match.
+    Notes on stderr name filters that can never match or always match. A filter that can never match
+    is covered by every other filter.
 
     With --json, one line per node: node, filter, ids, depth, parents, children, never (true if it
     can never match).

@@ -73,14 +73,15 @@ class AttributeWatch:
         return True
 
     def type(self, path: tuple[str, ...]) -> str | None:
-        """The family of an attribute; None if it has values of several, or none, or if the path
-        begins with a variable, as x.price in `exists(lines, x -> x.price > 5)`. See `misfits_of`.
+        """The family of an attribute; None if its values have several families, if it has no
+        values, or if the path begins with a variable, as x.price in `exists(lines, x -> x.price >
+        5)`. See `misfits_of`.
         """
         families = {_FAMILIES[one] for one in self._seen.get(path, ()) if one in _FAMILIES}
         return families.pop() if len(families) == 1 else None
 
     def notes(self) -> Iterator[str]:
-        """Yield one sentence for each attribute that is missing or has other values."""
+        """Yield one sentence for each attribute that is missing, or whose values don't fit."""
         if self._left == LOOKED_AT:
             return
         count = LOOKED_AT - self._left
@@ -116,7 +117,7 @@ class AttributeWatch:
                 said = f"; {advise(path, kind)} converts all of them" if kind else ""
                 yield (
                     f"{events} values of several types for {name_text(path)}: "
-                    f"{' and '.join(sorted(kinds))}; a test sees only those of its own type{said}"
+                    f"{' and '.join(sorted(kinds))}; a test passes only for its own type{said}"
                 )
 
     def _misfits(self) -> dict[Misfit, list[int | str]]:
@@ -141,8 +142,8 @@ def _common_type(families: set[int], possible: set[str]) -> str | None:
 
 
 def _typed_paths(form: Form) -> set[tuple[str, ...]]:
-    """The attributes that a filter reads, except arguments of functions that take any type, which
-    come from other dialects."""
+    """The attributes that a filter reads, except arguments of functions that take any type; such
+    functions come from other dialects."""
     free = {
         arg.path
         for node in form.terms.values()

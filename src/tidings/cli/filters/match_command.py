@@ -52,8 +52,8 @@ def match_events(
     Events: JSON (lines or an array), CSV (types are inferred, empty fields are null) or Parquet, as
     a file (.gz too), a folder, or a pattern in quotes. They are read as a stream.
 
-    With --json, one line for each event that matches, printed at once: event (its index, from 0)
-    and ids (of the filters).
+    With --json, one line for each event that matches, printed as soon as it is matched: event (its
+    index, from 0) and ids (of the filters).
 
     Notes on stderr name filters that can never match or always match, and at the end attributes
     that filters test but no event has, or that events have only with values of another type.

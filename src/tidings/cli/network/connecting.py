@@ -49,7 +49,7 @@ DEFAULT = "tidings://127.0.0.1:7400"
 
 
 def timeout_option(what: str) -> Any:
-    """The option `--timeout` in seconds; `what` says what it does."""
+    """The option `--timeout` in seconds; `what` is its help text."""
     return typer.Option("--timeout", metavar="SECONDS", min=0.001, show_default=False, help=what)
 
 

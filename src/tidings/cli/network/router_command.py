@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 BEAT = 1.0  # seconds between heartbeats
 # The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
-# journal. The thread that writes the journal needs the GIL a dozen times per group, and would wait
-# 5 ms each time by default.
+# journal. That thread needs the GIL a dozen times per group, and would wait 5 ms each time by
+# default.
 TURN = 0.0005
 
 
@@ -66,7 +66,7 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
     async def work() -> None:
         await node.start()
         ending = asyncio.create_task(wait_for_end(again))
-        # lets handlers be installed, because the reader of the next line may send a signal
+        # the handlers are installed now, because whoever reads the next line may send a signal
         await asyncio.sleep(0)
         say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
         sys.stdout.flush()

@@ -72,14 +72,14 @@ def subscribe_to(
     """Print the payload of each notification that matches FILTER, as it arrives, until Ctrl-C.
 
     Notes on stderr report lost notifications, and say when the router is gone and when it is back.
-    --types checks the filter before it is sent. The rendezvous point reads it in its dialect. A
+    With --types, the filter is checked before it is sent. The filter is sent as it is written. A
     filter that can never match is refused without --force.
 
     With --json, one object per line: serial, payload, subject, time (when it was published, in
     seconds since 1970), attributes (null if the publisher kept them to itself), matched.
 
-    Exit code: 0; 1 when --timeout ends it before --most notifications arrived; 2 when the filter is
-    refused, or the router does not answer.
+    Exit code: 0; 1 when --timeout ends the command before --most notifications arrived; 2 when the
+    filter is refused, or the router does not answer.
     """
     from tidings.network import connect
     from tidings.routing.clients import Delivery, Interrupted, Resumed

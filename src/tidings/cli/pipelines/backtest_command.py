@@ -212,7 +212,7 @@ def _time(on: str, given: str | None) -> str | None:
 
 
 def _need_matplotlib() -> None:
-    """Fail before an hour of counting, and not after it."""
+    """Fail before the rows are counted, which may take an hour."""
     from tidings.spark.backtests import load_matplotlib
 
     load_matplotlib()

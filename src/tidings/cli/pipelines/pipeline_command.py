@@ -68,8 +68,8 @@ def run_pipeline(
     With --json, one line per batch: batch, version, rows, matched, told, refused, counters (of
     nodes, after the batch), seconds. A console sink then writes to stderr.
 
-    Exit code: 0 if the pipeline was ended, 2 if it failed or could not start, 130 after a second
-    Ctrl-C.
+    Exit code: 0 if the pipeline ended normally, 2 if it failed or could not start, 130 after a
+    second Ctrl-C.
     """
     settings = settings_of(file)
     from tidings.spark.outbox import Outbox

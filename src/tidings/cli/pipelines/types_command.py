@@ -46,4 +46,4 @@ def show_types(
     else:
         print(write_declaration(found.types, found.reasons), end="")
     if found.reasons:
-        remark(f"{count_of(len(found.reasons), 'column')} without a type: declare or leave out")
+        remark(f"{count_of(len(found.reasons), 'column')} without a type; declare a type for each")

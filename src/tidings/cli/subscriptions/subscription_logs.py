@@ -78,13 +78,12 @@ def find_log(
         columns = known_columns(settings)
         if settings.subscriptions.channel is not None:
             raise BadInput(
-                f"{where}: its subscriptions are those of the channel "
-                f"{settings.subscriptions.channel}; add one with `tidings subscribe` while "
-                "the channel runs"
+                f"{where}: the pipeline has no log, because its subscriptions come from the "
+                f"channel {settings.subscriptions.channel}; use `tidings subscribe` instead"
             )
         if settings.subscriptions.log is None:
             raise BadInput(
-                f"{where}: its subscriptions are a snapshot, which can't be changed; expected a log"
+                f"{where}: the pipeline uses a snapshot, which can't be changed; expected a log"
             )
         path, declared = settings.at(settings.subscriptions.log), settings.attributes
     elif path.suffix == ".toml" and not path.exists():

@@ -21,13 +21,14 @@ extend rewrites.py, condition_sets.py or implied.py.
 
 from tidings.filters.canonical.boxes import Box, Effort
 from tidings.filters.canonical.cover_index import AccessIndex, HullIndex
-from tidings.filters.canonical.covering import MOST_BOXED, covers, covers_among
+from tidings.filters.canonical.covering import AMONG_OTHERS, MOST_BOXED, covers, covers_among
 from tidings.filters.canonical.form import NEVER, Form, null_paths, reads
 from tidings.filters.canonical.form_to_expression import express_test, express_tree
 from tidings.filters.canonical.point_images import MOST_POINTS
 from tidings.filters.canonical.set_tree import All, Node, Test, is_opaque
 
 __all__ = [
+    "AMONG_OTHERS",
     "MOST_BOXED",
     "MOST_POINTS",
     "NEVER",

@@ -1,16 +1,16 @@
 """Boxes and unions of boxes: the algebra behind the canonical form and covering.
 
-A box is a conjunction of tests, one set per term; a term without a test is free. A picture with two
-terms:
+A box is a conjunction of tests, one set per term; a term without a test is free. This picture has
+two terms:
 
     volume                           a union of two boxes that overlap:
       |     +-----+                  price in [1, 5]  AND volume in [2, 9]
       |  +--+--+  |                  price in [3, 9]  AND volume in [4, 12]
       +--------------- price
 
-A set in a box is never empty, because such a box would match nothing and is dropped. A set in a box
-is never "everything" either, because that would not be a test. Boxes are plain dicts that are never
-changed after they are built.
+A set in a box is never empty, because a box with an empty set would match nothing and is dropped. A
+set in a box is never "everything" either, because that would not be a test. Boxes are plain dicts
+that are never changed after they are built.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ class _BoxPool:
             yield test[0], total - _hash_test(test)
 
     def merge_around(self, fresh: set[int]) -> set[int]:
-        """Merge these boxes, term by term, with all boxes that fit; return the new numbers."""
+        """Merge these boxes, term by term, with all boxes that fit; return the numbers of the
+        results."""
         made: set[int] = set()
         for term in sorted({term for number in fresh for term in self.boxes[number]}):
             places = {
@@ -206,8 +207,8 @@ class _BoxPool:
         return self._add(box)
 
     def absorb_into(self, number: int) -> None:
-        """Drop the boxes inside this one. No other box can contain the new box, because it would
-        already have absorbed the parts of the new box."""
+        """Drop the boxes inside this one. No other box can contain the new box, because such a box
+        would already have absorbed the boxes that were merged into the new one."""
         outer = self.boxes.get(number)
         if outer is None:
             return
@@ -233,7 +234,7 @@ def sort_key(box: Box) -> list[tuple[str, tuple[Cut, ...]]]:
 def absorb(boxes: Union) -> Union:
     """Drop the boxes that lie inside another; keep one of several equal boxes.
 
-    A box can only lie inside one that tests a subset of its terms. So boxes are grouped by their
+    A box can lie only inside boxes that test a subset of its terms. So boxes are grouped by their
     terms, and a group is found by its rarest term. Two groups are compared by a sweep along one
     shared term, in the order in which the sets begin; only boxes that are wide enough there are
     compared. The sweep takes quadratic time only if all the spans nest.
@@ -267,8 +268,8 @@ def _sweep_term(boxes: Union) -> str:
 def _mark_inside(term: str, outers: Union, inners: Union, inside: set[int]) -> None:
     """Add to `inside` the inner boxes that lie in an outer box; all outer boxes test the same
     terms."""
-    # The swept term comes last, because it rarely decides: open boxes already begin early enough on
-    # it.
+    # The swept term comes last, because it rarely decides: outer boxes are compared
+    # only if they already begin early enough on it.
     terms = [*(other for other in outers[0] if other != term), term]
     outers = sorted(outers, key=lambda box: box[term].cuts[0])
     inners = sorted(inners, key=lambda box: box[term].cuts[0])

@@ -1,8 +1,8 @@
 """An index of the nodes that may cover a filter, be covered by it, or match a notification.
 
-The hull of a filter is one box that contains the whole filter. If one hull contains another, then
-on every attribute its set contains that of the other. So looking up one well-chosen attribute of
-either hull is enough:
+The hull of a filter is one box that contains the whole filter. If one hull contains another, its
+set on every attribute contains the other's set. So looking up one well-chosen attribute of either
+hull is enough:
 
     access   (attribute, point)  the nodes whose hull allows only a few points there
              (term,)             the nodes whose hull restricts the term in another way
@@ -138,8 +138,8 @@ class HullIndex(Generic[Item]):
         yield from dict.fromkeys(self._unions.may_cover(form))
         places, terms = self._access.places, self._access.terms
         wanted = dict.fromkeys(form.terms)
-        for path in reads(form):
-            wanted.update(self._computed.get(name_text(path), {}))
+        for name in _tested_everywhere(form):  # a computed term is decided by points of these
+            wanted.update(self._computed.get(name, {}))
         # an empty part of a tree is also covered by forms that test other terms
         if form.boxes is None:
             wanted.update((t, None) for t, n in terms.items() if not isinstance(n, Attribute))
@@ -177,12 +177,20 @@ class HullIndex(Generic[Item]):
                 best = union
         if best is None:
             return list(self._all)
-        # an item may be in many groups, and is returned once
+        # an item may be in many groups, but is returned only once
         return list(dict.fromkeys([*self._never, *(item for group in best for item in group)]))
 
     def may_hold(self, event: Event, values: dict[str, Key]) -> Iterator[Item]:
         """See `AccessIndex.may_hold`."""
         return self._access.may_hold(event, values)
+
+
+def _tested_everywhere(form: Form) -> list[str]:
+    """The attributes that all boxes of a form test. If that is not known, all that it reads."""
+    if form.boxes is None:
+        return [name_text(path) for path in reads(form)]
+    first, *others = form.boxes
+    return [term for term in first if all(term in box for box in others)]
 
 
 def _access_of(form: Form) -> tuple[str | None, list[Place]]:

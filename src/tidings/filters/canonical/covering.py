@@ -6,9 +6,9 @@ within a budget; A covers B if nothing remains. If B restricts an attribute to a
 terms that A computes from this attribute are evaluated at those points: `lower(name) = 'bo'` covers
 `name = 'BO'`.
 
-If the answer is yes, it is always correct. For unions of boxes over independent terms, the search
-finds every covering that the budget allows. A covering that is not found only makes headers longer,
-but a wrong one would deliver to the wrong subscribers. So in case of doubt the answer is no.
+The answer yes is always correct. For unions of boxes over independent terms, the search finds every
+covering that the budget allows. A covering that is not found only makes headers longer, but a wrong
+one would deliver to the wrong subscribers. So in case of doubt the answer is no.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tidings.filters.canonical.set_tree import All, Any, Node, Test
 from tidings.filters.language.expression import Attribute, Expression
 
 EFFORT = 20_000  # the most box comparisons; after that the answer is no
-AMONG_OTHERS = 2_000  # the same limit when many such questions are asked
+AMONG_OTHERS = 2_000  # the same limit for one of many questions
 MOST_BOXED = 20_000  # for many questions: the most pairs of boxes to compare
-HEAVY = 512  # for many questions: a form above this weight is judged by its hull only
+HEAVY = 512  # for many questions: only the hull and boxes of a heavier form are compared
 
 
 def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
@@ -49,13 +49,14 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
     return answer
 
 
-def covers_among(outer: Form, inner: Form) -> bool:
+def covers_among(outer: Form, inner: Form, effort: Effort | None = None) -> bool:
     """Whether `outer` covers `inner`, with the limits for many questions about compiled filters.
 
     The answer depends only on these two forms, not on the order of questions or on how the other
     filters are partitioned. So a graph that is compiled in one step equals one that grew filter by
     filter. A covering that follows from the boxes alone is always found, here as well as by the
-    kernels (matching/covering/by_boxes.py, matching/covering/neighbours.py).
+    kernels (matching/covering/by_boxes.py, matching/covering/neighbours.py). `effort`, if given,
+    has AMONG_OTHERS steps, and shows afterwards how many were needed.
     """
     if outer.always or inner.never:
         return True
@@ -69,7 +70,7 @@ def covers_among(outer: Form, inner: Form) -> bool:
             return True
     if outer.weight > HEAVY or inner.weight > HEAVY:
         return False
-    return _look_into(outer, inner, Effort(AMONG_OTHERS))
+    return _look_into(outer, inner, effort or Effort(AMONG_OTHERS))
 
 
 def _look_into(outer: Form, inner: Form, effort: Effort) -> bool:

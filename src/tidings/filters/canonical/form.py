@@ -1,9 +1,9 @@
 """The canonical form of a filter, its bytes and its identity.
 
-A form is *narrow* (a union of boxes) or *wide* (a tree that would expand to too many boxes:
-`(a1 OR b1) AND ... AND (a30 OR b30)` is 30 pairs, not a billion boxes). Narrow and wide forms both
-have a hull: one box around the form, a necessary condition that an index can use. rules.py builds
-forms.
+A form is *narrow*, which is a union of boxes, or *wide*, which is a tree that would expand to too
+many boxes: an AND of 30 pairs such as `(a1 OR b1)` stays 30 pairs and does not become a billion
+boxes. Narrow and wide forms both have a hull: one box around the form, a necessary condition that
+an index can use. Forms are built by rules.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Form(msgspec.Struct, frozen=True):
     hull: Box
     terms: Mapping[str, Expression]
     weight: int = 0
-    """The cost of examining the form, in tests of one value; 0 for one box of attributes."""
+    """The cost of examining the form, counted in tests; 0 for one box of attributes."""
 
     @property
     def never(self) -> bool:

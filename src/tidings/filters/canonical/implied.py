@@ -73,7 +73,8 @@ def _elements_of(node: Exists) -> list[Expression]:
 
 
 def _nested_around(values: Expression, attributes: Attributes | None) -> list[Expression]:
-    """A value that has leaves is nested. This condition helps only if no type is declared."""
+    """The condition that a value is nested, which holds if it has leaves. The condition helps only
+    if no type is declared."""
     if not isinstance(values, Call) or values.name != "leaves":
         return []
     item = values.args[0]

@@ -46,8 +46,8 @@ def image(text: str, term: Expression, box: Box, effort: Effort | None = None) -
 
 def _choose_points(text: str, term: Expression, box: Box) -> Choices | None:
     """The points at which a term is computed. The work is the number of characters in all
-    combinations times the length of the term, because a pattern may follow each of its positions
-    for each character."""
+    combinations times the length of the term, because a search may follow each position of a
+    pattern for each character."""
     if isinstance(term, Attribute):
         return None
     names = _read_names.get(text)

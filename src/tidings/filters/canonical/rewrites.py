@@ -4,8 +4,8 @@ valid under NOT. A condition that can't be simplified is returned as the same ob
     x LIKE 'abc%'        expand_short_forms    startswith(x, 'abc')
     (x > 5) = false      shape_conditions      NOT (x > 5)
 
-An opaque condition must be returned unchanged, and `condition IS NULL` around an opaque condition
-too. If it were changed, parsing the text of a canonical form would not give the same form.
+An opaque condition must be returned unchanged, and so must `condition IS NULL` around one.
+Otherwise, parsing the text of a canonical form would not give the same form.
 """
 
 from __future__ import annotations

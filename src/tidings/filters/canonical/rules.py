@@ -218,7 +218,7 @@ def _tree_weight(node: Node) -> int:
 
 def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
     """The form of an AND of simple tests, as most filters are, in a tenth of the time; None for all
-    others."""
+    other expressions."""
     tests: dict[str, ValueSet] = {}
     terms: dict[str, Attribute] = {}
     again: dict[str, list[ValueSet]] = {}  # all sets of a term that is tested more than once
@@ -246,7 +246,7 @@ def _quick_form(node: Expression, attributes: Attributes | None) -> Form | None:
 
 
 def _single_form(tree: Node, builder: SetTreeBuilder) -> Form | None:
-    """The form of a tree that is a single box in simplest form; None for all others."""
+    """The form of a tree that is a single box in simplest form; None for all other trees."""
     items = (tree,) if isinstance(tree, Test) else tree.items
     if isinstance(tree, Any) or not all(isinstance(item, Test) for item in items):
         return None

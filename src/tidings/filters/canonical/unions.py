@@ -4,11 +4,11 @@ may cover a filter.
 `c = 5 OR pair = 'ours' AND n > 7` has a free hull: no attribute is tested by all its boxes. So each
 filter gets a *witness*, which is a point in one of its boxes: the first value of each attribute
 that the box tests; all other attributes are absent. If a filter covers another, one of its boxes
-contains the witness.
+contains the witness of the other.
 
-    test       found at              A box is indexed under one of its tests that absence fails,
-    c = 5      (c,) and (c, 5)       and a witness under each of its values. If a test is not on a
-    n > 7      (n,) and (n, WIDE)    few points, any value may match.
+    test       found at              A box is indexed under one of its tests that fail if the
+    c = 5      (c,) and (c, 5)       attribute is absent, and a witness under each of its values. If
+    n > 7      (n,) and (n, WIDE)    a test is not on a few points, any value may match.
 
 So a union covers only filters with a witness in one of its boxes, and a filter is covered only by
 unions with a box around its witness. Two kinds of filters are always candidates. One kind is a

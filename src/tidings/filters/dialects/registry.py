@@ -1,12 +1,11 @@
 """The table of dialects, and the function that parses a text in one of them.
 
-A dialect is a folder here and a line in the table below. Its `dialect.py` has
+A dialect is a folder here and a line in the table below. Its `dialect.py` is imported on first use,
+so a process loads only the dialects that it uses. It has the names:
 
     parse(text, context) -> Expression       parses a text, or raises FilterError
     embed(text, context) -> Embedded         the same for a text inside SQL; only with a function
     WORDS: OwnWords                          explains its filters; only with `has_words`
-
-and is imported on first use, so a process loads only the dialects that it uses.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ register(
         function=("event_pattern", "one pattern as JSON"),
         takes_json=True,
         has_words=True,
-        is_rekeyed=True,  # since null and absent are distinguished
+        is_rekeyed=True,  # patterns now distinguish null from absent
     )
 )
 

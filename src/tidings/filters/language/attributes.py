@@ -1,14 +1,14 @@
 """The attributes that a channel declares: names, types, ontologies.
 
-The parser checks filters against the declared attributes. The parser refuses a name that is not
-declared, and suggests similar names. The parser refuses a comparison of types that can't be
-compared. The parser reads a string as a date or number if it is compared with one, and for an
-integer it treats `x > 10` as `x >= 11`.
+The parser checks filters against the declared attributes. It refuses a name that is not declared,
+and suggests similar names. It refuses a comparison of types that can't be compared. It reads a
+string as a date or number if the string is compared with one. It treats `x > 10` as `x >= 11` if x
+is an integer.
 
 `Attributes.type` gives the name of a type (`list`), `Attributes.data_type` the full type
 (`list<struct<sku: string>>`); both take a path as it is written in a filter. For a path through a
-list, the type is a list of the types of that field; for a path into a map, it is the type of the
-map's values.
+list, the type is a list of the field's type; for a path into a map, it is the type of the map's
+values.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def family(kind: str | None) -> str | None:
 
 
 class Attributes:
-    """Declared attributes. `{"price": "double", "tags": "list<string>", "user.city": "string"}`.
+    """Declared attributes: `{"price": "double", "tags": "list<string>", "user.city": "string"}`.
 
     A type is a text (see model/type_text.py), an `Ontology`, or a mapping of fields. `subject` is
     always declared. `extra` says what happens to undeclared fields: "open" (filters may use them,
@@ -225,7 +225,8 @@ class Attributes:
         return "one of " + ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
 
     def read(self, event: Event) -> dict[str, Any]:
-        """Convert each declared attribute of a notification to its type, or NotificationError.
+        """Convert each declared attribute of a notification to its type; NotificationError if that
+        is impossible.
 
         A string is parsed as the declared type (JSON has dates only as strings). A whole double
         becomes an integer, and an integer becomes a double. Any other value must have the declared
@@ -241,8 +242,8 @@ class Attributes:
         return out
 
     def decode(self, text: str | bytes) -> Any:
-        """Decode JSON for `read`; a declared decimal is not rounded to a double. Errors are those
-        of msgspec."""
+        """Decode JSON for `read`; a declared decimal is not rounded to a double. If the text is not
+        JSON, msgspec's error is raised."""
         if not self._has_decimals or not _has_long_number(text):
             return _decode(text)
         return _round_others(_decode_exactly(text), self._root)

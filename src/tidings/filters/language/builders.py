@@ -367,7 +367,8 @@ class Builder:
         self.fail(f"found {text_of(args[0])[:60]}, expected {article(kind)}", at)
 
     def _cast_value(self, node: Expression, target: str, at: int) -> Expression:
-        """Convert a value that is not a constant, separately for each event."""
+        """Build the conversion of a value that is not a constant; the value is converted for each
+        event."""
         self.need_value(node, at, "for CAST")
         self.count(at)
         kind = self.type(node)
@@ -504,7 +505,9 @@ class Builder:
             # numbers from different ontologies can't be compared, so the term names its ontology
             mark = ontology.fingerprint
             if len(args) == 2 and self._need_string(name, args[1], places[1]) != mark:
-                self.fail(f"found another ontology's fingerprint, expected '{mark}'", places[1])
+                self.fail(
+                    f"found the fingerprint of another ontology, expected '{mark}'", places[1]
+                )
             return Call(name, (args[0], Literal(mark)), ontology)
         topic = self._need_string(name, args[1], places[1])
         if ontology is not None and topic not in ontology:
@@ -569,9 +572,10 @@ _BITS = {"L": 64, "S": 16, "Y": 8}
 
 def _settle(node: Expression, other: str | None) -> Expression:
     """Choose the type of a number with more digits than a double, given the type `other` of the
-    value that it is compared with. Doubles compare with such a number as with a double, as in
-    Spark; decimals compare exactly. If the type is not known, a number of up to 17 digits counts as
-    a double, because programs print doubles with that many.
+    value that it is compared with. A double is compared with the number rounded to a double, as in
+    Spark; a decimal or an integer is compared with the exact number. If the type is not known, a
+    number of up to 17 digits counts as a double, because programs print doubles with up to 17
+    digits.
     """
     if not isinstance(node, Literal) or not isinstance(node.value, LongDecimal):
         return node

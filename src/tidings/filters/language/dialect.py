@@ -27,7 +27,7 @@ class Context(msgspec.Struct, frozen=True):
 
     attributes: Attributes | None = None
     functions: Mapping[str, Callable[..., Any]] = {}
-    most_parts: int = 1 << 62  # attributes, comparisons and calls; more raise LimitError
+    most_parts: int = 1 << 62  # attributes, comparisons and calls; LimitError if there are more
 
 
 class Embedded(msgspec.Struct, frozen=True):
@@ -74,12 +74,13 @@ class OwnWords(msgspec.Struct, frozen=True):
     """How a dialect describes its filters in its own terms, instead of in SQL."""
 
     explain: Callable[[str, Event, bool], list[TestReport]]
-    """The tests of a text on a notification that it matches, or does not."""
+    """The tests of a text on a notification. The third argument says whether the text matches
+    it."""
     fields: Callable[[str], list[FilterField]]
     """The fields of a text."""
     restore: Callable[[Expression], str | None]
     """The text in the dialect that an expression may have been parsed from; None if there is none.
-    The caller compares the two."""
+    The caller must check that the text gives the same filter."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -93,11 +94,11 @@ class Dialect(msgspec.Struct, frozen=True):
     function: SqlFunction | None = None
     """None if SQL can express everything that the dialect can."""
     write: Callable[[Expression], str] | None = None
-    """Writes an expression as text; the expression may not have nested values (see nested.py)."""
+    """Writes an expression as text; the expression must not have nested values (see nested.py)."""
     words: OwnWords | None = None
     is_rekeyed: bool = False
     """True if filters that call `function` have other identities and tests than in the first
-    version of logs and snapshots. Where these are older, they are computed again."""
+    version of logs and snapshots. In older logs and snapshots, these are computed again."""
 
 
 DIALECTS: dict[str, Dialect] = {}

@@ -47,7 +47,7 @@ class Variable(msgspec.Struct, frozen=True, gc=False):
 
 
 class Literal(msgspec.Struct, frozen=True, gc=False):
-    """A constant: a plain value, or for a list a tuple of plain values."""
+    """A constant: a plain value or, for a list, a tuple of plain values."""
 
     value: Any
 
@@ -104,7 +104,7 @@ class Exists(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """`CASE WHEN condition THEN value ... ELSE default END`."""
+    """A CASE: pairs of a condition and a value, and a default."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     default: Expression
@@ -182,8 +182,8 @@ def with_children(node: Expression, items: Sequence[Expression]) -> Expression:
 
 
 def rebuild(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """Replace each part for which `change` returns a node; in all other parts, their own parts are
-    visited."""
+    """Replace each part for which `change` returns a node; the children of all other parts are
+    visited in turn."""
     new = change(node)
     if new is not None:
         return new

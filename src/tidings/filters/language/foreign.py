@@ -6,8 +6,8 @@ compiled from the text:
 
     cesql('INT(n) + 1')      Call("foreign", (Literal("INT(n) + 1"), Attribute(("n",))), program)
 
-The program knows everything about such a call: its name in SQL, its type and its value. So nothing
-here or in `canonical` depends on a particular dialect.
+The program provides everything about such a call: its name in SQL, its type and its value. So
+nothing here or in `canonical` depends on a particular dialect.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ FOREIGN = "foreign"
 
 
 class NestedSplit(msgspec.Struct, frozen=True):
-    """A filter split into a plain condition on single values and a program on nested values:
+    """A filter split into a plain condition on single values and a program on nested values.
 
-    plain OR (isnested(a) OR isnested(b)) AND program
+    The whole filter is `plain OR (isnested(a) OR isnested(b)) AND program`.
     """
 
     plain: Expression
     nested: list[Path]
     """The attributes that `isnested` tests, here a and b."""
     bounded: list[Path]
-    """Attributes that must be nested, or in the set that `plain` allows, if the program is true."""
+    """If the program is true, each of these attributes is nested or in the set that `plain`
+    allows."""
 
 
 class ForeignProgram(Protocol):
@@ -54,7 +55,7 @@ class ForeignProgram(Protocol):
 
     @property
     def kind(self) -> str | None:
-        """The type of its value; None if that depends on the notification."""
+        """The type of the program's value; None if that depends on the notification."""
 
     def value(self, values: Sequence[Any]) -> Any:
         """Run the program on the values of the attributes that the call reads, in the order of the

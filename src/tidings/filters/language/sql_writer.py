@@ -175,7 +175,7 @@ def _write_call(node: Call, no: str) -> tuple[str, int]:
     if name == "subject_matches":
         return f"subject({text_of(args[1])})", _ATOM
     if name == "foreign":
-        # the text in the first argument contains the names in the others
+        # the other arguments are attributes that the text, the first argument, already names
         name, args = node.bound.function, args[:1]
     if name == "apply":
         name, args = str(args[0].value), args[1:]  # type: ignore[union-attr]

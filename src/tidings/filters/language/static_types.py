@@ -24,7 +24,7 @@ from tidings.model import type_of
 
 
 class Types(Protocol):
-    """Anything that knows the types of attributes: declared ones, or the columns of a table."""
+    """Anything that provides the types of attributes: a declaration, or the columns of a table."""
 
     def type(self, path: tuple[str, ...]) -> str | None:
         """The type or family of an attribute; None if it is not known."""

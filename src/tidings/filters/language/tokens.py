@@ -1,5 +1,5 @@
 """Split text into tokens with positions. One regular expression splits the text without
-backtracking, and the only exception that it raises is FilterError."""
+backtracking. The only exception raised here is FilterError."""
 
 from __future__ import annotations
 

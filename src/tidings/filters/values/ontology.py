@@ -21,10 +21,11 @@ LONGEST = 10  # how many topics of a loop an error message names
 
 
 class Ontology:
-    """Topics and their parents. Build it from a mapping of each topic to its parent or parents.
+    """Topics and their parents. An ontology is built from a mapping of each topic to its parent or
+    parents.
 
-    Cost: numbering is linear in topics and edges. `spans` of a topic is computed on first use, in
-    time proportional to the topics under it.
+    Cost: numbering is linear in topics and edges. The spans of a topic are computed on first use,
+    in time proportional to the number of topics under it.
     """
 
     def __init__(self, parents: Mapping[str, str | Iterable[str] | None]) -> None:
@@ -135,7 +136,7 @@ class Ontology:
 
 
 def _describe_loop(way: list[str], back: str) -> str:
-    """Describe the loop in a path that came back to one of its own topics."""
+    """Describe the loop in a path that returned to one of its own topics."""
     names = [*way[way.index(back) :], back]
     if len(names) == 2:
         return f"'{back}' lies under itself"

@@ -2,7 +2,7 @@
 
 A compiled pattern (a program) caches the states that it has visited, so it grows with use. The
 cache counts each program at its maximum size. When the cache is full, it evicts programs at random.
-Evicting the oldest program would be worse: if the filters in use need one program more than fits
+Evicting the oldest program would be worse: if the filters in use need one more program than fits
 and run in turn, the evicted program would always be the next one needed.
 """
 

@@ -1,9 +1,9 @@
 """Regular expressions, run by RE2 in time linear in the text, whatever the pattern.
 
-On 28 letters, a backtracking engine takes half a minute for `(a+)+$`. RE2 has no back-references
-and no lookaround. A pattern that uses either is refused, and the message says what to write
-instead. A pattern that means different things to RE2 and to Java is also refused: nested classes,
-octal escapes.
+On a text of 28 letters, a backtracking engine takes half a minute for `(a+)+$`. RE2 has no
+back-references and no lookaround. A pattern that uses either is refused, and the message says what
+to write instead. A pattern that means different things to RE2 and to Java is also refused: nested
+classes, octal escapes.
 
 RE2 caches the states it visits, but in the worst case it follows every position of the pattern for
 every byte of the text. So there are two limits: MOST_POSITIONS for a pattern, and MOST_STEPS for
@@ -20,12 +20,12 @@ from tidings.filters.values.programs import ProgramCache
 from tidings.filters.values.work import spend
 
 MOST_POSITIONS = 1_000
-MOST_STEPS = 1 << 24  # a tenth of a second if every position is followed
+MOST_STEPS = 1 << 24  # the most steps: a tenth of a second if every position is followed
 MAX_PATTERN = 2_000  # characters
 MOST_MEMORY = 512 << 10  # RE2's budget for one program; the program uses about 200 KB
 LITTLE_MEMORY = 128 << 10  # the budget for a small program with few states: it uses about 50 KB
 SMALL = 64  # instructions
-KEPT = 128 << 20  # bytes of all programs in the cache
+KEPT = 128 << 20  # the most bytes of all programs in the cache
 
 # Escapes that RE2 lacks or reads differently, and what to write instead.
 _ESCAPES = {
@@ -72,7 +72,7 @@ class Regular:
     def __init__(self, program: Any, unanchored: Any, positions: int, memory: int) -> None:
         self._program = program
         self.bytes = memory * 2 // 5
-        """The most memory that it takes, as measured with its whole budget in use."""
+        """The most memory that the program takes, measured with its whole budget in use."""
         self.size = int(program.ProgramSize())
         self._unanchored = unanchored
         self.positions = positions
@@ -113,7 +113,7 @@ def compile_pattern(pattern: str) -> Regular:
 
 
 def cached_program(pattern: str) -> Regular:
-    """Compile a pattern in RE2's own syntax, and cache it like the others."""
+    """Compile a pattern in RE2's own syntax, and cache it like other patterns."""
     return _programs.get((pattern,), lambda: program_of(pattern))
 
 
@@ -168,13 +168,13 @@ def _make_options(re2: Any, memory: int) -> Any:
 
 
 def _count_positions(re2: Any, pattern: str, program: Any) -> int:
-    """The maximum number of positions that a search follows at once. The maximum is the size of the
-    program in which each character is one byte: a Unicode class is one position but many
+    """The maximum number of positions that a search follows at once. This is the size of the
+    program in which each character is one byte, because a Unicode class is one position but many
     instructions."""
     options = _make_options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
-    # the text is processed escape by escape, so that \\x{41}, an escaped backslash, is not taken
-    # for a code
+    # the pattern is processed escape by escape, so that \\x{41}, an escaped backslash and plain
+    # text, is not taken for a character code
     short = _ESCAPED.sub(lambda found: "a" if found[1] else found[0], pattern)
     bytewise = re2._re2.RE2(short.encode(), options)
     return max(1, int((bytewise if bytewise.ok() else program).ProgramSize()))
@@ -188,7 +188,7 @@ def _explain_error(error: str) -> str:
         if where.endswith("+"):
             why = "a possessive quantifier: leave out the last +; there is no backtracking here"
         else:
-            why = "a repeated repetition: put (?:...) around the first"
+            why = "a repetition of a repetition: put (?:...) around the inner one"
         return f"the regular expression has {where}, {why}"
     if what == "invalid repetition size":
         return (

@@ -16,8 +16,8 @@ A set is the sorted tuple of the *cuts* at which membership flips, starting from
 
 A cut is (family,), the start of a family, or (family, value, 0 | 1), just before or just after a
 value. Cuts are ordinary tuples and sort as Python sorts them. Invariant: the cuts strictly
-increase, and each gap between two neighbouring values has exactly one cut (`_cut` ensures this), so
-equal sets have equal cuts. Membership is one bisection; union, intersection and containment are
+increase, and between two neighbouring values there is only one possible cut (`_cut` ensures this),
+so equal sets have equal cuts. Membership is one bisection; union, intersection and containment are
 linear merges.
 """
 
@@ -48,7 +48,7 @@ _OTHER_KEY: Key = (OTHER, 0, 0)
 _INF = float("inf")
 _LAST_CHARACTER = 0x10FFFF
 MOST_REMEMBERED = 65_536
-LONGEST_REMEMBERED = 200  # characters: longer strings could fill the memory through the cache
+LONGEST_REMEMBERED = 200  # characters of a cached string; longer ones could fill the memory
 _points: dict[Key, ValueSet] = {}
 
 
@@ -82,14 +82,14 @@ def key(value: Any) -> Key:
 
 
 def pack_number(value: Any) -> str:
-    """Encode a decimal in bytes: a string in the family of numbers."""
+    """Encode a decimal as a string; the family of the cut still marks it as a number."""
     if isinstance(value, LongDecimal):
         return str(value)
     raise TypeError(f"found {type(value).__name__}, expected a value of a cut")
 
 
 def unpack_cuts(cuts: list[Cut]) -> list[Cut]:
-    """Undo `pack_number` in sorted cuts; it changes only numbers."""
+    """Undo `pack_number` in sorted cuts; only cuts of numbers are visited."""
     first, last = bisect_right(cuts, (NUMBER,)), bisect_left(cuts, (NAN,))
     if str in set(map(type, map(itemgetter(1), cuts[first:last]))):
         cuts[first:last] = map(unpack_cut, cuts[first:last])
@@ -112,7 +112,7 @@ def family_of(value: Any) -> int:
 def _cut(place: Key, after: bool) -> Cut:
     """The cut before or after a place, in the unique form that the invariant requires."""
     family, value, _ = place
-    if family == STRING:  # first, because most filters test strings
+    if family == STRING:  # strings come first, because most filters test them
         return (STRING, value, 1 if after else 0) if after or value else (STRING,)
     if family == NUMBER and -_INF < value < _INF:
         return (NUMBER, value, 1 if after else 0)
@@ -136,7 +136,8 @@ def _cut_before_boolean(value: bool) -> Cut:
 
 
 class ValueSet(msgspec.Struct, frozen=True, gc=False):
-    """An immutable set of values; see the module docstring. Build one with the functions below."""
+    """An immutable set of values; see the module docstring. Build a set with the functions
+    below."""
 
     cuts: tuple[Cut, ...]
 
@@ -164,7 +165,8 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         return ValueSet(((NO_VALUE,), *self.cuts))
 
     def __ge__(self, other: ValueSet) -> bool:
-        """Whether this set contains the other: each interval of the other lies in one of ours."""
+        """Whether this set contains the other: each interval of the other lies in an interval of
+        this set."""
         mine, theirs = self.cuts, other.cuts
         if mine == theirs:
             return True

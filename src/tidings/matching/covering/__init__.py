@@ -4,15 +4,15 @@
                                                                                        |
                                   edges of a content graph <──coverage: block by block─┘
 
-A hull is the box around a filter. The hull of a covering filter is at least as wide, so the join of
-hulls finds all candidates. The boxes of the candidates decide most cases; in the other cases, the
-filters themselves are compared.
+A hull is the box around a filter. The hull of a covering filter is at least as wide as that of the
+covered filter, so the join of hulls finds all candidates. The boxes of the candidates decide most
+cases; in the other cases, the filters themselves are compared.
 
     coverage.py     the whole computation, in blocks      cover_folder.py   across processes
     hulls.py        hulls as flat arrays                  hull_segment.py   hulls to a segment
     neighbours.py   a new filter against compiled ones    *_kernels.py      the hot loops
 
-For graph, snapshots, spark and studies, not for users. Start at coverage.py.
+This folder is for graph, snapshots, spark and studies, not for users. Start at coverage.py.
 """
 
 from tidings.matching.covering.cover_folder import (
@@ -26,17 +26,21 @@ from tidings.matching.covering.coverage import Block, Blocks, Finder, cover, cov
 from tidings.matching.covering.hull_gathering import GatheredHulls, HullGathering
 from tidings.matching.covering.hull_segment import segment_of_hulls
 from tidings.matching.covering.hulls import bounds, ranges
-from tidings.matching.covering.neighbours import MAYBE, YES, Neighbours
+from tidings.matching.covering.neighbour_kernels import Boxed
+from tidings.matching.covering.neighbours import MAYBE, YES, CompiledBoxes, Neighbours, Spans
 
 __all__ = [
     "MAYBE",
     "YES",
     "Block",
     "Blocks",
+    "Boxed",
+    "CompiledBoxes",
     "Finder",
     "GatheredHulls",
     "HullGathering",
     "Neighbours",
+    "Spans",
     "bounds",
     "cover",
     "cover_hulls",

@@ -2,8 +2,8 @@
 terms.
 
     A covers B if each box of B lies in one box of A.
-    A does not cover B if some box b of B lies in no box of A, and each box of A that overlaps b
-    fails to span b on a different column: some corner of b is then outside all boxes of A.
+    A does not cover B if some box b of B lies in no box of A, and the boxes of A that overlap b
+    fail to span b, each on a different column: some corner of b is then outside all boxes of A.
 
 If neither rule applies, the answer is MAYBE. The answer is also MAYBE instead of NO if a box of B
 allows only a few values of the attributes that a computed term of A reads. For wide filters the
@@ -64,11 +64,14 @@ def spans_meet(hulls, one, other):  # type: ignore[no-untyped-def]
 
 @kernel
 def decide_pairs(above, below, boxes, hulls, most, out):  # type: ignore[no-untyped-def]
-    """Whether above[i], which is not wide, covers below[i]. above, below uint32 [P]; out uint8 [P].
+    """Whether above[i], which is not wide, covers below[i].
 
-    boxes int64 [n + 1]: where the boxes of each form begin; a form that equals its hull has no
-    boxes here, because the hull is its box. A pair that needs more than `most` comparisons of boxes
-    is MAYBE.
+    A pair that needs more than `most` comparisons of boxes is MAYBE. Arrays:
+
+        above, below   uint32 [P]
+        boxes          int64 [n + 1]: where the boxes of each form begin; a form that equals its
+                       hull has no boxes here, because the hull is its box
+        out            uint8 [P]
     """
     one_box, starts, column = hulls.one_box, hulls.starts, hulls.column
     left = np.empty(MOST_NEAR, np.int64)

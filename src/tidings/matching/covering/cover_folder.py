@@ -55,9 +55,9 @@ def write_finder(folder: Path, finder: Finder) -> None:
 def open_finder(folder: Path, forms: Sequence[Form]) -> Finder:
     """Map a folder written by `write_finder` into memory.
 
-    Kernels use the files of this folder without comparing digests; the digests of all other files
-    are compared. The folder belongs to one user and to one compilation, which writes it, lets its
-    tasks read it, and removes it. Nothing is kept for the next compilation.
+    The digests of these files are not compared, unlike those of all other files that kernels use.
+    The folder belongs to one user and to one compilation, which writes it, lets its tasks read it,
+    and removes it. Nothing is kept for the next compilation.
     """
     join = CoverJoin(
         _open_arrays(folder / "hulls", Hulls), _open_arrays(folder / "prepared", Prepared)
@@ -106,7 +106,8 @@ def write_pairs(path: Path, finder: Finder, first: int, last: int) -> int:
 
 
 def read_pairs(path: Path, join: CoverJoin) -> Iterator[Block]:
-    """Read the pairs of a block, piece by piece, and add their candidates to `join.seen`."""
+    """Read the pairs of a block, piece by piece, and add the number of candidates to
+    `join.seen`."""
     with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source) as reader:
         while True:
             try:

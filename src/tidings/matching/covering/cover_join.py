@@ -35,9 +35,9 @@ class Found(msgspec.Struct, frozen=True):
 class CoverJoin:
     """Finds which hulls contain which. Safe to use from several threads.
 
-    A hull that tests only computed terms has no slice to search. A hull without attribute tests is
-    compared with all others, at about 10 nanoseconds each. A hull without tests contains all
-    others, and is left out.
+    A hull without attribute tests has no slice to search, so it is compared with all other hulls,
+    at about 10 nanoseconds each. The hull of a filter without tests contains all others, and is
+    left out.
     """
 
     def __init__(self, hulls: Hulls, prepared: Prepared | None = None) -> None:
@@ -48,8 +48,8 @@ class CoverJoin:
         self._lock = threading.Lock()
 
     def pairs(self, first: int, last: int, room: int) -> Found | None:
-        """The coverers of the hulls [first, last), if no hull covers an earlier one. Return None if
-        there are more pairs than the larger of `room` and the number of hulls."""
+        """The coverers of the hulls [first, last), provided that no hull covers an earlier one.
+        Return None if there are more pairs than the larger of `room` and the number of hulls."""
         out = _make_room(max(room, self.hulls.hull_count))
         seen = np.zeros(1, np.int64)
         count = join_rows(self.hulls, self.prepared, first, last, out, seen)
@@ -65,7 +65,7 @@ class CoverJoin:
 
 
 def hulls_alike(hulls: Hulls, outers: Array) -> Found:
-    """Find which of the hulls `outers` contain which hulls of all."""
+    """For each of the hulls `outers`, find the hulls that it contains, among all hulls."""
     out = _make_room(len(outers) * hulls.hull_count)
     count = scan_rows(hulls, outers, 0, hulls.hull_count, out, 0)
     return Found(*(array[:count] for array in out))

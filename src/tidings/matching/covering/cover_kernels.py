@@ -27,7 +27,7 @@ class Prepared(NamedTuple):
     order: Array  # uint32 [T]: the attribute tests of each hull; the first is its *access* test
     shift: Array  # uint8 [C]: by how many bits codes are shifted to fit in 16; usually 0
     exact: Array  # uint8 [n]: whether the hull needs an exact check as the outer one
-    bare: Array  # int64: hulls that test only computed terms
+    bare: Array  # int64: hulls without attribute tests
 
 
 class PairRoom(NamedTuple):
@@ -46,7 +46,7 @@ def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
     """
     size = last - first
     for done in range(size + size // 2):
-        # build the heap, then move its greatest element to the end, one by one
+        # build the heap, then repeatedly move its greatest element to the end
         if done < size // 2:
             hole, end = size // 2 - 1 - done, size
         else:
@@ -66,8 +66,8 @@ def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
 
 @kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
-    """Fill `order`: sort the tests of each hull by how many tests of all hulls begin inside
-    them."""
+    """Fill `order`: sort the tests of each hull by the number of tests, in all hulls, that begin
+    inside them."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)
@@ -116,11 +116,11 @@ def is_pinned(hulls, wanted, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
-    """Whether the filter of the outer hull covers that of the inner one: NO, MAYBE or YES.
+    """NO, MAYBE or YES: whether the filter of the outer hull covers that of the inner one.
 
-    The inner filter may determine the value of a computed term without testing the term. An inner
-    filter of a single box determines it only if the box pins every attribute that the term reads;
-    with several boxes, the boxes may determine it.
+    The inner filter may determine the value of a computed term without testing the term. If the
+    inner filter is a single box, it determines the value only if the box pins every attribute that
+    the term reads. If it has several boxes, each of them may determine the value.
     """
     starts, column = hulls.starts, hulls.column
     sure = hulls.one_box[outer] != 0
@@ -142,10 +142,10 @@ def holds(hulls, outer, inner):  # type: ignore[no-untyped-def]
 @kernel
 def scan_rows(hulls, outers, first, last, out, pairs):  # type: ignore[no-untyped-def]
     """Find which of the hulls `outers` contain which other hulls in [first, last), by comparing all
-    pairs.
+    pairs. `outers` is int64.
 
-    outers int64. `out` already contains `pairs` pairs. Returns the new number of pairs, or -1 if
-    `out` is too small.
+    `out` already contains `pairs` pairs. Returns the new number of pairs, or -1 if `out` is too
+    small.
     """
     room = out.above.shape[0]
     for outer in outers:
@@ -169,13 +169,13 @@ def join_rows(hulls, prepared, first, last, out, seen):  # type: ignore[no-untyp
     """Find which entries before `last` cover which other hulls in [first, last).
 
     The hulls that pass the access test of an entry begin inside one of the test's spans. So these
-    hulls form slices of all tests, sorted by (column, first code). The other tests run over a
-    slice, 64 hulls at a time, on a matrix with two rows per relevant column: the lowest and the
-    highest codes. Entries with the same access column are handled in runs that share a matrix; a
-    run ends when it has MOST_COLUMNS relevant columns.
+    hulls form slices of the list of all tests, sorted by (column, first code). The other tests run
+    over a slice, 64 hulls at a time, on a matrix with two rows per relevant column: the lowest and
+    the highest codes. Entries with the same access column are handled in runs that share a matrix;
+    a run ends when it has MOST_COLUMNS relevant columns.
 
-    seen int64 [1]: the number of candidates is added to it. Returns the number of pairs in `out`,
-    or -1 if `out` is too small.
+    The number of candidates is added to `seen`, int64 [1]. Returns the number of pairs in `out`, or
+    -1 if `out` is too small.
     """
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base, attributes = hulls.low, hulls.high, hulls.base, hulls.attributes
@@ -303,13 +303,15 @@ def find_parents(  # type: ignore[no-untyped-def]
     """Find the parents of the hulls [first, last), given the parents of all earlier hulls.
 
     A coverer is a parent unless it lies above another coverer. Everything above a coverer is a
-    coverer too, even if no pair says so. The cost is linear in the number of coverers and their
-    edges.
+    coverer too, even if the pair is not listed. The cost is linear in the number of coverers and
+    their edges.
 
-    above, below uint32 [P]: the pairs of these hulls; top: the hull that covers everything, or -1.
-    parent_starts int64 [n + 1], filled up to `first`, and parents uint32, large enough for all
-    pairs, are extended. here, over int64 [n]: scratch, filled with -1 before the first call; queue
-    uint32 [n]: scratch.
+        above, below    uint32 [P]: the pairs of these hulls
+        top             the hull that covers everything, or -1
+        parent_starts   int64 [n + 1], filled up to `first`; this call extends it
+        parents         uint32, large enough for all pairs; this call extends it
+        here, over      int64 [n]: scratch, filled with -1 before the first call
+        queue           uint32 [n]: scratch
     """
     begins = np.zeros(last - first + 2, np.int64)
     for i in range(below.shape[0]):

@@ -1,7 +1,7 @@
 """Find which filters cover which, in bulk: the batch join with filters in place of events.
 
-A filter is like an event that has intervals instead of points as attribute values. Another filter
-covers it if both ends of each of its intervals pass the tests of that filter:
+A filter is like an event that has intervals instead of points as attribute values. Filter A covers
+filter B if both ends of each interval of B pass the tests of A:
 
     A covers B if, for every test of A, A.low <= B.low <= A.high and A.low <= B.high <= A.high
 
@@ -11,13 +11,13 @@ covers it if both ends of each of its intervals pass the tests of that filter:
    on.
 3. Sort the places so that a covering filter comes before those that it covers.
 4. For each block of places, in threads or processes: join its hulls with all hulls that may contain
-   them. If the hulls do not decide a pair, its boxes are compared, and if these do not decide it
-   either, the filters. 5. Block after block, reduce coverers to parents, which needs the parents of
-   all earlier blocks.
+   them. If the hulls do not decide a pair, its boxes are compared; if these do not decide it
+   either, its filters are compared.
+5. Block after block, reduce coverers to parents, which needs the parents of all earlier blocks.
 
 Only edges are kept. So memory is bounded by the blocks in progress, no matter how many filters
-cover one another; a block that finds more pairs than fit is split. The exception is step 2, for
-filters with the same hull that cover each other, or nearly do.
+cover one another; a block that finds more pairs than fit is split. Step 2 is the exception: it may
+have to store all coverings among filters with the same hull.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def cover_hulls(
     progress: Callable[[int], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Coverage:
-    """Find the coverings among gathered hulls, as `cover` does. `forms` returns the few filters
+    """Find the coverings among gathered hulls, as `cover` does. `forms` provides the few filters
     that must be compared.
 
     `blocks` finds the coverers of all places, and yields the blocks in order.
@@ -120,11 +120,11 @@ def cover_hulls(
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """The filter at the place above[i] covers the one at below[i]; both uint32."""
+    """The filter at the place above[i] covers the one at below[i]. Both arrays are uint32."""
 
     above: Array
     below: Array
-    looked_at: int  # the number of pairs of hulls that were compared to find them
+    looked_at: int  # the number of pairs of hulls that were compared
 
 
 class Finder:
@@ -139,9 +139,9 @@ class Finder:
         boxes: Boxes,
         resolver: undecided.Resolver,
     ) -> None:
-        self.join = join  # the hulls of the filters, in the order of ...
-        self.order = order.astype(np.uint32)  # ... these positions of forms
-        self.first = first  # for each form, the first form that is equal to it, in the same order
+        self.join = join  # the hulls of the filters
+        self.order = order.astype(np.uint32)  # by hull, the position of its form
+        self.first = first  # by hull, the first form that is equal to its form
         self.boxes = boxes
         self._resolver = resolver
         fresh = np.ones(len(order), bool)

@@ -86,8 +86,8 @@ class Packed(msgspec.Struct, array_like=True):
 
 
 class TermRows:
-    """The tests of one term: for each its row, the number of cuts of its set, and the numbers of
-    those cuts. If a set has no upper bound, its last cut is _END."""
+    """The tests of one term. Each test has its row, the number of cuts of its set, and the numbers
+    of those cuts. If a set has no upper bound, its last cut is _END."""
 
     __slots__ = ("flat", "node", "numbers", "rows", "sizes")
 
@@ -189,7 +189,7 @@ class HullGathering:
 
 
 def gather_hulls(forms: Iterable[Form]) -> tuple[Hulls, Boxes]:
-    """The hulls of forms, and the boxes of forms that have several."""
+    """The hulls of forms, and the boxes of forms that have several boxes."""
     found = gather(forms)
     return found.hulls, found.boxes
 
@@ -289,9 +289,9 @@ def _column(text: str, tests: TermRows, number: Array, pinnable: bool) -> tuple[
 
 
 def _asks_order(cuts: list[Cut], codes: Array, sizes: Array) -> bool:
-    """Whether `ranks.asks_order` is true of any of these sets. A set asks for the order of strings
-    if it has only one of the two cuts around a string. The two cuts around a string are adjacent,
-    both in the column and in a set."""
+    """Whether `ranks.asks_order` is true of any of these sets. A set depends on the order of
+    strings if it has only one of the two cuts around a string. The two cuts around a string are
+    adjacent, both in the column and in a set."""
     inner = [cut[0] == STRING and len(cut) > 1 and cut[1] != "" for cut in cuts]
     if not any(inner):
         return False

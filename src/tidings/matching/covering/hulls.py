@@ -27,14 +27,14 @@ class Hulls(NamedTuple):
     starts: Array  # int64 [n + 1]: where the tests of a hull begin
     computed: Array  # int64 [n]: where the tests of computed terms of a hull begin
     column: Array  # uint32 [T]
-    pinned: Array  # uint8 [T]: the set is a few points; only known if a computed term reads it
+    pinned: Array  # uint8 [T]: 1 if the set is a few points and a computed term reads the column
     spans: Array  # int64 [T + 1]: where the spans of a test begin
     low: Array  # uint32 [S], from 1
     high: Array  # uint32 [S]
     one_box: Array  # uint8 [n]: the filter equals its hull, so it covers all that the hull contains
     base: Array  # int64 [C + 1]
-    reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in ...
-    read: Array  # int64: ... this list of columns; -1 for an attribute that no hull tests
+    reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in `read`
+    read: Array  # int64: the columns of these attributes; -1 for one that no hull tests
     attributes: int  # the number of columns that are attributes
 
     @property
@@ -74,8 +74,8 @@ class Hulls(NamedTuple):
 
     def sizes(self, computed: bool = False) -> tuple[Array, Array]:
         """Two sizes of each hull: its number of tests, and the number of codes that the tests
-        allow. Computed terms count only if `computed`. If a hull contains a different one, it has
-        fewer tests, or as many tests and more codes."""
+        allow. Computed terms count only if `computed` is true. If a hull contains a different hull,
+        it has fewer tests, or equally many tests and more codes."""
         ends = self.starts[1:] if computed else self.computed
         widths = self.high.astype(np.int64) - self.low + 1
         total = np.concatenate([[0], np.cumsum(widths)])
@@ -84,11 +84,11 @@ class Hulls(NamedTuple):
 
 
 class Boxes(msgspec.Struct, frozen=True):
-    """The hulls of n forms, followed by the boxes of forms that have several."""
+    """The hulls of n forms, followed by the boxes of forms that have several boxes."""
 
     rows: Hulls
-    # int64 [n + 1]: the row where the boxes of each form begin; a form with one box, and a wide
-    # form, has no rows there
+    # int64 [n + 1]: the row where the boxes of each form begin; forms with one box and wide forms
+    # have no rows there
     starts: Array
 
 

@@ -1,7 +1,7 @@
 """Decide from their boxes alone whether a new filter and compiled filters cover each other.
 
-YES and NO agree with a comparison of the filters, because a comparison always finds a covering if
-one box contains another.
+YES and NO are what a comparison of the filters would give, because a comparison always finds a
+covering if one box contains another.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class ColumnReads(NamedTuple):
     """The attributes that computed columns read."""
 
     computed: Array  # uint8 [C]: whether a column is computed
-    reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in ...
-    read: Array  # int64: ... this list of columns; -1 for an attribute without a column
+    reads: Array  # int64 [C + 1]: where the attributes that a column reads begin in `read`
+    read: Array  # int64: the columns of these attributes; -1 for one without a column
 
 
 @kernel
@@ -116,9 +116,9 @@ def box_in_box(outer, box, inner, other, columns):  # type: ignore[no-untyped-de
 def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore[no-untyped-def]
     """Whether the outer boxes [first, last) contain the inner box, one box alone or all together.
 
-    The outer boxes do not contain it if each outer box that overlaps the inner box fails to span it
-    on a different column, because some corner of the inner box is then outside all outer boxes.
-    left int64 [MOST_NEAR]: scratch.
+    The outer boxes do not contain the inner box if those that overlap it fail to span it, each on a
+    different column: some corner of the inner box is then outside all outer boxes. `left`, int64
+    [MOST_NEAR], is scratch.
     """
     near, apart, open_ = 0, True, False
     for box in range(first, last):
@@ -158,34 +158,59 @@ def hull_allows(outer, box, inner, other, columns):  # type: ignore[no-untyped-d
 
 
 @kernel
+def is_above(slot, slots, compiled, wide, new, boxes, columns, most, left):  # type: ignore[no-untyped-def]
+    """Whether a compiled filter covers the new one: NO, MAYBE or YES. Arguments as in `find_above`;
+    left int64 [MOST_NEAR]: scratch."""
+    first, last = slots[slot], slots[slot + 1]
+    if first == last:
+        return NO
+    if last - first == 1 and not hull_allows(compiled, first, new, boxes, columns):
+        return NO
+    if (last - first) * boxes > most:
+        return MAYBE
+    answer = YES
+    for box in range(max(boxes, 1)):
+        held = boxes_hold(compiled, first, last, new, box, columns, left)
+        answer = min(answer, held)
+        if answer == NO:
+            break
+    if wide[slot] != 0 or (boxes == 0 and answer != YES):
+        answer = MAYBE
+    return answer
+
+
+@kernel
+def is_below(slot, slots, compiled, wide, new, boxes, columns, most, left):  # type: ignore[no-untyped-def]
+    """Whether the new filter covers a compiled one: NO, MAYBE or YES. Arguments as in
+    `is_above`."""
+    if (slots[slot + 1] - slots[slot]) * boxes > most:
+        return MAYBE
+    answer = YES if slots[slot] < slots[slot + 1] else NO
+    for box in range(slots[slot], slots[slot + 1]):
+        found = NO
+        if hull_allows(new, boxes, compiled, box, columns):
+            found = boxes_hold(new, 0, boxes, compiled, box, columns, left)
+            if found == NO and (boxes == 0 or wide[slot] != 0):
+                found = MAYBE
+        answer = min(answer, found)
+        if answer == NO:
+            break
+    return answer
+
+
+@kernel
 def find_above(slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
     """Which compiled filters cover the new one: out uint8 [n], NO, MAYBE or YES.
 
-    slots int64 [n + 1]: where the boxes of a filter begin; a filter that matches nothing has none.
-    wide uint8 [n]: whether the filter's only box is the hull of a tree. `new` contains the `boxes`
-    boxes of the new filter (none if it is wide), then its hull. A pair that needs more than `most`
-    comparisons of boxes is MAYBE.
+    A pair that needs more than `most` comparisons of boxes is MAYBE. Arguments:
+
+        slots   int64 [n + 1]: where the boxes of a filter begin; none if it matches nothing
+        wide    uint8 [n]: whether the filter's only box is the hull of a tree
+        new     the `boxes` boxes of the new filter (none if it is wide), then its hull
     """
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
-        first, last = slots[slot], slots[slot + 1]
-        out[slot] = NO
-        if first == last:
-            continue
-        if last - first == 1 and not hull_allows(compiled, first, new, boxes, columns):
-            continue
-        if (last - first) * boxes > most:
-            out[slot] = MAYBE
-            continue
-        answer = YES
-        for box in range(max(boxes, 1)):
-            held = boxes_hold(compiled, first, last, new, box, columns, left)
-            answer = min(answer, held)
-            if answer == NO:
-                break
-        if wide[slot] != 0 or (boxes == 0 and answer != YES):
-            answer = MAYBE
-        out[slot] = answer
+        out[slot] = is_above(slot, slots, compiled, wide, new, boxes, columns, most, left)
 
 
 @kernel
@@ -193,17 +218,22 @@ def find_below(slots, compiled, wide, new, boxes, columns, most, out):  # type: 
     """Which compiled filters the new one covers; the arguments are those of `find_above`."""
     left = np.empty(MOST_NEAR, np.int64)
     for slot in range(wide.shape[0]):
-        if (slots[slot + 1] - slots[slot]) * boxes > most:
-            out[slot] = MAYBE
-            continue
-        answer = YES if slots[slot] < slots[slot + 1] else NO
-        for box in range(slots[slot], slots[slot + 1]):
-            found = NO
-            if hull_allows(new, boxes, compiled, box, columns):
-                found = boxes_hold(new, 0, boxes, compiled, box, columns, left)
-                if found == NO and (boxes == 0 or wide[slot] != 0):
-                    found = MAYBE
-            answer = min(answer, found)
-            if answer == NO:
-                break
-        out[slot] = answer
+        out[slot] = is_below(slot, slots, compiled, wide, new, boxes, columns, most, left)
+
+
+@kernel
+def ask_above(asked, slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
+    """Which of the asked filters (slots, uint32) cover the new one; see `find_above`."""
+    left = np.empty(MOST_NEAR, np.int64)
+    for at in range(asked.shape[0]):
+        slot = np.int64(asked[at])
+        out[at] = is_above(slot, slots, compiled, wide, new, boxes, columns, most, left)
+
+
+@kernel
+def ask_below(asked, slots, compiled, wide, new, boxes, columns, most, out):  # type: ignore[no-untyped-def]
+    """Which of the asked filters (slots, uint32) the new one covers; see `find_above`."""
+    left = np.empty(MOST_NEAR, np.int64)
+    for at in range(asked.shape[0]):
+        slot = np.int64(asked[at])
+        out[at] = is_below(slot, slots, compiled, wide, new, boxes, columns, most, left)

@@ -7,9 +7,9 @@ of them, so there are two positions per compiled cut:
     compiled cuts          0       1       2          cut i has position 2 i + 1
     positions          0   1   2   3   4   5   6      between cuts i - 1 and i is position 2 i
 
-Two new cuts may share a position; new cuts are never compared with each other. Tests on elements of
-lists, and tests that must be evaluated, have a column here too, but no spans, because their sets
-are not compared.
+Two new cuts may share a position. That does no harm, because new cuts are never compared with each
+other. Tests on elements of lists, and tests that must be evaluated, have a column here too, but no
+spans, because their sets are not compared.
 
 Cost: 21 bytes per compiled test of one span, and for each new filter two passes of about 15
 nanoseconds per box (3 ms on 100,000 `mixed` filters; 20 ms if the new filter has three boxes with
@@ -20,8 +20,8 @@ MAYBE.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,40 +44,43 @@ from tidings.matching.segments.segment_builder import is_element
 __all__ = ["MAYBE", "NO", "YES", "Neighbours"]
 
 Array = npt.NDArray[Any]
+Spans = dict[tuple[int, int], list[tuple[int, int]]]  # by column and identity of a set
 MOST_CODES = 5  # the most points that can be adjacent: absent, null, false, true, -Infinity
+
+
+class CompiledBoxes(NamedTuple):
+    """The boxes of n compiled filters, in the order of their slots."""
+
+    slots: Array  # int64 [n + 1]: where the boxes of a filter begin; none if it matches nothing
+    boxed: Boxed
+    wide: Array  # uint8 [n]: its only box is the hull of a tree
 
 
 class Neighbours:
     """The filters of a segment, ready to be compared with new ones. Safe to use from several
     threads."""
 
-    def __init__(self, segment: Segment, count: int) -> None:
-        """`count` is the number of slots; a slot without a box in the segment matches nothing."""
-        source = disassemble(segment)
+    def __init__(self, segment: Segment, count: int, ready: CompiledBoxes | None = None) -> None:
+        """`count` is the number of slots; a slot without a box in the segment matches nothing.
+        `ready` are the `boxes` of an earlier object for this segment, perhaps from a file."""
         self._columns: dict[tuple[bool, str], int] = {}  # by (elements, text)
         self._cuts: list[list[Cut]] = []
         self._nodes: list[tuple[bool, Expression]] = []
-        for term in source.terms:
+        for term in segment.terms:
             self._column(term.elements, term.text, term.node, term.ranks.cuts)
-        for text, node in source.opaque.items():
+        for text, node in segment.opaque.items():
             self._column(False, text, node, [])
-        # attributes that computed terms read, which a new filter may restrict to a few points
+        # attributes that computed terms read also get columns: a new filter may restrict them to
+        # points
         for _, node in list(self._nodes):
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
         self._reads = self._read_by(self._columns, self._nodes)
-        # boxes are sorted by slot; a slot may have several boxes
-        order = np.argsort(source.slots, kind="stable")
-        self._slots = bounds(np.bincount(source.slots, minlength=count))
-        number = np.empty(len(order), np.int64)
-        number[order] = np.arange(len(order))
-        self._boxed = self._compiled(source, number)
-        self._wide = np.zeros(count, np.uint8)
-        for box, rest in source.rest.items():
-            self._wide[source.slots[box]] = rest.form is not None
+        self._computes = bool(self._reads.computed.any())
+        self.boxes = ready or self._boxes_of(disassemble(segment), count)
 
     def __len__(self) -> int:
-        return len(self._wide)
+        return len(self.boxes.wide)
 
     def of(self, form: Form) -> tuple[Array, Array]:
         """(above, below), uint8 by slot: whether the filter of the slot covers the form, and
@@ -87,11 +90,15 @@ class Neighbours:
         if form.never:
             return above, below
         boxes = form.boxes or ()
-        new, reads = self._new([*boxes, form.hull], form.terms)
-        args = (self._boxed, self._wide, new, len(boxes), reads, MOST_BOXED)
-        find_above(self._slots, *args, above)
-        find_below(self._slots, *args, below)
+        new, reads = self.encode(form)
+        args = (*self.boxes, new, len(boxes), reads, MOST_BOXED)
+        find_above(*args, above)
+        find_below(*args, below)
         return above, below
+
+    def column_of(self, text: str) -> int | None:
+        """The column of a term that is not an element of a list."""
+        return self._columns.get((False, text))
 
     def _column(self, elements: bool, text: str, node: Expression, cuts: list[Cut]) -> None:
         if self._columns.setdefault((elements, text), len(self._nodes)) == len(self._nodes):
@@ -114,6 +121,17 @@ class Neighbours:
             reads=bounds(np.array([len(one) for one in reads], np.int64)),
             read=np.array([column for one in reads for column in one], np.int64),
         )
+
+    def _boxes_of(self, source: DisassembledSegment, count: int) -> CompiledBoxes:
+        """The boxes of a segment, sorted by slot; a slot may have several."""
+        order = np.argsort(source.slots, kind="stable")
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order))
+        wide = np.zeros(count, np.uint8)
+        for box, rest in source.rest.items():
+            wide[source.slots[box]] = rest.form is not None
+        slots = bounds(np.bincount(source.slots, minlength=count))
+        return CompiledBoxes(slots, self._compiled(source, number), wide)
 
     def _compiled(self, source: DisassembledSegment, number: Array) -> Boxed:
         """The tests of a segment. A box has one test per column, or several tests without spans."""
@@ -150,31 +168,24 @@ class Neighbours:
             pinned=pinned[order],
         )
 
-    def _new(
-        self, boxes: Iterable[Box], terms: Mapping[str, Expression]
-    ) -> tuple[Boxed, ColumnReads]:
-        """The boxes of a new filter, and what all columns read, including the new filter's own
-        columns."""
+    def encode(self, form: Form, known: Spans | None = None) -> tuple[Boxed, ColumnReads]:
+        """The boxes of a new filter, then its hull, and the attributes that all columns read,
+        including the new filter's own columns. `known` caches the spans of its sets."""
+        known = {} if known is None else known
         foreign: dict[tuple[bool, str], int] = {}
         nodes: list[tuple[bool, Expression]] = []
         of: dict[str, int] = {}
-        for text, node in terms.items():
+        for text, node in form.terms.items():
             name = (True, text_of(node.args[0])) if is_element(node) else (False, text)
             column = self._columns.get(name, foreign.get(name))
             if column is None:
                 column = foreign[name] = len(self._nodes) + len(nodes)
                 nodes.append((name[0], node))
             of[text] = column
-        tests, column_of, sizes, low, high, pinned = [], [], [], [], [], []
-        for box in boxes:
-            tests.append(len(box))
-            for column, text in sorted((of[text], text) for text in box):
-                found = self._spans(column, box[text])
-                column_of.append(column)
-                sizes.append(len(found))
-                low += [one for one, _ in found]
-                high += [other for _, other in found]
-                pinned.append(box[text].points(MOST_POINTS) is not None)
+        rows = [self._rows(box, of, known) for box in form.boxes or ()]
+        is_hull = len(rows) == 1 and form.boxes is not None and form.boxes[0] is form.hull
+        rows.append(rows[0] if is_hull else self._rows(form.hull, of, known))
+        tests, column_of, sizes, low, high, pinned = _join(rows)
         boxed = Boxed(
             tests=bounds(np.array(tests, np.int64)),
             column=np.array(column_of, np.uint32),
@@ -183,18 +194,37 @@ class Neighbours:
             high=np.array(high, np.int32),
             pinned=np.array(pinned, np.uint8),
         )
-        known = self._reads
+        reads = self._reads
         if nodes:
             more = self._read_by({**self._columns, **foreign}, nodes)
-            known = ColumnReads(
-                computed=np.concatenate([known.computed, more.computed]),
-                reads=np.concatenate([known.reads, known.reads[-1] + more.reads[1:]]),
-                read=np.concatenate([known.read, more.read]),
+            reads = ColumnReads(
+                computed=np.concatenate([reads.computed, more.computed]),
+                reads=np.concatenate([reads.reads, reads.reads[-1] + more.reads[1:]]),
+                read=np.concatenate([reads.read, more.read]),
             )
-        return boxed, known
+        return boxed, reads
+
+    def _rows(self, box: Box, of: Mapping[str, int], known: Spans) -> _Rows:
+        found = _Rows([], [], [], [], [])
+        for column, text in sorted((of[text], text) for text in box):
+            spans = self.spans_of(column, box[text], known)
+            found.column.append(column)
+            found.sizes.append(len(spans))
+            found.low.extend(one for one, _ in spans)
+            found.high.extend(other for _, other in spans)
+            pins = self._computes and box[text].points(MOST_POINTS) is not None
+            found.pinned.append(pins)
+        return found
+
+    def spans_of(self, column: int, values: ValueSet, known: Spans) -> list[tuple[int, int]]:
+        """A set as spans of positions, both ends included; none in a column without cuts. `known`
+        caches them while the sets exist."""
+        spans = known.get((column, id(values)))
+        if spans is None:
+            spans = known[column, id(values)] = self._spans(column, values)
+        return spans
 
     def _spans(self, column: int, values: ValueSet) -> list[tuple[int, int]]:
-        """A set as spans of positions; no spans in a column without cuts."""
         if column >= len(self._cuts) or not self._cuts[column] or self._nodes[column][0]:
             return []
         cuts = self._cuts[column]
@@ -203,6 +233,24 @@ class Neighbours:
             (_position(cuts, first), (end if last is None else _position(cuts, last)) - 1)
             for first, last in values.intervals()
         ]
+
+
+class _Rows(NamedTuple):
+    """The tests of one box."""
+
+    column: list[int]
+    sizes: list[int]  # the number of spans
+    low: list[int]
+    high: list[int]
+    pinned: list[bool]
+
+
+def _join(rows: Sequence[_Rows]) -> tuple[list[int], ...]:
+    """The number of tests of each box, and the columns of all rows."""
+    sizes = [len(one.column) for one in rows]
+    return sizes, *(
+        [value for part in parts for value in part] for parts in zip(*rows, strict=True)
+    )
 
 
 def _position(cuts: list[Cut], cut: Cut) -> int:

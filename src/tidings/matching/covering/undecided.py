@@ -1,9 +1,9 @@
 """Filters that hulls alone do not decide: filters with several boxes or computed terms, and trees.
 
-On attributes, the hull of a covering filter is at least as wide. So filters that cover each other
-have the same hull, and only filters with the same hull need a further order. The order of filters
-with the same hull is found here, before the join. Among such filters, one that equals its hull and
-tests only attributes is *certain*: it covers all others.
+On attributes, the hull of a covering filter is at least as wide as that of the covered filter. So
+filters that cover each other have the same hull, and only filters with the same hull need a further
+order. The order of filters with the same hull is found here, before the join. A filter that equals
+its hull and tests only attributes is *certain*: it covers all other filters with the same hull.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ KEPT = 1 << 20  # the most answers that are kept for the join
 
 
 class Resolver:
-    """Decides whether filters cover others inside their hulls: by boxes if possible (by_boxes.py),
-    else by comparing the filters."""
+    """Decides whether a filter covers another whose hull lies inside its own: by boxes if possible
+    (by_boxes.py), else by comparing the filters."""
 
     def __init__(self, forms: Sequence[Form], boxes: Boxes) -> None:
         self._forms = forms
@@ -57,7 +57,7 @@ class HullOrder(msgspec.Struct, frozen=True):
 
     first: Array  # int64 [n]: for each form, the first form that equals it
     hull: Array  # int64 [n]: one number per group with the same hull; -1 for forms in no group
-    rank: Array  # int64 [n]: within a group; lower ranks cover higher ones, equal forms share one
+    rank: Array  # int64 [n]: in a group, no form covers one of lower rank; equal forms share a rank
     candidates: int
 
 
@@ -108,8 +108,8 @@ def _likely_order(boxes: Boxes, certain: Array) -> tuple[Array, ...]:
 
 
 def _of_one_hull(hulls: Hulls, asked: Array, chosen: Array) -> Iterator[Array]:
-    """Groups of chosen filters with the same hull on attributes, for each group that has several
-    members and one of them in `asked`."""
+    """Groups of chosen filters with the same hull on attributes. A group is left out if it has only
+    one member, or no member in `asked`."""
     tests, codes = hulls.sizes()
     size = tests.astype(np.int64) << 40 | codes
     groups: dict[tuple[bytes, ...], list[int]] = {}
@@ -222,8 +222,8 @@ def _groups(pairs: Iterable[tuple[int, int]], certain: Array) -> Iterator[list[i
 
 
 def _reach(one: int, above: dict[int, list[int]]) -> list[int]:
-    """All forms above this one. All these forms have the same hull, so a certain form covers
-    them."""
+    """All forms above this one. If this form is certain, it covers them too, because all have the
+    same hull."""
     seen = {one}
     stack = [one]
     while stack:

@@ -7,8 +7,8 @@
     manifest.py          describes a folder; its digests are compared before any file is used
     matcher_folder.py    the files of a matcher
 
-For snapshots, spark and cli, not for users, who have `Matcher.save` and `Matcher.open`. Start at
-snapshot_folder.py.
+This folder is for snapshots, spark and cli, not for users, who have `Matcher.save` and
+`Matcher.open`. Start at snapshot_folder.py.
 """
 
 from tidings.matching.disk.manifest import (

@@ -9,10 +9,11 @@ every offset and rank in them. A process checks a file once, and again only if t
 changes. If the disk later corrupts pages that are no longer in memory, only the next process
 notices.
 
-The previous format had no digest of the manifest itself. The previous format is still read: the
-files are compared with their digests, and the counts with the contents.
+The oldest format that can be read has no digest of the manifest itself. In that format, the files
+are compared with their digests, and the counts with the contents.
 
-Cost: hashing reads 1.3 GB/s per core where it was measured; several files are hashed at a time.
+Cost: hashing runs at 1.3 GB/s per core on the machine where it was measured; several files are
+hashed at a time.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class Manifest(msgspec.Struct):
 
 
 def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
-    """Write the manifest of a directory, after all its other files. The manifest covers
-    subdirectories by the digests of their manifests."""
+    """Write the manifest of a directory, after all its other files. For a subdirectory, the
+    manifest has the digest of that directory's manifest."""
     paths = sorted((*folder.glob("*.arrow"), *folder.glob(f"*/{MANIFEST}")))
     names = [str(path.relative_to(folder)) for path in paths]
     sums = _digests(paths)
@@ -106,11 +107,13 @@ def need_files(path: Path, manifest: Manifest) -> None:
         try:
             seen = (path / name).stat()
         except OSError:
-            raise SnapshotError(f"snapshot '{path}': the file {name} is missing") from None
+            raise SnapshotError(
+                f"snapshot '{path}': the file {name} is missing; rebuild the snapshot"
+            ) from None
         if seen.st_size != size:
             raise SnapshotError(
                 f"snapshot '{path}': {name} has {seen.st_size:,} bytes, expected {size:,}; "
-                f"it is corrupt or cut off; rebuild it"
+                "it is corrupt or cut off; rebuild the snapshot"
             )
         found.append((name, seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns))
     key, there = str(path.absolute()), (*manifest.files.values(), *found)
@@ -127,7 +130,7 @@ def need_files(path: Path, manifest: Manifest) -> None:
 
 
 def _altered_message(path: Path, name: str) -> str:
-    return f"snapshot '{path}': {name} is corrupt: its checksum differs; rebuild it"
+    return f"snapshot '{path}': {name} is corrupt: its checksum differs; rebuild the snapshot"
 
 
 def _digest_of(manifest: Manifest) -> str:

@@ -1,10 +1,12 @@
 """A matcher on disk: a directory of Arrow files, memory-mapped when it is opened.
 
-manifest.json    see manifest.py; its notes are the numbers of filters and slots
-NAME.arrow       one file with one column per array of the segment and of its probe
-terms.arrow      text and rank space (its cuts as MessagePack) of each term
-rest.arrow       conditions to evaluate: box, and tests (MessagePack) or the slot of a wide filter
-filters.arrow    id and text of every filter
+The directory contains:
+
+    manifest.json    see manifest.py; its notes are the numbers of filters and slots
+    NAME.arrow       one file with one column per array of the segment and of its probe
+    terms.arrow      text and rank space (its cuts as MessagePack) of each term
+    rest.arrow       conditions to evaluate: box, and tests (MessagePack) or a wide filter's slot
+    filters.arrow    id and text of every filter
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class OpenedMatcher(msgspec.Struct, frozen=True):
     ids: Any
     texts: Any
     aside: Mapping[int, str] = {}  # by slot, the reason why a filter is now refused
-    outdated: bool = False  # whether its filters must be compiled again
+    outdated: bool = False  # whether the filters must be compiled again
 
 
 def write(path: Path, segment: Segment, probe: Probe, ids: Ids, texts: Texts) -> None:
@@ -113,10 +115,8 @@ def _id_column(ids: Ids) -> Any:
         if kinds <= {int} or kinds <= {str}:
             return pa.array(ids, pa.int64() if kinds == {int} else pa.string())
     except (OverflowError, UnicodeEncodeError):
-        found = "int beyond 64 bits" if kinds == {int} else "str that is not valid Unicode"
-    raise SnapshotError(
-        f"ids of {found} can't be saved; expected all strings or all 64-bit integers"
-    )
+        found = "more than 64 bits" if kinds == {int} else "invalid Unicode"
+    raise SnapshotError(f"found ids of {found}, expected all strings or all 64-bit integers")
 
 
 def read(
@@ -200,7 +200,7 @@ def _slots_that_test(segment: Segment, refused: Mapping[int, str]) -> dict[int, 
 
 
 def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
-    """The segment with all boxes of these slots disabled: each box gets a rest that no event
+    """The segment with all boxes of these slots disabled: each box gets a condition that no event
     passes."""
     arrays = segment.arrays
     flags = arrays.box_flags.copy()
@@ -216,8 +216,8 @@ def _without_slots(segment: Segment, aside: Mapping[int, str]) -> Segment:
 def _read_rest(
     path: Path, texts: Any, context: Context
 ) -> tuple[dict[int, Rest], dict[str, Any], dict[int, str]]:
-    """The rest of each box, the terms in all rests and, by slot, the reason why a filter is set
-    aside. A filter is set aside if the language has become stricter since it was compiled."""
+    """The conditions to evaluate for each box, their terms and, by slot, the reason why a filter is
+    set aside. A filter is set aside if the language has become stricter since it was compiled."""
     rest: dict[int, Rest] = {}
     opaque: dict[str, Any] = {}
     aside: dict[int, str] = {}

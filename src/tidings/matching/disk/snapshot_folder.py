@@ -5,8 +5,8 @@
 
 files/atomic_folder.py describes how the directory is replaced. Files are opened one after another,
 so a reader checks afterwards that the directory is still the same, and otherwise starts again. All
-processes that open the directory map the same pages, after comparing digests (manifest.py), because
-kernels do not check the offsets in them.
+processes that open the directory map the same pages. They compare digests first (manifest.py),
+because kernels do not check the offsets in the files.
 
 The files reveal who subscribed to what, so only their owner can read them.
 """
@@ -31,7 +31,7 @@ from tidings.files import (
 from tidings.matching.disk.manifest import MANIFEST, SnapshotError
 from tidings.model import TidingsError
 
-TRIES = 20  # attempts to open a snapshot that is being replaced
+TRIES = 20  # the most attempts to open a snapshot that is being replaced
 Made = TypeVar("Made")
 
 
@@ -65,7 +65,7 @@ def read_whole(path: Path, read: Callable[[Path], Made]) -> Made:
             if isinstance(problem, TidingsError | OSError | MemoryError):
                 raise
             # The digests agree, so the files were written like this: by a faulty program, or in the
-            # previous format, whose manifest has no digest of its own.
+            # oldest format, whose manifest has no digest of its own.
             raise SnapshotError(
                 f"snapshot '{path}' can't be read: {type(problem).__name__}: {problem}; rebuild it"
             ) from problem

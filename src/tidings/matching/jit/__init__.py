@@ -12,12 +12,14 @@ dtype and shape of each argument in the docstring. The digest covers only the so
 and Numba checks only the file of the kernel itself. So constants from other rooms must be passed as
 arguments; otherwise cached code keeps their old values.
 
-For matching and other rooms with kernels, not for users. Start at compiling.py.
+This folder is for matching and other rooms with kernels, not for users. Start at compiling.py.
 """
 
 from tidings.matching.jit.compiling import kernel, short_kernel
+from tidings.matching.jit.gil import shorten_turns
 
 __all__ = [
     "kernel",
     "short_kernel",
+    "shorten_turns",
 ]

@@ -1,9 +1,9 @@
 """A pool of memory for large arrays, which is reused as soon as no array refers to it.
 
 A batch of 65,536 events against a million filters writes 200 MB of matches. If each batch took this
-memory from the system, the system would have to map and zero all these pages each time. Mapping and
-zeroing takes a tenth of the join's time, or even longer than the whole join (on virtual machines
-that return freed memory to their host). So the memory of results is kept:
+memory from the system, the system would have to map and zero all these pages each time. That takes
+a tenth of the join's time; on virtual machines that return freed memory to their host, it takes
+longer than the whole join. So the memory of results is kept:
 
     empty(n) -> array -> base: Lease -> memory
                           | when the last array over it is deleted
@@ -28,8 +28,8 @@ WIDER = 4
 
 
 class _Lease:
-    """Memory in use. A lease on memory, which returns to the pool when the last array that uses it
-    is deleted."""
+    """A lease on memory. The memory returns to the pool when the last array that uses it is
+    deleted."""
 
     __slots__ = ("__array_interface__", "memory", "pool")
 
@@ -77,8 +77,8 @@ class ArrayPool:
         return np.asarray(_Lease(memory, self, count, kind))
 
     def take_back(self, memory: Array) -> None:
-        """Keep memory to which no array refers any more. If that exceeds the limit, free the size
-        that was least recently used."""
+        """Keep memory to which no array refers any more. If that exceeds the limit, free blocks of
+        the least recently requested size."""
         if memory.nbytes > self.most:
             return
         self._kept.setdefault(memory.nbytes, []).append(memory)
@@ -87,7 +87,7 @@ class ArrayPool:
             self._pop(min(sizes, key=self._asked.__getitem__, default=0))
 
     def _take(self, size: int) -> Array | None:
-        """The smallest kept block that is large enough and at most WIDER times as large."""
+        """The smallest kept block of at least this size and at most WIDER times this size."""
         for larger in sorted(self._kept):
             if size <= larger <= size * WIDER and (memory := self._pop(larger)) is not None:
                 return memory

@@ -52,7 +52,7 @@ def open_cache(folder: Path) -> None:
 
 def _choose_folder() -> None:
     """Tell Numba where to cache kernels, unless the user has done so. If the variable names one of
-    our folders, a parent process has set it, perhaps with other sources; then it is set again."""
+    our folders, a parent process has set it, perhaps for other sources, so it is set again."""
     ours = cache_folder()
     given = os.environ.get("NUMBA_CACHE_DIR")
     if not given or Path(given).parent == ours.parent:
@@ -71,8 +71,8 @@ KERNELS = "*.nb?"  # the files in which Numba caches kernels
 
 
 def kernel_folders() -> dict[str, Path]:
-    """For each folder of this room, by name, where Numba caches its kernels. The paths depend on
-    where the sources are."""
+    """The path at which Numba caches the kernels of each folder of this room, by the folder's name.
+    The paths depend on where the sources are."""
     found = {}
     for sources in sorted({file.parent for file in ROOM.rglob("*.py")}):
         name = _CacheLocator.get_suitable_cache_subpath(str(sources / "kernel.py"))  # type: ignore[no-untyped-call]
@@ -109,10 +109,10 @@ def short_kernel(function: Callable[..., Any]) -> Any:
 def _name_files_uniquely(compiled: Any) -> Any:
     """Give the cache files of each process unique names.
 
-    Numba names them by the next free number. Two processes that compile one kernel for different
-    types at the same time would choose the same number. The index would then list the code for one
-    type under the other: this happened, and 64-bit integers were sorted as if they had 32 bits,
-    without any error.
+    Numba names the files by the next free number. Two processes that compile one kernel for
+    different types at the same time would choose the same number. The index would then list the
+    code for one type under the other: this happened, and 64-bit integers were sorted as if they had
+    32 bits, without any error.
     """
     file = compiled._cache._cache_file
     name_of = file._data_name

@@ -1,9 +1,9 @@
 """Share the interpreter's lock (GIL) between matching and background work.
 
-Python lets a thread run for five milliseconds before another thread gets its turn, a hundred times
-as long as a match takes. During background work, turns are made shorter. A thread that matches
-without pause is hardly ever interrupted (register.py says why), so it sometimes yields to the
-background thread, but so rarely that 99 of 100 matches are not delayed.
+Python lets a thread run for five milliseconds before another thread gets its turn. That is a
+hundred times as long as a match takes. During background work, turns are made shorter. A thread
+that matches without pause is hardly ever interrupted (register.py says why), so it sometimes yields
+to the background thread, but so rarely that 99 of 100 matches are not delayed.
 """
 
 from __future__ import annotations

@@ -11,5 +11,9 @@
     columnar.py, arrow_functions.py      expressions that Arrow computes exactly like the reference
     event_coder.py    one event to codes
 
-Used only inside `matching`. Start at ranks.py.
+`as_batch` is for channel; everything else is used only inside `matching`. Start at ranks.py.
 """
+
+from tidings.matching.rank_space.columns import as_batch
+
+__all__ = ["as_batch"]

@@ -1,4 +1,4 @@
-"""Functions of the filter language on columns, where Arrow computes exactly the same result.
+"""Functions of the filter language on columns, as far as Arrow computes exactly the same result.
 
 The reference is filters/language/functions.py. Nulls need no special handling, because Arrow's
 functions return null for null. If a function can't give the same result, it raises NotColumnar, or
@@ -90,7 +90,8 @@ def _round(down: Callable[..., Any]) -> Callable[..., Any]:
 def _change_case(
     ascii_only: Callable[..., Any], change: Callable[[str], str]
 ) -> Callable[..., Any]:
-    """Arrow changes the case of ASCII letters; Python changes all others by the reference rules."""
+    """Arrow changes the case of ASCII strings; Python changes all other strings, as the reference
+    does."""
 
     def body(text: Any) -> Any:
         odd = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)

@@ -1,7 +1,7 @@
 """The column of a term in a batch of events, read from an attribute or computed.
 
-A term that reads one attribute is computed once per distinct value. Arrow computes a term where its
-result is exactly what the language defines; all other terms are evaluated by the reference
+A term that reads one attribute is computed once per distinct value. Arrow computes a term if
+Arrow's result is exactly what the language defines; all other terms are evaluated by the reference
 semantics.
 """
 
@@ -45,12 +45,11 @@ _CLOCK_PARTS = {"hour": pc.hour, "minute": pc.minute, "second": pc.second}
 def as_batch(
     events: Any, attributes: Attributes | None = None, nulls: Collection[Path] = ()
 ) -> pa.RecordBatch:
-    """Convert Arrow data, a DataFrame or a list of mappings to one record batch with the usual
-    types.
+    """Convert Arrow data, a DataFrame or a list of mappings to one record batch, with types that
+    Arrow fully supports.
 
-    Declared attributes are converted to their types: in mappings all attributes, in a table only
-    columns of text. Nulls in mappings are marked at the paths `nulls`; nulls in a table count as
-    absent.
+    Declared attributes are converted to their types; in a table, only columns of text are
+    converted. Nulls in mappings are marked at the paths `nulls`; nulls in a table count as absent.
     """
     if isinstance(events, (list, tuple)):
         if attributes is not None:
@@ -82,9 +81,9 @@ def _as_batch(events: Any) -> pa.RecordBatch:
 def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Convert types that Arrow supports only in part or handles wrongly.
 
-    `take` fails on string views, and dictionary encoding of string views loses nulls. Arrow has
-    five layouts for lists. In time zones ahead of UTC, the last instants of 9999 are beyond
-    Python's range.
+    `take` fails on string views, and dictionary encoding of string views loses nulls. Of Arrow's
+    five layouts for lists, two are used here. In time zones ahead of UTC, the last instants of 9999
+    are beyond Python's range.
     """
     for at, field in enumerate(batch.schema):
         kind = _usual_type(field.type)
@@ -221,7 +220,7 @@ def in_python(column: Any) -> list[Any]:
         column = in_micros(column)
     found: list[Any]
     if _has_map(column.type):
-        with warnings.catch_warnings(action="ignore"):  # the last of equal keys counts
+        with warnings.catch_warnings(action="ignore"):  # if a key repeats, the last value counts
             found = column.to_pylist(maps_as_pydicts="lossy")
     else:
         found = column.to_pylist()
@@ -332,8 +331,8 @@ def nested(path: Path, cell: Any) -> dict[str, Any]:
 
 
 def _by_arrow(node: Expression, batch: pa.RecordBatch) -> Any:
-    """The column of a term for which Arrow's result is the one that we define; None for other
-    terms."""
+    """The column of a term for which Arrow's result is exactly what the language defines; None for
+    other terms."""
     if not (isinstance(node, Call) and len(node.args) == 1 and isinstance(node.args[0], Attribute)):
         return None
     column = attribute(batch, node.args[0].path)

@@ -43,7 +43,7 @@ _UNFIT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')  # msgspec does not support such
 
 
 def lookup_of(column: int, node: Expression, ranks: Ranks, elements: bool) -> Lookup:
-    """How to find the code of a term. Terms on elements of lists are handled elsewhere."""
+    """How to find the code of a term. Terms on elements of lists are encoded by lists.py."""
     if elements:
         return column, None, {}, 0, 0, 0, ranks, lambda _event: 0, frozenset()
 
@@ -144,8 +144,8 @@ class Reader:
 
     def of_json(self, text: str | bytes) -> Array | None:
         """The codes of an event from its JSON text; only the tested attributes are decoded. None if
-        that is not enough, or if the text can't be decoded."""
-        # msgspec would check the whole text as UTF-8
+        these attributes are not enough, or if the text can't be decoded."""
+        # msgspec does not check that the strings that it skips are valid UTF-8
         if self._decode is None or not text.isascii():
             return None
         try:

@@ -89,7 +89,7 @@ class _Marker:
         self.below = {name: _Marker(some) for name, some in below.items()}
 
     def mark(self, value: Any) -> Any:
-        """The value with marks, in a copy. A path through a list leads into each of its
+        """A copy of the value, with marks. A path through a list leads into each of its
         elements."""
         if not self.below:
             return value
@@ -110,7 +110,7 @@ class _Marker:
 
 def _column(name: str, values: list[Any]) -> Any:
     if not isinstance(name, str):
-        raise NotificationError(f"found the attribute {name!r}, expected names to be strings")
+        raise NotificationError(f"found the attribute name {name!r}, expected a string")
     for path, kinds in _kinds(name, values):
         if len(kinds) > 1 and kinds != NUMBERS:
             raise NotificationError(

@@ -62,15 +62,17 @@ def _sort_rows(starts, codes, out_starts, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _union_of_rows(starts, bits, out):  # type: ignore[no-untyped-def]
-    """Combine the bits of each row. starts int64 [n + 1]; bits uint8 [starts[n]]; out uint8 [n],
-    filled with 0."""
+    """Combine the bits of each row.
+
+    starts int64 [n + 1]; bits uint8 [starts[n]]; out uint8 [n], filled with 0.
+    """
     for row in range(starts.shape[0] - 1):
         for i in range(starts[row], starts[row + 1]):
             out[row] |= bits[i]
 
 
 def encode_lists(column: Any, encoder: Encoder) -> ListCodes:
-    """The codes of an Arrow column; if the column has another type, no event has a list."""
+    """The codes of an Arrow column of lists. In a column of another type, no event has a list."""
     count = len(column)
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         return ListCodes(

@@ -92,8 +92,8 @@ def compare_bytes(a, a_first, a_last, b, b_first, b_last):  # type: ignore[no-un
 
 @kernel
 def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type: ignore[no-untyped-def]
-    """Encode strings by bisection in the sorted known strings. gaps uint32 [K + 1]: the code just
-    below each known string, and the code above all of them."""
+    """Encode strings by bisection in the sorted known strings. `gaps`, uint32 [K + 1], has the code
+    just below each known string, and the code above all of them."""
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]
         low, high = 0, offsets.shape[0] - 1
@@ -113,9 +113,9 @@ def rank_ordered_strings(starts, text, offsets, data, exact, gaps, out):  # type
 
 @kernel
 def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
-    """Encode integers by one lookup, for thresholds that lie close together. values int64 [n];
-    table uint32: the codes of `lowest` and of the integers after it. The first code of the table
-    also applies to everything below it, and the last code to everything above it."""
+    """Encode integers (int64 [n]) by one lookup, for thresholds that lie close together. `table`,
+    uint32, has the codes of `lowest` and of the integers after it. The first code of the table also
+    applies to everything below `lowest`, and the last code to everything above the table."""
     top = table.shape[0] - 1
     for i in range(values.shape[0]):
         value = values[i]
@@ -129,8 +129,8 @@ def rank_by_table(values, lowest, table, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_integers(values, thresholds, base, out):  # type: ignore[no-untyped-def]
-    """Encode integers by bisection: base plus the number of thresholds at or below the value.
-    values int64 [n]; thresholds int64, sorted."""
+    """Encode integers (int64 [n]) by bisection: the code is `base` plus the number of thresholds
+    (int64, sorted) at or below the value."""
     for i in range(values.shape[0]):
         value = values[i]
         low, high = 0, thresholds.shape[0]

@@ -3,7 +3,7 @@
 The access test is the one that the fewest events pass, judging by past events. If there are no
 histograms of past events, filters are assumed to ask for the values that events have: each code
 counts once, and once more for each filter that asks for exactly that code. Lists and structs hardly
-count, because event patterns allow for them next to every value, whether events have them or not.
+count, because event patterns allow them in addition to each value, whether or not events have them.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _element_code(ranks: Ranks, place: Any) -> int:
 def _extras(
     tests: Tests, access: Array, elements: Sequence[ElementTest], taken: set[int], shift: Array
 ) -> list[tuple[int, int, int, int, int]]:
-    """(box, kind, column, a, b), by box."""
+    """The extras as (box, kind, column, a, b), sorted by box."""
     out: list[tuple[int, int, int, int, int]] = []
     several = tests.several >= 0
     split = np.zeros(len(tests.box), bool)

@@ -188,7 +188,7 @@ def merge_segments(given: Sequence[Segment], dead: Array) -> DisassembledSegment
     whole = _concatenate(
         terms, [_move_tests(part, terms, columns[n], places[n]) for n, part in enumerate(parts)]
     )
-    # the counts of a term that lost cuts in the merge no longer apply, so it gets no moves
+    # the counts of a term that lost cuts in the merge no longer apply, so the term gets no moves
     for number, (part, segment) in enumerate(zip(parts, given, strict=True)):
         before = {id(term): at for at, term in enumerate(segment.terms, 1)}
         whole.moves.append(
@@ -259,7 +259,7 @@ def _prune(source: DisassembledSegment) -> DisassembledSegment:
 
 
 def _used_cuts(source: DisassembledSegment) -> list[Array]:
-    """For each term, which of its cuts are an end of some test."""
+    """For each term, which of its cuts are an end point of some test."""
     tests = source.tests
     sizes = [len(term.ranks.cuts) for term in source.terms]
     starts = np.zeros(len(sizes) + 1, np.int64)

@@ -41,13 +41,16 @@ class Pairs(NamedTuple):
 
     out_event: Array  # the events of matches
     out_slot: Array  # the slots of their filters
-    rest_event: Array  # the events of pairs whose rest must be evaluated
-    rest_box: Array  # the boxes of the pairs whose rest must be evaluated
+    rest_event: Array  # the events of pairs that must still be evaluated
+    rest_box: Array  # the boxes of these pairs
 
 
 @kernel
 def sort_by_code(codes, count, order, starts):  # type: ignore[no-untyped-def]
-    """Counting sort. codes uint32 [n], below count; order uint32 [n]; starts int64 [count + 1]."""
+    """Counting sort.
+
+    codes uint32 [n], below count; order uint32 [n]; starts int64 [count + 1].
+    """
     starts[:] = 0
     for i in range(codes.shape[0]):
         starts[codes[i] + 1] += 1
@@ -76,7 +79,7 @@ def permute(columns, wanted, order, out):  # type: ignore[no-untyped-def]
 @kernel
 def interval_holds(lows, highs, first, last, code):  # type: ignore[no-untyped-def]
     """Whether a code lies in one of the intervals `first` to `last` - 1, which are sorted and
-    disjoint. lows, highs uint32; both ends of an interval are included."""
+    disjoint. `lows` and `highs` are uint32; both ends of an interval are included."""
     low, high = np.int64(first), np.int64(last)
     while low < high:
         middle = (low + high) >> 1
@@ -128,11 +131,11 @@ def join(position, last, arrays, batch, lists, dead, many, pairs, counts):  # ty
     """The batch join of one access term: entries [position, last) against a sorted batch.
 
     The events that pass the access test of an entry form one slice of the order; the other tests
-    run over this slice, 64 events at a time. Matches go to `pairs.out_*`, pairs with a rest to
-    `pairs.rest_*`. The kernel stops early when an output could overflow. If `counts` (int64 per
-    event) is not empty, matches of filters with one box are counted there and not written. dead,
-    many uint8 [slots]: removed filters, and filters of several boxes. Returns (position reached,
-    number of matches, number of pairs with a rest).
+    run over this slice, 64 events at a time. Matches go to `pairs.out_*`, and pairs that must still
+    be evaluated to `pairs.rest_*`. The kernel stops early when an output could overflow. If
+    `counts` (int64 per event) is not empty, matches of filters with one box are counted there and
+    not written. `dead` and `many`, uint8 [slots], mark removed filters and filters with several
+    boxes. Returns (position reached, number of matches, number of pairs to evaluate).
     """
     n_out, n_rest = 0, 0
     room_out, room_rest = pairs.out_event.shape[0], pairs.rest_event.shape[0]
@@ -195,8 +198,8 @@ def put_slots(events, slots, many, place, out):  # type: ignore[no-untyped-def]
     """Write slots (uint32 [P]) to the next free place of their event, and advance `place` (int64
     [n]).
 
-    many uint8 [slots]: filters with several boxes, the only filters whose slots can repeat. Returns
-    whether any of the slots belongs to such a filter.
+    `many`, uint8 [slots], marks filters with several boxes, the only filters whose slots can
+    repeat. Returns whether any of the slots belongs to such a filter.
     """
     repeats = False
     for i in range(events.shape[0]):

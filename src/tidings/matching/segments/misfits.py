@@ -1,6 +1,6 @@
 """The filters of a segment that don't fit columns of given types; see filters/misfits.py.
 
-A term whose cuts all lie in the family of its column has no misfits, as two bisections show. For
+A term whose cuts all lie in the family of its column has no misfits; two bisections check this. For
 other terms, the tests are recovered from the arrays and checked all at once. So the usual answer,
 "none", costs one step per term and residual, however many filters test them: 0.1 ms for 200,000
 filters of four tests. If there are misfits, the search takes 1.1 s for the same filters (two busy
@@ -50,8 +50,8 @@ def find_misfits(segments: Iterable[Segment], types: Types) -> dict[Misfit, Arra
 
 
 def _program_slots(segment: Segment) -> Slots:
-    """The filters with programs of another dialect, by the columns that the programs read. These
-    fit a column if one of their tests does; see filters/misfits.py."""
+    """The filters with programs of another dialect, by the columns that the programs read. Such a
+    filter fits a column if one of its tests does; see filters/misfits.py."""
     reads = {
         text: attributes_of(node)
         for text, node in segment.opaque.items()
@@ -72,7 +72,7 @@ def _fitting_slots(
     wrong: Mapping[int, Array | None],
     wrong_rest: Mapping[str, set[int] | None],
 ) -> Slots:
-    """Of the filters with programs, those with a test that fits, by the column that it reads.
+    """The filters that have a program and a test that fits, by the column that the test reads.
 
     `wrong` has the slots whose test of a column does not fit (None: all of them), and `wrong_rest`
     the same for the terms of residuals."""
@@ -133,7 +133,7 @@ def find_readers(segments: Iterable[Segment], path: Path) -> Array:
 
 def _find_indexed(segment: Segment, types: Types, found: Found) -> dict[int, Array | None]:
     """Find the misfits of indexed tests. Return, by column, the slots whose test does not fit and
-    does not pass without a value either; None for all."""
+    also fails if there is no value; None for all slots."""
     wrong: dict[int, Misfit] = {}  # by column: for these terms, all tests are misfits
     # by column: for these terms, tests that allow none of these values are misfits
     doubtful: dict[int, ValueSet] = {}
@@ -225,7 +225,7 @@ def _intervals(tests: Tests, rows: Array) -> tuple[Array, Array, Array]:
 
 def _find_rest(segment: Segment, types: Types, found: Found) -> dict[str, set[int] | None]:
     """Find the misfits of residuals and of wide filters. Return, by term, the slots whose test does
-    not fit and does not pass without a value either; None for all."""
+    not fit and also fails if there is no value; None for all slots."""
     wrong = {
         text: one
         for text, node in segment.opaque.items()

@@ -131,11 +131,12 @@ class Part:
         watch: Callable[[Codes], None] | None = None,
         counts: Array | None = None,
     ) -> list[tuple[Array, Array]]:
-        """Yield (event, slot) of every match, in chunks. A filter with several boxes may occur more
-        than once.
+        """Return (event, slot) of every match, in chunks. A filter with several boxes may occur
+        more than once.
 
         `watch` is called with the codes of the batch, for statistics. With `counts` (int64 per
-        event), matches of filters with one box and no rest are counted there and not returned.
+        event), matches of filters with one box that need no evaluation are counted there and not
+        returned.
         """
         counts = _NO_COUNTS if counts is None else counts
         codes = self.encode(batch)
@@ -246,8 +247,8 @@ class Part:
     def _run_probe(
         self, values: Array, dead: Array, list_codes: ListColumns, watch: Watch | None
     ) -> Array:
-        """Run the kernel; return the slots that it finds, or the boxes if some boxes have a rest to
-        evaluate."""
+        """Run the kernel; return the slots that it finds, or the boxes if some of them must still
+        be evaluated."""
         _, table = self._probe_tables
         room = 1024
         while True:
@@ -262,7 +263,7 @@ class Part:
         return found[:count]
 
     def _check_rest(self, boxes: Array, event: Event) -> Array:
-        """The boxes whose rest the event passes."""
+        """The boxes whose remaining conditions the event passes."""
         values: dict[str, Key] = {}
         rest, segment = self.segment.rest, self.segment
         kept = [

@@ -52,7 +52,7 @@ _views = views_of(*TABLE)
 
 @kernel
 def count_cells(spans, pair, pairs, cells):  # type: ignore[no-untyped-def]
-    """Count the records of each cell, and turn the counts into where each cell begins.
+    """Count the records of each cell, and compute from the counts where each cell begins.
 
     spans int64 [E, 4]: the first and last bin in the first column, and in the second; pair int64
     [E].
@@ -146,10 +146,12 @@ def probe(  # type: ignore[no-untyped-def]
 ):
     """Match one event against all boxes: by cell if the pair of a box has a grid, else by entry.
 
-    values int64: the codes of all columns, then the numbers of the columns that have an integer
-    instead of its code; the kernel replaces each such integer with its code. table: the pointer
-    table of TABLE. found intp: gets the boxes that match, or their slots if `slots_wanted`. Returns
-    the number of boxes or slots, or -1 if `found` is full.
+    Returns the number of boxes or slots found, or -1 if `found` is full. Arguments:
+
+        values   int64: the codes of all columns, then the numbers of the columns that have an
+                 integer instead of its code; the kernel replaces each such integer with its code
+        table    the pointer table of TABLE
+        found    intp: receives the boxes that match, or their slots if `slots_wanted`
     """
     integers, arrays, tables = _views(table)
     lists = ListColumns(list_base, list_starts, list_codes, list_state)

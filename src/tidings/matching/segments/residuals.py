@@ -32,14 +32,15 @@ from tidings.model import Event
 Array = npt.NDArray[Any]
 Path = tuple[str, ...]
 Use = tuple[int, int, ValueSet]  # pairs [first, last), and the values that pass
-Run = tuple[int, int, Rest]  # pairs [first, last) of one box, and its rest
+Run = tuple[int, int, Rest]  # pairs [first, last) of one box, and what remains to be evaluated
 WORTH = 32  # Arrow computes this many values in the time of one evaluation
 LEAST = 16  # this many evaluations take as long as the overhead of calling Arrow
 _OUTCOMES = [key(None), key(False), key(True)]
 
 
 def passes(segment: Segment, rest: Rest, event: Event, values: dict[str, Key]) -> bool:
-    """Whether one event passes the rest of a box; `values` caches the values of terms."""
+    """Whether one event passes the remaining conditions of a box; `values` caches the values of
+    terms."""
     if rest.form is not None:
         look()
         return rest.form.holds(event, values)
@@ -53,7 +54,7 @@ def _value(segment: Segment, text: str, event: Event, values: dict[str, Key]) ->
 
 
 def passing(segment: Segment, batch: pa.RecordBatch, events: Array, boxes: Array) -> Array:
-    """Which pairs of event and box pass. events, boxes uint32 [n]; result bool [n]."""
+    """Which pairs of event and box (uint32 [n]) pass, as bool [n]."""
     kept = np.ones(len(events), bool)
     uses: dict[str, list[Use]] = {}
     left: list[Run] = []

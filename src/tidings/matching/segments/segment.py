@@ -87,8 +87,8 @@ class Rest(msgspec.Struct, frozen=True):
 class Segment(msgspec.Struct, frozen=True):
     terms: tuple[Term, ...]  # the terms of columns 1, 2, ...
     arrays: Arrays
-    rest: Mapping[int, Rest]  # by box
-    opaque: Mapping[str, Expression]  # the terms in the rests
+    rest: Mapping[int, Rest]  # by box, the conditions that must be evaluated
+    opaque: Mapping[str, Expression]  # the terms of these conditions
     slots: int  # one more than the highest slot
     many: Array  # uint8 per slot: 1 for a filter with several boxes, which may be found repeatedly
 

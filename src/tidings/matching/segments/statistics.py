@@ -19,7 +19,7 @@ from tidings.matching.segments.part import Codes, Part
 Array = npt.NDArray[Any]
 SAMPLE = 1024  # about this many events of a batch are counted
 FIRST_LOOK = 4096  # the choice is reviewed after this many events, then at each doubling
-DRIFT = 1.5  # a choice is kept while it causes at most this many times the least possible work
+DRIFT = 1.5  # a choice is kept until it causes more than this many times the least work
 FADE = 1 << 20  # counts are halved after this many events, so that old events count less and less
 
 
@@ -83,8 +83,8 @@ def move_counts(counts: Array, place: Array, size: int) -> Array:
 
 
 def excess_work(part: Part, counts: dict[str, Array]) -> float:
-    """How many times as many candidates the current access tests let through as the best ones
-    would."""
+    """The estimated number of candidates that pass the current access tests, divided by the number
+    that would pass the best ones."""
     source = disassemble(part.segment)
     share = shares(source.tests, source.terms, counts)
     boxes = len(source.slots)

@@ -2,9 +2,10 @@
 
     starts, places   the matches of a batch, event by event
        |──tag_kernels──>    the lowest nodes of each event; the ids of their subscribers
+       |──edge_kernels──>   the same in a graph that grows, and how it grows
        `──tally_kernels──>  how often each filter fired in each time bucket
 
-Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. For snapshots,
-which uses the tags, and spark, which uses the counts in backtests; not for users. Start at
-tag_kernels.py.
+Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. This folder is
+for snapshots and channel, which use the tags, and for spark, which uses the counts in backtests; it
+is not for users. Start at tag_kernels.py.
 """

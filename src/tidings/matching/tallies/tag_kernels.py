@@ -22,7 +22,8 @@ def keep_lowest(starts, places, parent_starts, parents, alive, covered, out_star
 
     Every node between two matches matches too. So it is enough to drop the parents of every living
     match and, where a parent is dead, the parents of that parent in turn. Cost: one step per edge
-    between matches. covered int64 [N]: scratch, filled with negative values; out int64 [m].
+    between matches. `covered`, int64 [N], is scratch, filled with negative values; `out` is int64
+    [m].
     """
     count = 0
     stack = np.empty(64, np.int64)
@@ -93,9 +94,11 @@ def sink(child_starts, children, waiting, depths):  # type: ignore[no-untyped-de
     """For each node, compute the number of nodes on the longest path down to it; return the number
     of edges visited.
 
-    A node is visited after all its parents, so each edge is visited once. child_starts int64
-    [N + 1], children int64; waiting int64 [N]: the number of parents of each node, overwritten;
-    depths int64 [N], output.
+    A node is visited after all its parents, so each edge is visited once. Arrays:
+
+        child_starts, children   int64 [N + 1], int64
+        waiting                  int64 [N]: the number of parents of each node, overwritten
+        depths                   int64 [N], output
     """
     ready = np.empty(depths.shape[0], np.int64)
     count = 0

@@ -1,8 +1,10 @@
 """Count matches per filter over time, in one pass over the matches.
 
-Shapes, for n events, m matches, N filters, B time buckets and k samples: starts int64 [n + 1] and
-places int64 [m] are the matches, event by event; slots int64 [n] is the time bucket of each event,
-negative if its time is unknown; times and orders are int64 [n].
+Shapes, for n events, m matches, N filters, B time buckets and k samples:
+
+    starts int64 [n + 1], places int64 [m]    the matches, event by event
+    slots int64 [n]                           the time bucket of each event, < 0 if unknown
+    times, orders int64 [n]
 """
 
 from __future__ import annotations

@@ -22,14 +22,18 @@ class Delivery(msgspec.Struct, frozen=True):
     subject: str = ""
     time: float | None = None
     content: bytes | None = None
-    """The attributes as they were published: JSON."""
+    """The attributes as they were published: JSON, MessagePack or XML."""
 
     @property
     def attributes(self) -> dict[str, Any] | None:
         """The attributes, decoded; None if the publisher kept them to itself."""
         if self.content is None:
             return None
-        return msgspec.json.decode(self.content, type=dict[str, Any])
+        if self.content.startswith(b"{"):
+            return msgspec.json.decode(self.content, type=dict[str, Any])
+        from tidings.notifications.contents import decode_content  # loads Arrow
+
+        return decode_content(self.content)
 
 
 class Lost(msgspec.Struct, frozen=True):

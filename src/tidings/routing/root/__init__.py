@@ -17,16 +17,16 @@
     write_queue.py   messages that wait until a write is on the disk
     counts.py        how many notifications each node has had
     problems.py      unexpected exceptions: logged, counted, survived
-    interests.py     what it needs from a preprocessor (broker/interests.py implements it)
+    interests.py     what it needs from a preprocessor (channel/interests implements it)
     journal.py       what it needs from a journal (store/journal implements it)
 
 For broker and store, not for users. Start at rendezvous.py.
 """
 
 from tidings.routing.root.cursors import Cursor
-from tidings.routing.root.handover import Definition, NodeTable, Piece, number_alone
+from tidings.routing.root.handover import Definition, Piece, number_alone
 from tidings.routing.root.history import Gone, History
-from tidings.routing.root.interests import Fair, Interests, Placed, TaggedMany, TooMuchWork
+from tidings.routing.root.interests import Fair, Interests, Placed, Places, TaggedMany, TooMuchWork
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.records import (
     Block,
@@ -52,10 +52,10 @@ __all__ = [
     "MarkColumns",
     "MatchColumns",
     "Memory",
-    "NodeTable",
     "PayloadColumns",
     "Piece",
     "Placed",
+    "Places",
     "Progress",
     "Record",
     "Rendezvous",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, overload
 
 import msgspec
 import numpy as np
@@ -12,18 +12,53 @@ import numpy.typing as npt
 from tidings.model import TidingsError
 from tidings.routing.forwarding.label_graph import Label
 
+Numbers = npt.NDArray[np.int64]
+
 
 class Placed(msgspec.Struct, frozen=True):
-    """A node and its place in the content graph. `also` has the new places of other nodes that
-    turned out to be equal to it. `note` says that the interest can never match (then `never` is
-    true), or always does, if it is proven."""
+    """A node and its place in the content graph. `note` says that the interest can never match
+    (then `never` is true), or always does, if it is proven."""
 
     node: int
     parents: Label
     children: Label
-    also: tuple[Placed, ...] = ()
     note: str = ""
     never: bool = False
+
+
+class Places(Sequence[Placed]):
+    """Nodes and their parents as columns, each node after its parents; without children. It is a
+    sequence for those who have a few."""
+
+    def __init__(self, numbers: Numbers, starts: Numbers, parents: Numbers) -> None:
+        """The parents of numbers[i] are parents[starts[i] : starts[i + 1]]."""
+        self.numbers, self.starts, self.parents = numbers, starts, parents
+
+    @classmethod
+    def of(cls, placed: Sequence[Placed]) -> Places:
+        if isinstance(placed, cls):
+            return placed
+        numbers = np.fromiter((one.node for one in placed), np.int64, len(placed))
+        starts = np.zeros(len(placed) + 1, np.int64)
+        np.cumsum([len(one.parents) for one in placed], out=starts[1:])
+        above = (parent for one in placed for parent in one.parents)
+        return cls(numbers, starts, np.fromiter(above, np.int64, starts[-1]))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> Placed: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Placed]: ...
+    def __getitem__(self, at: int | slice) -> Placed | list[Placed]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        at %= len(self)
+        parents = self.parents[self.starts[at] : self.starts[at + 1]]
+        return Placed(int(self.numbers[at]), tuple(parents.tolist()), ())
 
 
 class TooMuchWork(TidingsError):
@@ -41,8 +76,8 @@ class TaggedMany(NamedTuple):
     """The lowest nodes of the first n of some notifications: nodes[starts[i] : starts[i + 1]],
     ascending. Refused ones have none, and a problem by position."""
 
-    starts: npt.NDArray[np.int64]  # [n + 1]
-    nodes: npt.NDArray[np.int64]
+    starts: Numbers  # [n + 1]
+    nodes: Numbers
     refused: dict[int, TidingsError]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -51,7 +51,7 @@ class Memory(msgspec.Struct):
 
     lineage: tuple[m.Life, ...]
     serial: int = 0
-    placed: list[Placed] = []  # each after its parents, which are the lowest that cover it
+    placed: Sequence[Placed] = ()  # each after its parents, which are the lowest that cover it
     counts: dict[int, int] = {}
     totals: dict[int, int] = {}
     latest: dict[int, int] = {}  # the serial of the last notification of a node

@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from tidings.model import GraphError, TidingsError
 from tidings.routing.forwarding import ways
@@ -39,7 +37,7 @@ from tidings.routing.root.cursors import Cursors
 from tidings.routing.root.handover import Correcting, Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
-from tidings.routing.root.interests import Interests, Placed
+from tidings.routing.root.interests import Interests, Places
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming
 from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
@@ -50,7 +48,6 @@ from tidings.routing.root.records import Block, Record
 from tidings.routing.root.runs import Run, RunIntake
 from tidings.routing.root.write_queue import WriteQueue
 
-Numbers = npt.NDArray[np.int64]
 RETIRED = 20, 500  # set-aside nodes that are removed with each publication, and with each tick
 
 
@@ -81,11 +78,11 @@ class Rendezvous(Downstream):
         self.standing.life, self.standing.lineage = life, Lineage(memory.lineage)
         self.sums.serial = memory.serial
         self.claims = Claims()
-        self.graph.load(*_columns_of(memory.placed))
-        for one in memory.placed:
-            self.claims.measure(one.node, memory.sizes.get(one.node, 0))
-            self.claims.replace(one.node, memory.owners.get(one.node, ()))
-        last_node = max((one.node for one in memory.placed), default=0)
+        places = Places.of(memory.placed)
+        self.graph.load(places.numbers, places.starts, places.parents)
+        there = places.numbers.tolist()
+        self.claims.load(places.numbers, [memory.sizes.get(one, 0) for one in there], memory.owners)
+        last_node = max(there, default=0)
         self.claims.pass_time(float("-inf"), last_node, 0.0)
 
         context, graph, caches, claims = self.context, self.graph, self.caches, self.claims
@@ -93,7 +90,7 @@ class Rendezvous(Downstream):
         self.queue = queue = WriteQueue(journal, memory.written)
         self.counts = counts = Counts(memory, self.sums)
         self.history = memory.history.copy()
-        self.registry = Registry(self.history, (one.node for one in memory.placed))
+        self.registry = Registry(self.history, there)
         parts = Parts(
             context, self.charges, self.rights, interests, graph, caches, claims, counts, queue,
             self.registry, self.subscriptions, problems,
@@ -265,7 +262,7 @@ class Rendezvous(Downstream):
         self.claims.pass_time(now, self.placing.last_node, self.times.expire)
         if now - self._checked >= self.times.retry:
             if self._checked < 0:
-                self.nodes.find_unwanted(self.wants.keys() | self.naming.cursors.nodes)
+                self.nodes.find_unwanted(self.naming.cursors.holds)
             self._checked = now
             with self.problems.survive("drop silent neighbours"):
                 self.expire()
@@ -430,7 +427,7 @@ class Rendezvous(Downstream):
 
     def stop_wanting(self, node: int) -> None:
         if node in self.graph and not self.naming.cursors.holds(node):
-            self.nodes.unwanted[node] = self.context.now
+            self.nodes.stop_wanting(node)
             self.claims.make_room(node)
 
     def unsubscribe(self, sender: Name, node: int) -> None:
@@ -439,12 +436,3 @@ class Rendezvous(Downstream):
 
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
         self.set_aside.take_owner(router, owner, nodes)
-
-
-def _columns_of(placed: Sequence[Placed]) -> tuple[Numbers, Numbers, Numbers]:
-    """Places as LabelGraph.load takes them."""
-    numbers = np.fromiter((one.node for one in placed), np.int64, len(placed))
-    starts = np.zeros(len(placed) + 1, np.int64)
-    np.cumsum([len(one.parents) for one in placed], out=starts[1:])
-    above = (parent for one in placed for parent in one.parents)
-    return numbers, starts, np.fromiter(above, np.int64, starts[-1])

@@ -1,7 +1,7 @@
 """Draws a backtest: text charts for a terminal, and a PNG with matplotlib.
 
-If there are more time buckets than columns, a column shows its busiest bucket, because a peak that
-wakes people at night must not vanish in a mean.
+If there are more time buckets than columns, a column shows its busiest bucket, because a mean would
+hide short peaks.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def columns(counts: Array, starts: Array, every: TimeBucket, width: int) -> tupl
 
 
 def sparkline(counts: Array, starts: Array, every: TimeBucket, width: int) -> str:
-    """A one-line chart. Draw a one-line chart; a column in which a filter fired is never blank."""
+    """Draw a one-line chart; a column in which a filter fired is never blank."""
     values, _ = columns(counts, starts, every, width)
     most = int(values.max(initial=0)) or 1
     return "".join(_BLOCKS[-(-int(value) * 8 // most)] for value in values)

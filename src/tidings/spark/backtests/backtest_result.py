@@ -35,17 +35,17 @@ class Fired(msgspec.Struct, frozen=True):
     id: Id
     filter: str
     total: int
-    """The number of rows on which it fired, with and without a time."""
+    """The number of rows on which the filter fired, with and without a time."""
     untimed: int
-    """The number of rows without a time on which it fired."""
+    """The number of rows without a time on which the filter fired."""
     share: float
     """The total as a share of all rows."""
     mean: float
-    """The mean number of times that it fired per time bucket with rows."""
+    """The mean number of times that the filter fired per time bucket with rows."""
     most: int
-    """The number of times that it fired in the busiest time bucket."""
+    """The number of times that the filter fired in the busiest time bucket."""
     busiest: np.datetime64 | None
-    """The start of the busiest time bucket; of several, the first."""
+    """The start of the busiest time bucket; if several are equal, of the first."""
     first: np.datetime64 | None
     last: np.datetime64 | None
 

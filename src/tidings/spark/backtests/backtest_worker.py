@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 Batches = Iterator[pa.RecordBatch]
 
 MOST_MATCHES = 8_000_000
-"""The target for matches in memory. If filters match many rows, fewer rows are matched at once."""
+"""About the most matches in memory. If filters match many rows, fewer rows are matched at once."""
 FEWEST_ROWS = 1024
 _DAY = 86_400_000_000
 _UTC = pa.timestamp("us", "UTC")

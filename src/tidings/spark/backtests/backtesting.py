@@ -76,7 +76,7 @@ def backtest(
 
     Memory does not depend on the number of rows. For each filter and time bucket with rows, a
     backtest takes 8 bytes in the driver and 4 in a Python worker, and briefly twice that; the
-    samples take additional memory. More than 50 million such counts are refused.
+    samples take additional memory. A backtest with more than 50 million such counts is refused.
     """
     step = TimeBucket.parse(every)
     if samples < 0:

@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 MOST_COUNTS = 50_000_000
 MOST_SAMPLES = 1_000_000
 MOST_LETTERS = 200  # longer strings in a sample are cut off
-NEVER = np.iinfo(np.int64).max  # the time of a row without a time
+NEVER = np.iinfo(np.int64).max  # stands for a missing time
 _ALWAYS = np.iinfo(np.int64).min
 _NEW = 1 << 40  # the first number for rows of the current batch
 
@@ -94,7 +94,7 @@ class Tally:
     # -- in a task -----------------------------------------------------------------------------
 
     def add_rows(self, matched: tuple[Array, Array], times: Array, numbers: Array | None) -> None:
-        """Count the matches (starts, places) of some rows; rows without a time have NEVER.
+        """Count the matches (starts, places) of some rows; NEVER stands for a missing time.
 
         `numbers` contains the time bucket of each row, or is None if there is no time column.
         """

@@ -12,8 +12,8 @@ The owner is the rendezvous point of the network; `tidings.channel` has the link
 sent with the lowest nodes that match it at the version of its batch, and the owner replaces removed
 nodes with their substitutes. So the owner must know every covering that the pipeline knows.
 
-This folder is used by `pipeline` (docs/pipelines.md); studies look at what was handed over. Start
-at followed_channel.py.
+This folder is used by `pipeline` (docs/pipelines.md); studies read which batches were handed over.
+Start at followed_channel.py.
 """
 
 from tidings.spark.channel.handing_over import HANDED, read_handed

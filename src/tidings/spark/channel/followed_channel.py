@@ -3,12 +3,12 @@
     batch begins ──> owner: changes since?  ──> mirror, on disk ──> the version is pinned
     batch repeats ───────────────────────────> mirror: the pinned version, whatever the owner says
 
-The pipeline asks the owner for changes whenever a batch begins. So an interest that was
-acknowledged before that is part of the batch. If the owner does not answer, the batch waits.
+The pipeline asks the owner for changes whenever a batch begins. So the batch uses every interest
+that was acknowledged before the request. If the owner does not answer, the batch waits.
 
 The columns of the pipeline are the attributes that the channel declares. The columns are fixed
-while the pipeline runs; if the channel declares others, the pipeline ends, and uses the new columns
-at its next start.
+while the pipeline runs. If the channel declares other attributes, the pipeline ends; its next start
+uses the new columns.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FollowedChannel:
 
     @property
     def life(self) -> int:
-        """The lineage of the node numbers."""
+        """The life of the channel, within which node numbers are valid."""
         return self.description.life
 
     @property
@@ -69,7 +69,7 @@ class FollowedChannel:
 
     def latest(self) -> int:
         """The latest version of the owner; the mirror has it when this returns. `latest` waits for
-        the owner; TidingsError if the channel declares other attributes than at the start."""
+        the owner, and raises TidingsError if the declared attributes changed since the start."""
         now = self.owner.describe()
         if (now.attributes, now.extra) != (self.description.attributes, self.description.extra):
             raise TidingsError(
@@ -127,7 +127,7 @@ class FollowedChannel:
         try:
             now = self.owner.describe(patient=known is None)
         except TimedOut as problem:
-            if known is None:  # only a check runs without a known description and with a time limit
+            if known is None:  # this happens only during a check, which does not wait
                 raise
             _log.warning("the channel %s does not answer: %s", self.owner.address, problem)
             return known

@@ -92,7 +92,7 @@ class Mirror:
     def put(self, told: Changes) -> None:
         """Store what the owner sent; it is on disk when this returns."""
         known = self.version
-        if told.whole or known is None:  # changes since no version are also all nodes
+        if told.whole or known is None:  # if no version is known, the changes add all nodes
             self._compile(told.version, _replay({}, told.changes))
         elif told.version > known:
             step = Step(known, told.version, told.changes)

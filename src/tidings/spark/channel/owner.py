@@ -56,13 +56,13 @@ class Owner:
         folder: Path | None = None,
         patient: bool = True,
     ) -> None:
-        """`name` is needed if the token is bound to one. The file that reports waiting is in
-        `folder`. Without `patient`, an owner that does not answer raises TimedOut."""
+        """`name` is needed if the token is bound to a name. The file that reports waiting is in
+        `folder`. Without `patient`, a request raises TimedOut if the owner does not answer."""
         self.address = address
         self.stop = threading.Event()
-        """Once set, nobody waits any more: Stopped is raised."""
+        """Once set, requests no longer wait, but raise Stopped."""
         self.waiting = ""
-        """Why it is waited for; empty if it is not."""
+        """Why the pipeline waits for the owner; empty if it does not wait."""
         self._note = None if folder is None else folder / WAITING
         self._patient = patient
         trusted = None if authorities is None else str(authorities)

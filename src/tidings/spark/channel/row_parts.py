@@ -28,7 +28,7 @@ from tidings.spark.outbox.stages import NODES, PAYLOAD, TOLD
 
 PART_BYTES = 1 << 20
 """A part takes rows up to this size. A single row may be larger."""
-EACH = 16  # bytes of a row in addition to its nodes and its payload: two starts
+EACH = 16  # bytes of a row in addition to its nodes and its payload: two start positions
 MOST_ROW_BYTES = MOST_BYTES - 2 * EACH
 """The most bytes of a row's nodes and payload: one row must fit in a part."""
 MOST_NODES = frames.MOST_MARKS
@@ -151,7 +151,7 @@ def _rows_of(reader: OutboxReader, commit: Commit, extra: str | None) -> Iterato
 
 def _payloads_of(batch: pa.RecordBatch, extra: str | None) -> pa.Array:
     """The payloads that the workers wrote. Batches that were committed while the pipeline had no
-    such sink have no payloads; their payloads are encoded here."""
+    channel sink have no payloads; their payloads are encoded here."""
     if PAYLOAD in batch.schema.names:
         return batch.column(PAYLOAD)
     names = [name for name in batch.schema.names if name not in ADDED]

@@ -33,7 +33,7 @@ TIMEOUT = 20.0
 """Seconds that one feed may take, from the request to the last parsed entry."""
 
 LARGEST = 4 * 1024 * 1024
-"""The largest accepted size of a document, in bytes; feedparser takes a second per million."""
+"""The largest accepted size of a document; feedparser takes a second per million bytes."""
 
 _CLOSED = (b"</rss>", b"</feed>", b"</rdf>", b"</rdf:rdf>")
 

@@ -1,8 +1,8 @@
 """Fetches one document over HTTP from an untrusted server.
 
 Redirects are the danger: they may lead to a file, to another protocol, in circles, or to an address
-inside our own network. So this module follows redirects itself, because urllib reads the whole body
-of a redirect and supports FTP.
+inside our own network. This module follows redirects itself, because urllib would read the whole
+body of a redirect, and would also follow redirects to FTP.
 
 - Only http and https redirects are followed, at most REDIRECTS times, and only the header of a
   redirect is read.
@@ -122,7 +122,7 @@ class _RedirectPolicy:
         raise problem
 
     def check_proxied(self, host: str) -> None:
-        """Check a host, by name alone, to which a proxy will connect."""
+        """Check a host to which a proxy will connect; only the name of the host is known."""
         try:
             public = is_public(host)
         except ValueError:

@@ -68,7 +68,7 @@ class FeedOptions:
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.urls = documents.split_addresses(options.get("urls", ""))
         if not self.urls:
-            raise EnvironmentProblem('The option "urls" is missing, expected the feeds to read.')
+            raise EnvironmentProblem('The option "urls" is missing, expected addresses of feeds.')
         self.spool = options.get("spool", "")
         self.checkpoint = options.get("checkpoint", "")
         self.interval = _number(options, "interval", 60.0)

@@ -36,7 +36,7 @@ THREADS = 8
 GRACE = 1.0
 """Seconds after `timeout` at which a process is killed if the fetch has not ended."""
 
-_MEMORY = 256 * 1024 * 1024  # bytes for a process, in addition to _TIMES the largest document
+_MEMORY = 256 * 1024 * 1024  # bytes for a process, plus _TIMES times the largest document
 _TIMES = 64
 # the size limit of an answer, as a multiple of the largest document, because entities can expand
 _SENT_BACK = 4

@@ -42,7 +42,7 @@ class Background:
 
 
 def remove_left_overs(home: Path) -> None:
-    """Remove the snapshots in a folder that were never finished."""
+    """Remove unfinished snapshots from a folder."""
     for hidden in home.glob(".*"):
         with suppress(FileNotFoundError):
             if hidden.stat().st_mtime < time.time() - LEFT_OVER:

@@ -11,7 +11,7 @@ beside the snapshot, which the driver and all workers must be able to access. Th
 arrays of small integers, but no filters and no forms; it parses a text again only if the hulls
 alone don't decide whether one filter covers another.
 
-Cost in the driver: at most some 500 bytes per `mixed` filter.
+Cost in the driver: at most about 500 bytes per filter of the workload `mixed`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def build_snapshot(
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
 
-    The path may be an address that pyarrow.fs and Spark know, such as s3a://bucket/snapshot.
+    The path may be an address that pyarrow.fs and Spark support, such as s3a://bucket/snapshot.
 
     The result equals that of `Snapshot.build` for the same rows in the order of their ids. Nodes
     are numbered from 1 in the order of their least ids: integers by value, strings by code points.
@@ -118,9 +118,9 @@ def build_snapshot(
     step as it begins.
 
     Tasks write their results to a folder inside `work`, which the driver and all workers must be
-    able to access; it is removed at the end. By default `work` is the folder of the snapshot. For a
-    snapshot at an address it is a temporary folder of this machine, so on a cluster it must be
-    given.
+    able to access; it is removed at the end. By default, `work` is the folder of the snapshot. If
+    the snapshot is at an address, `work` is by default a temporary folder of this machine, so on a
+    cluster it must be given.
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")

@@ -8,7 +8,7 @@ folder, one for each compiled version and set of columns.
 
 The meaning of a filter depends on the columns, so a snapshot serves only pipelines with the same
 columns. For other columns, a version is compiled again, and both snapshots are kept. Processes keep
-the files of a snapshot open, so a path always refers to the same snapshot.
+the files of a snapshot open, so the snapshot at a path is never replaced.
 
 A damaged snapshot is moved aside, and its version is compiled again from the log.
 """

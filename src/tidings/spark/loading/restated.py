@@ -1,12 +1,12 @@
 """Reads the filters of a log with the columns of a pipeline: checks that each filter fits the
 columns, and gives it a node number.
 
-The log gave each filter a number by its meaning when it was added. With other columns, the same
+When a filter was added, the log gave it a number, by its meaning. With other columns, the same
 text can be a different filter: `x > 1` and `x >= 2` are one filter if x is an integer, and two if
 it is a double. So numbers follow these rules:
 
 - A filter keeps its number from the log if its identity is still the one that the log stored for
-  that number. The identity is computed both with the columns and without any columns.
+  that number. It is enough if either its identity with the columns or that without any is equal.
 - Any other filter gets its own number, BEYOND or higher, which depends only on its identity. Such a
   number is the same at every version and in every compilation, and the log never assigns it.
 - Filters that have become equal share the lowest of their numbers.
@@ -166,8 +166,9 @@ class PendingChanges:
         """All changes, in order. A subscription that is set aside is sent as ended.
 
         Raises Unfit if a filter does not fit the columns and is still current after the last
-        change. A filter that was replaced since is sent as ended, because no batch uses a version
-        in between: it would be refused. Raises Clash if two filters have the same number.
+        change. If such a filter was replaced or dropped by a later change, it is sent as ended; no
+        batch uses a version in between, because the batch would be refused. Raises Clash if two
+        filters have the same number.
         """
         found: list[Change] = []
         bad: dict[Id, Unfit] = {}

@@ -147,8 +147,8 @@ class Commits:
 
     def append(self, commit: Commit) -> None:
         """Write a commit; it is on disk when this returns. Raise TidingsError if the commit is not
-        for the next batch, because a failed append may have reached the disk without being
-        acknowledged."""
+        for the next batch. This can happen after a failed append, which may have reached the disk
+        without being acknowledged."""
         if not self._writes:
             self.begin()
         expected = self._first + len(self._places)

@@ -17,7 +17,7 @@ Invariants:
 - Files are written in the work folder of an attempt. The committing driver moves only the files
   that tasks reported. So files that are written by a task that was presumed dead never become
   visible.
-- A pin is written before anything else of its batch and never changed, so a repeated batch sees the
+- A pin is written before anything else of its batch and never changed, so a repeated batch uses the
   same subscriptions.
 - The writer holds the lock for as long as it may still commit.
 - Commits have no gaps, so a commit and all commits before it determine the counters after its
@@ -58,7 +58,7 @@ __all__ = ["Commit", "KeptCounters", "Outbox", "Pin"]
 
 COUNTERS_EVERY = 100  # batches
 HOME = "_tidings"
-NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # there is exactly one spelling per batch
+NUMBER = re.compile("[0-9]{8}|[1-9][0-9]{8,}")  # a number can be written in only one way
 Record = TypeVar("Record")
 
 
@@ -70,7 +70,7 @@ class Pin(msgspec.Struct, frozen=True):
     micros: int  # the start of the batch, in microseconds since 1970
     offsets: str = ""  # a digest of Spark's record of its rows; see spark_checkpoint.py
     snapshot: str = ""  # identity of the snapshot, if the subscriptions are fixed
-    # the life of the channel, if the subscriptions come from one: its versions count within a life
+    # the life of the channel, if the subscriptions come from one; a version belongs to a life
     life: int = 0
 
 
@@ -98,7 +98,8 @@ class Outbox:
     def bind_to_checkpoint(self, checkpoint: Path) -> str:
         """Tie the outbox to the checkpoint of the stream that writes to it; return the stream's id.
 
-        With another checkpoint, batches would be numbered from 0 again and be skipped as committed.
+        With another checkpoint, batches would be numbered from 0 again, and would be skipped,
+        because batches with these numbers are already committed.
         """
         mine, theirs = self.home / "stream", checkpoint / STREAM
         have = mine.read_text() if mine.exists() else None
@@ -167,7 +168,7 @@ class Outbox:
         return sorted(found)
 
     def last(self) -> Commit | None:
-        """The latest commit. The method `last` is for users; tidings itself does not call it."""
+        """The latest commit. This method is for users; tidings itself does not call it."""
         return self.read_commit(len(self.log) - 1)
 
     def folder(self, batch: int, attempt: str) -> Path:
@@ -309,7 +310,7 @@ class Outbox:
                 yield self.folder(done.batch, done.attempt)
 
     def dead_folders(self) -> Iterator[Path]:
-        """The folders of refused rows. The method `last` is for users; tidings itself does not call
+        """The folders of refused rows. This method is for users; tidings itself does not call
         it."""
         for done in self.log.each():
             if done.refused:

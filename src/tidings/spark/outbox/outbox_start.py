@@ -1,7 +1,7 @@
 """Checks and cleans an outbox before a pipeline writes to it; the caller holds its lock.
 
 The outbox must be complete: commits without a gap up to the end mark, and the files that they name.
-There may be no traces of later batches, except for the batch that was in progress. If there are
+There must be no traces of later batches, except for the batch that was in progress. If there are
 such traces, commits are missing, perhaps because an old copy was restored, and new batches would
 reuse numbers. An outbox with traces of later batches is refused, and nothing in it is changed.
 

@@ -4,9 +4,9 @@
                   └──> bad rows  ─────────> reason, raw text              ──> a Parquet file
 
 Each partition writes its files to the folder of the attempt and returns the number of occurrences
-of each node, which numbering needs first; see filing.py. Rows that match nothing are counted and
-dropped. A task that runs twice leaves two sets of files, but the driver gets only one result. The
-folder is removed when the batch is done.
+of each node, which must be known before rows are numbered (filing.py). Rows that match nothing are
+counted and dropped. A task that runs twice leaves two sets of files, but the driver gets only one
+result. The folder is removed when the batch is done.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ if TYPE_CHECKING:
 
 NODES, TOLD, EXTRA = "nodes", "subscriptions", "extra"
 PAYLOAD = "_payload"
-"""What subscribers of a channel get of a row. It is written here, so that a batch that is handed
-over twice is handed over in the same bytes, and by the workers, so that the driver only copies."""
+"""The column of payloads, which the subscribers of a channel receive. Payloads are written to the
+files, so that a batch that is handed over twice has the same bytes both times. The workers encode
+the payloads, so that the driver only has to copy them."""
 DEAD = pa.schema([("reason", pa.string()), ("raw", pa.string())])
 
 
 class ForChannel(msgspec.Struct, frozen=True):
-    """What is different if the subscriptions come from a channel of the network."""
+    """Settings for subscriptions that come from a channel of the network."""
 
     # the columns that filters may test; None means all columns
     tested: tuple[str, ...] | None = None
@@ -241,8 +242,8 @@ def _refuse_long(stage: ForChannel, good: pa.RecordBatch, nodes: Any, files: _Fi
         files.staged.seen -= len(refused)
         files.staged.refused += len(refused)
         reason = (
-            f"the row is too long to hand it over to the channel, expected at most "
-            f"{stage.most_nodes:,} nodes, and {stage.most_bytes:,} bytes with them"
+            f"the row is too large for the channel, expected at most {stage.most_nodes:,} nodes, "
+            f"and at most {stage.most_bytes:,} bytes of nodes and payload"
         )
         texts = [_show_value(one) for one in refused]
         columns = {"reason": [reason] * len(refused), "raw": texts}

@@ -26,8 +26,8 @@ Subscriptions = FixedSubscriptions | FollowedSubscriptions | FollowedChannel
 
 
 def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True) -> Subscriptions:
-    """The subscriptions that a pipeline file names. `folder` is for what is known about a channel;
-    without `patient`, a channel that does not answer is an error."""
+    """The subscriptions that a pipeline file names. What is known about a channel is stored in
+    `folder`. Without `patient`, a channel that does not answer is an error."""
     given = settings.subscriptions
     if given.snapshot is not None:
         return FixedSubscriptions(settings.place(given.snapshot))

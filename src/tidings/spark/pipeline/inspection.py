@@ -58,13 +58,13 @@ class Inspection(msgspec.Struct, frozen=True):
 
     name: str
     source: str  # the source, described in a few words
-    path: str | None  # of its files
+    path: str | None  # the folder of the source's files
     columns: list[Column]
     version: int
     subscriptions: int
     nodes: int
     outbox: str
-    batches: int  # committed
+    batches: int  # the number of committed batches
     sample: Sample | None
     never: list[Id]  # subscriptions that can never match
 
@@ -161,7 +161,7 @@ def need_places(settings: Settings) -> None:
     """Refuse paths at which the pipeline can't create or write its folders."""
     for name, path in paths_of(settings):
         if name in ("source.path", "subscriptions.log", "subscriptions.snapshot"):
-            continue  # only read
+            continue  # the pipeline only reads from here
         place = settings.at(path)
         there = next(one for one in (place, *place.parents) if one.exists() or one.is_symlink())
         if not there.is_dir():

@@ -61,7 +61,7 @@ def tag_live(
     begins, so the rows of a micro-batch may have different versions. A table gets one version.
 
     `columns` are the columns that filters may test; the default is all. `attributes` are the
-    declared types that the log is written with. Raises AttributesError if a current filter tests a
+    declared types with which the log is written. Raises AttributesError if a current filter tests a
     column that is missing or has another type. If a filter that is added later tests a missing
     column, it matches nothing, and a worker logs a warning. A NeverTrueWarning names current
     subscriptions that can never match.

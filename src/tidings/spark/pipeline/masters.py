@@ -83,8 +83,8 @@ def _is_running() -> bool:
 
 
 def _need_connector(spark: SparkSession) -> None:
-    """Refuse a session without the connector before a batch is committed for which a sink would
-    need it. `load` only looks for the classes; it does not contact a broker."""
+    """Refuse a session without the connector before any batch is committed, because a sink could
+    not write the batch. `load` only looks for the classes; it does not contact a broker."""
     try:
         nobody = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "none"}
         spark.read.format("kafka").options(**nobody).load()
@@ -102,7 +102,7 @@ def need_driver(settings: Settings) -> None:
     if settings.spark.remote is not None:
         raise TidingsError(
             f"spark.remote: a pipeline can't run through Spark Connect ({settings.spark.remote}), "
-            f"because its batches run in this process; set spark.master instead"
+            f"because its batches must run in this process; set spark.master instead"
         )
 
 

@@ -5,8 +5,8 @@
 
 If the pipeline stops at any point, the batch is repeated with the pinned version and the rows in
 Spark's checkpoint, and it is committed only once. Sinks get a batch after its commit; they may get
-it more than once and must recognise repeats. A channel, whose owner may be down or slow, delays the
-stream: the next batch begins when the owner has the previous one.
+it more than once and must recognise repeats. With a channel sink, the next batch begins only when
+the owner of the channel has the previous one, so an owner that is down or slow delays the stream.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# called with each commit, and the seconds that it took
+# called with each commit, and the seconds that its batch took
 BatchListener = Callable[[Commit, float], None]
 
 
@@ -147,7 +147,7 @@ class Pipeline:
                 f"version (nothing of the batch was handed over)"
             ) from problem
         if known is None:
-            # read first, so that the version includes all earlier changes
+            # the time is read first, so that the version includes all changes before that time
             micros = time.time_ns() // 1000
             version, before = self.subscriptions.latest(), self.outbox.read_commit(batch - 1)
             life, identity = self.subscriptions.life, self.subscriptions.identity
@@ -287,7 +287,7 @@ class Pipeline:
 
 
 def stage_of(source: OpenedSource, pinned: Pinned, work: Path, settings: Settings) -> Stage:
-    """The instructions for workers for the first half of a batch."""
+    """The instructions with which workers run the first half of a batch."""
     raw = pa.schema([]) if source.arrow is None else source.arrow
     schema = raw.serialize().to_pybytes()
     extra = settings.extra_fields if is_json(settings) else "refuse"

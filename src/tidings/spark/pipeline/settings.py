@@ -89,7 +89,7 @@ class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log: str | None = None
     snapshot: str | None = None
     channel: str | None = None  # the address of its owner, the rendezvous point
-    name: str | None = None  # the name that goes with the token, if it is bound to one
+    name: str | None = None  # the name to which the token is bound, if it is bound to one
     # a file with the token for the owner; without it, the token is in TIDINGS_TOKEN
     token_file: str | None = None
     authorities: str | None = None  # a file of trusted certificate authorities
@@ -99,7 +99,7 @@ class Subscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OutboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str
     grain_minutes: int = 60
-    # the column that determines grains; by default, the start of the batch does
+    # the column that determines grains; by default, the start of the batch determines them
     time: str | None = None
 
 
@@ -276,11 +276,11 @@ def _sentences(found: Settings) -> Iterator[str]:
     if channels and subscriptions.channel is None:
         yield (
             f"sinks[{channels[0]}].kind: found 'channel', expected another kind without "
-            f"subscriptions.channel, because the numbers of nodes mean something only there"
+            f"subscriptions.channel, because only a channel knows what its node numbers mean"
         )
     if len(channels) > 1:
         yield f"sinks[{channels[1]}].kind: found 'channel' again, expected it once"
-    if subscriptions.channel is None:  # otherwise the columns are known once the channel was asked
+    if subscriptions.channel is None:  # otherwise the channel declares the columns
         yield from declared_problems(found)
     if found.extra is not None and not is_json(found):
         yield f'extra: found "{found.extra}", expected none, because the source is not JSON'
@@ -330,7 +330,7 @@ def _channel_sentences(found: Settings, address: str) -> Iterator[str]:
 def _is_timestamp(found: Settings, name: str) -> bool:
     try:
         attributes = found.attributes
-    except AttributesError:  # told by itself
+    except AttributesError:  # this problem is reported separately
         return True
     return attributes is not None and attributes.type((name,)) == "timestamp"
 

@@ -226,8 +226,8 @@ def _read_snapshot(
 def _read_dead_letters(
     outbox: Outbox, refusing: list[Commit]
 ) -> tuple[list[DeadLetter], list[DamagedFile]]:
-    """The latest reasons, each with one of its rows, and the files that can't be read. Missing
-    folders are skipped. At most ROWS rows are in memory at once."""
+    """The latest reasons for refusals, each with one of the refused rows, and the files that can't
+    be read. Missing folders are skipped. At most ROWS rows are in memory at once."""
     rows: Counter[str] = Counter()
     found: dict[str, tuple[int, str]] = {}
     damaged: list[DamagedFile] = []

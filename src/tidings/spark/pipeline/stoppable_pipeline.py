@@ -62,8 +62,8 @@ class StoppablePipeline(Pipeline):
         is repeated at the next start.
 
         After a batch, Spark records that it is done; if the query is stopped before that, the batch
-        is handed over again. So `end` waits while a trigger is active. But without a batch, the
-        trigger may only be waiting for an unresponsive source, so `end` waits at most NOTING
+        is handed over again. So `end` waits while a trigger is active. But if no batch is running,
+        the trigger may just be waiting for an unresponsive source, so `end` waits at most NOTING
         seconds.
         """
         self.ending.set()

@@ -111,7 +111,7 @@ class FollowedSubscriptions:
         return self.log.version
 
     def latest(self) -> int:
-        """The latest version, as `version` returns it, because a log can always be read."""
+        """The same as `version`. Unlike a channel, a log can always be read."""
         return self.log.version
 
     def pin(self, version: int) -> Pinned:

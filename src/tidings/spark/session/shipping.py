@@ -26,8 +26,8 @@ NAME = "tidings-shipped"
 
 
 def pack(path: str | Path) -> Path:
-    """Write the archive. Pack tidings into an archive. The archive contains the kernels compiled so
-    far, so run a match before packing."""
+    """Pack tidings into an archive. The archive contains the kernels compiled so far, so run a
+    match before packing."""
     path = Path(path).absolute()
     if not path.name.endswith((".tar.gz", ".tgz")):
         raise TidingsError(f"found '{path.name}', expected a name that ends in .tar.gz")

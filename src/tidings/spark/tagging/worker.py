@@ -1,6 +1,6 @@
 """Runs in Spark's Python workers: opens a version of the subscriptions, once per process.
 
-A worker runs many tasks. A worker maps a snapshot when it first sees its path, and applies the
+A worker runs many tasks. It maps a snapshot when a task first names its path, and applies the
 changes that come with each task; changes that were already applied are skipped.
 """
 

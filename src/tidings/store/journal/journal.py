@@ -25,7 +25,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -34,7 +34,7 @@ from tidings.files import make_durable_folder, release_lock, take_lock, write_fi
 from tidings.model import EnvironmentProblem
 from tidings.routing.forwarding import cost_of
 from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
-from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Record
+from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Places, Record
 from tidings.store.groups import START, Group, GroupLog, Position
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import take_over
@@ -320,14 +320,16 @@ class FileJournal:
         """The filters of all nodes, in the order of the nodes' numbers."""
         with self._lock, self._careful("read"):
             nodes = self._caught_up().nodes
-            return sorted((node, one.interest) for node, one in nodes.items())
+            found = [(node, one.interest) for node, one in nodes.items()]
+            found.sort()  # they are nearly in order
+            return found
 
-    def memory(self, placed: list[Placed]) -> Memory:
+    def memory(self, placed: Sequence[Placed]) -> Memory:
         """The state that a rendezvous point starts from. `placed` are its nodes, each after its
         parents."""
         with self._lock, self._careful("read"):
             state = self._caught_up()
-        there = [one.node for one in placed]
+        there = Places.of(placed).numbers.tolist()
         nodes = {node: state.nodes[node] for node in there}
         counters = {node: state.counters[node] for node in there if node in state.counters}
         return Memory(

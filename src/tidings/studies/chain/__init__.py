@@ -9,10 +9,10 @@
     stream.py         the pipeline as a process       nodes.py   the root and the routers
     listener.py       a process with some of the agents          listeners.py   all of them
     killing.py        kills processes in turn, and starts them again
-    judging.py        the oracle, and the verdict on what agents were told
+    judging.py        the oracle, and the verdict on what agents received
     stages.py         rates and latencies             chain_tables.py   tables
 
-This folder is for cli, whose demo uses nodes.py, too. Start at chain_bench.py.
+This folder is for cli; its demo also uses nodes.py. Start at chain_bench.py.
 """
 
 from tidings.studies.chain.chain_bench import bench_chain

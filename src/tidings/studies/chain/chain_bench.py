@@ -1,11 +1,11 @@
-"""Runs the whole chain on this machine, checks what every agent was told, and measures each stage.
+"""Runs the whole chain on this machine, checks what agents receive, and measures each stage.
 
     rows ──> files or Kafka ──> Spark: driver, Java, workers ──> root ──> routers ──> agents
                                        ^ the agents' interests ──┘
 
-A run has three phases: two batches in which everything starts; rows at a steady rate, while
-interests are added and, if that is wanted, processes are killed; then many rows at once. Latencies
-are those of the second phase, rates those of the third.
+A run has three phases. In the first, everything starts, and two batches are processed. In the
+second, rows arrive at a steady rate; interests are added and, on request, processes are killed. In
+the third, many rows arrive at once. Latencies are measured in the second phase, rates in the third.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from tidings.studies.chain.stream import Stream
 from tidings.studies.host.machine_info import Machine, describe_machine
 
 FIRST = 200  # rows of each of the first two batches
-PATIENCE = 300.0  # seconds without any progress
-AT_ONCE = 2_000  # rows of a file, of those that are there at once
-SILENCE = 60.0  # seconds after which nothing is expected any more
-AFTER = 1.0  # seconds to wait for notifications that should not come
+PATIENCE = 300.0  # seconds without any progress after which the run fails
+AT_ONCE = 2_000  # rows in a file of the third phase
+SILENCE = 60.0  # seconds without a delivery after which no more are expected
+AFTER = 1.0  # seconds to wait for notifications that should not arrive
 Note = Callable[[str], None]
 
 
@@ -63,7 +63,7 @@ def bench_chain(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> ChainReport:
-    """Run the chain. With `kills`, the steady phase lasts until so many processes were killed."""
+    """Run the chain. With `kills`, the second phase lasts until that many processes were killed."""
     machine, began = describe_machine(), time.monotonic()
     run = ChainRun(folder, source, seed, note)
     with contextlib.closing(run):
@@ -81,14 +81,14 @@ class ChainRun:
         self._note, self._seed, self._source_kind = note, seed, source
         self._closing = contextlib.ExitStack()
         self._interests: list[Interest] = []
-        self._since: list[int] = []  # when each was added, or 0
+        self._since: list[int] = []  # the time at which each interest was added; 0 at the start
         self._added_from = self._steady_from = self._steady_to = 0
         self._folder = folder
         self.nodes = Nodes(folder, COLUMNS)
         self._closing.callback(self.nodes.end)
         if source == "kafka":
             note("starting Kafka")
-            kafka_jars()  # the connector, before anything waits for it
+            kafka_jars()  # fetch the connector before anything waits for it
         self._source = Kafka(folder) if source == "kafka" else Files(folder)
         self._closing.callback(self._source.end)
         root = self.nodes.addresses[self.nodes.names[0]]
@@ -117,8 +117,8 @@ class ChainRun:
         self._added_from = agents
 
     def feed_first(self) -> None:
-        """Start the pipeline, and wait until it has handed over a batch, and another after an
-        interest was added: workers load the kernels for both."""
+        """Start the pipeline, and wait until it has handed over one batch, and another one after an
+        interest was added. Then workers have loaded the kernels for both kinds of batches."""
         self._note("starting Spark")
         self.feeder.put(FIRST)
         self.stream.start()
@@ -195,7 +195,7 @@ class ChainRun:
             self._note(f"{done:,} of {len(self.feeder.rows):,} rows are handed over")
 
     def _waiting(self, value: Callable[[], int], what: str) -> Iterator[int]:
-        """Yield a value again and again; EnvironmentProblem if it stays the same for too long."""
+        """Yield a value repeatedly; raise EnvironmentProblem if it stays the same for too long."""
         known, changed = value(), time.monotonic()
         while True:
             yield known
@@ -205,14 +205,14 @@ class ChainRun:
                 known, changed = now, time.monotonic()
             elif time.monotonic() - changed > PATIENCE:
                 raise EnvironmentProblem(
-                    f"nothing moved for {PATIENCE:.0f} s while waiting for {what}: "
+                    f"found no progress for {PATIENCE:.0f} s while waiting for {what}: "
                     f"{self.stream.errors()}"
                 )
 
     # -- the end -------------------------------------------------------------------------------
 
     def report(self, machine: Machine, began: float) -> ChainReport:
-        """Ask the oracle, wait for what is due, and judge."""
+        """Ask the oracle, wait for the deliveries that are due, and judge them."""
         rows, interests = self.feeder.rows, self._interests
         oracle = Oracle(rows, lambda share: self._note(f"asking the oracle: {share:.0%}"))
         wanted = oracle.match_all(interests)
@@ -254,8 +254,8 @@ class ChainRun:
         )  # fmt: skip
 
     def _await_told(self, due: int) -> None:
-        """Wait until the agents were told as much as is due, or nothing comes any more: then
-        something is lost."""
+        """Wait until the agents have received as many notifications as are due, or until no more
+        arrive, which means that some are lost."""
         told, changed = -1, time.monotonic()
         while told < due and time.monotonic() - changed < SILENCE:
             self._check()

@@ -9,11 +9,11 @@ from tidings.studies.host.machine_info import Machine
 
 
 class Added(msgspec.Struct, frozen=True):
-    """Interests that agents added while rows came."""
+    """Interests that agents added while rows arrived."""
 
     interests: int
-    counted: int  # those that something matched in the first batch after they were in force
-    in_next_batch: int  # those of them that were told all of it
+    counted: int  # interests that match a row of the first batch after they were in force
+    in_next_batch: int  # those of them that received every such row
 
 
 class ChainReport(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class ChainReport(msgspec.Struct, frozen=True):
     source: str
     seed: int
     agents: int
-    processes: int  # that the agents are in
+    processes: int  # the number of processes that contain the agents
     routers: int
     interests: dict[str, int]  # by dialect
     rows: int
@@ -34,7 +34,7 @@ class ChainReport(msgspec.Struct, frozen=True):
     strays: int
     altered: int
     misnumbered: int
-    breaks: int  # `Break` and `Lost` that agents were told
+    breaks: int  # how many objects of the classes `Break` and `Lost` the agents received
     optional: int
     out_of_order: int
     kills: int

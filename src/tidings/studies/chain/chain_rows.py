@@ -1,4 +1,4 @@
-"""The rows and the interests of the chain, drawn at random, and the same for the same seed.
+"""The rows and the interests of the chain, drawn at random, reproducible by seed.
 
 Interests overlap: their bounds are multiples of a large step, so many are equal or cover each
 other, across dialects too.
@@ -17,7 +17,7 @@ from tidings.filters import Attributes
 
 COLUMNS = {
     "id": "integer",
-    "made": "integer",  # when it was handed to the source, in microseconds since 1970
+    "made": "integer",  # when the row was given to the source, in microseconds since 1970
     "price": "integer",
     "kind": "string",
     "place": "string",
@@ -26,7 +26,7 @@ COLUMNS = {
 ATTRIBUTES = Attributes(COLUMNS)
 KINDS = ("ale", "beer", "cider", "cola", "juice", "mead", "stout", "tea")
 PLACES = ("Bari", "Bonn", "Cork", "Delft", "Gent", "Graz", "Lodz", "Metz", "Oslo", "Porto", "Rome")
-STEP = 200  # between the bounds of interests
+STEP = 200  # the difference between two bounds of interests
 DIALECTS = ("sql", "cesql", "cloudevents", "eventbridge")
 
 Row = dict[str, Any]
@@ -41,7 +41,7 @@ class Interest(msgspec.Struct, frozen=True):
 
 
 def draw_row(chance: random.Random, id_: int) -> Row:
-    """A row without `made`; one in twelve has no place."""
+    """A row without `made`; one row in twelve has no `place`."""
     row: Row = {"id": id_, "price": chance.randrange(1000), "kind": chance.choice(KINDS)}
     place = chance.choice((*PLACES, None))
     if place is not None:
@@ -50,8 +50,8 @@ def draw_row(chance: random.Random, id_: int) -> Row:
 
 
 def draw_interests(chance: random.Random, count: int) -> list[Interest]:
-    """Interests of all dialects in turn. The first is in everything, so that each row of a run can
-    be found in the outbox."""
+    """Interests of all dialects in turn. The first interest matches every row, so that each row of
+    a run is in the outbox."""
     others = range(1, count)
     drawn = [draw_interest(chance, at, DIALECTS[at % len(DIALECTS)]) for at in others]
     return [Interest(0, "sql", "id >= 0"), *drawn]

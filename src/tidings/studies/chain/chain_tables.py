@@ -17,7 +17,7 @@ def chain_sections(report: ChainReport) -> list[tuple[str, Table]]:
     )))  # fmt: skip
     rates = plain_table("stage", "per second#")
     for name, rate in (
-        ("tagging: rows, from the begin of a batch to its commit", report.rates.tagging),
+        ("tagging: rows, from the start of a batch to its commit", report.rates.tagging),
         ("hand-over: notifications, from the commit to the disk", report.rates.handover),
         ("durable: notifications, from the source to the disk", report.rates.durable),
         ("delivery: to agents, from the first to the last", report.rates.delivery),
@@ -38,19 +38,19 @@ def chain_sections(report: ChainReport) -> list[tuple[str, Table]]:
     )
     return [
         (f"{what}: pairs of interest and row", counts),
-        (f"Rates of {report.rates.rows:,} rows that were there at once", rates),
+        (f"Rates of {report.rates.rows:,} rows that arrived at once", rates),
         ("Latencies of rows at a steady rate, in seconds", latencies),
     ]
 
 
 def chain_lines(report: ChainReport) -> list[str]:
-    """What the tables do not say."""
+    """Lines to print below the tables."""
     added = report.added
     lines = [
-        f"{added.interests} interests were added while rows came; the next micro-batch had matches "
-        f"for {added.counted} of them, and {added.in_next_batch} were told all of it",
+        f"{added.interests} interests were added during the run; the next micro-batch had matches "
+        f"for {added.counted} of them, and {added.in_next_batch} received all of these",
         f"not in the order of the hand-over: {report.misnumbered:,}; unwanted: {report.strays:,}; "
-        f"altered: {report.altered:,}; came after a later one: {report.out_of_order:,}",
+        f"altered: {report.altered:,}; arrived after a later one: {report.out_of_order:,}",
     ]
     if report.kills:
         who = ", ".join(f"{count} {name}" for name, count in report.killed.items())

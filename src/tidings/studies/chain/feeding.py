@@ -15,7 +15,7 @@ from tidings.studies.chain.stream import Stream
 from tidings.studies.host.kafka_broker import Broker, Producer
 
 EVERY = 0.1  # seconds between two files, or two writes to the broker
-MOST_BEHIND = 5.0  # seconds of rows that the pipeline may have to catch up
+MOST_BEHIND = 5.0  # how far the pipeline may fall behind, in seconds of rows
 TOPIC = "rows"
 SOURCES = ("files", "kafka")
 
@@ -24,13 +24,13 @@ class Source(ABC):
     """A place where a pipeline reads rows."""
 
     settings: str
-    """Its lines in the pipeline's file."""
+    """The lines that describe this source in the pipeline file."""
 
     @abstractmethod
     def put(self, rows: list[Row]) -> None: ...
 
     def end(self) -> None:  # noqa: B027
-        """Stop what belongs to it."""
+        """Stop the processes of this source, if it has any."""
 
 
 class Files(Source):
@@ -52,7 +52,7 @@ class Files(Source):
 
 
 class Kafka(Source):
-    """A topic with two partitions, at a broker of its own."""
+    """A topic with two partitions, at a broker that is started for it."""
 
     def __init__(self, folder: Path) -> None:
         home = folder / "kafka"
@@ -98,7 +98,7 @@ class Feeder:
         self._source.put(rows)
 
     def start(self, rate: float) -> None:
-        """Feed at a steady rate. Rows that the pipeline can't keep up with are not drawn."""
+        """Feed at a steady rate. While the pipeline is too far behind, no rows are drawn."""
         self._thread = threading.Thread(target=self._run, args=(rate,), daemon=True)
         self._thread.start()
 

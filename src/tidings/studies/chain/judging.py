@@ -1,13 +1,13 @@
-"""Judges what agents were told, by an oracle that shares no code with the chain: `Filter.matches`,
+"""Judges what agents received, by an oracle that shares no code with the chain: `Filter.matches`,
 row by row, on filters in the dialect in which the agent wrote them.
 
-An interest that is in force from the start must get every row that it matches. One that was added
-at a time must get those of all batches that began later, and may get others. Each pair of interest
-and row is due once.
+An interest that is in force from the start must receive every row that it matches. An interest that
+is added later must receive the matching rows of all batches that begin after it was added, and may
+receive matching rows of earlier batches. Each pair of interest and row is due once.
 
-Order: the rendezvous point numbers notifications as they are handed over, batch after batch, in the
-order of the outbox. So serials must rise with the places in the outbox. The order in which
-notifications come is not promised: one that was recovered comes later. Those are counted.
+The rendezvous point numbers notifications as they are handed over, batch after batch, in the order
+of the outbox. So serials must rise with the places in the outbox. The order of arrival is not
+guaranteed, because a notification that was recovered arrives later; such notifications are counted.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ Told = npt.NDArray[np.void]
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """Where each row is: arrays by the row's id; -1 for a row that is in no batch."""
+    """The place of each row, as arrays by the id of the row; -1 for a row that is in no batch."""
 
     batch: Numbers
-    place: Numbers  # in the order of the hand-over
-    began: Numbers  # when its batch began, in microseconds
+    place: Numbers  # the index of the row in the order of the hand-over
+    began: Numbers  # the time at which its batch began, in microseconds
 
 
 class Verdict(msgspec.Struct, frozen=True):
     """Counts of pairs of interest and row. Only `expected`, `delivered`, `out_of_order` and
     `optional` may be above 0."""
 
-    expected: int  # due
-    delivered: int  # that came, and were due or allowed
-    lost: int  # due, and never came
-    doubled: int  # came again
-    strays: int  # came, although the interest does not match the row
-    altered: int  # came, with other contents than the row has
-    misnumbered: int  # came, with a serial that is not in the order of the hand-over
-    optional: int  # came, and were not due: before an interest was promised to hold
-    out_of_order: int  # came later than one with a higher serial
+    expected: int  # pairs that are due
+    delivered: int  # pairs that arrived, and were due or allowed
+    lost: int  # pairs that were due and did not arrive
+    doubled: int  # repeated arrivals of a pair
+    strays: int  # arrived, although the interest does not match the row
+    altered: int  # arrived with other contents than the row has
+    misnumbered: int  # arrived with a serial that is not in the order of the hand-over
+    optional: int  # arrived, but were not due, because the interest was in force too late
+    out_of_order: int  # arrived after a notification with a higher serial
 
 
 class Oracle:
-    """What each interest is due."""
+    """Finds the rows that each interest matches."""
 
     def __init__(self, rows: Sequence[Row], note: Callable[[float], None] = lambda _: None) -> None:
         self.rows = rows
@@ -60,7 +60,8 @@ class Oracle:
         self._known: dict[tuple[str, str], npt.NDArray[np.bool_]] = {}
 
     def match_all(self, interests: Sequence[Interest]) -> list[npt.NDArray[np.bool_]]:
-        """For each interest, whether each row matches. Equal texts are asked once."""
+        """For each interest, whether each row matches. Interests with equal texts are evaluated
+        once."""
         keys = [(one.dialect, one.text) for one in interests]
         for at, key in enumerate(dict.fromkeys(keys)):
             if key not in self._known:
@@ -78,8 +79,8 @@ def judge(
     since: Sequence[int],
     told: Told,
 ) -> Verdict:
-    """`wanted` has the rows that each interest matches, and `since` when it was added, or 0. `told`
-    is in the order of arrival for each interest."""
+    """Judge all deliveries. `wanted` has the rows that each interest matches. `since` has the time
+    at which each interest was added, or 0. `told` is in the order of arrival for each interest."""
     digests = np.array([digest_row(row) for row in rows], np.int64)
     counts = dict.fromkeys(Verdict.__struct_fields__, 0)
     for number, (matched, at) in enumerate(zip(wanted, since, strict=True)):
@@ -107,8 +108,8 @@ def judge(
 def count_in_next_batch(
     placed: Placed, wanted: npt.NDArray[np.bool_], at: int, told: Told, number: int
 ) -> bool | None:
-    """Whether an interest that was added at a time was told everything of the first batch that
-    began later; None if there is nothing in it for the interest."""
+    """Whether an interest that was added at the time `at` received all its rows of the first batch
+    that began later; None if the interest matches no row of that batch."""
     later = placed.began[(placed.began > at) & (placed.batch >= 0)]
     if not len(later):
         return None

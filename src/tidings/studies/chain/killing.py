@@ -1,8 +1,8 @@
 """Kills the processes of the chain with SIGKILL, one kind after the other, and starts them again.
 
-driver     the Python driver; a new one starts while its Java process and workers may live on
-jvm        the Java process; the driver ends then, and a new one starts
-worker     a Python worker; Spark starts another, and the stream goes on
+driver     the Python driver; a new one starts while the old Java process and workers may still run
+jvm        the Java process; its driver then ends, and a new one starts
+worker     a Python worker; Spark starts another, and the stream continues
 root       the rendezvous point
 north ...  a router
 """
@@ -20,12 +20,12 @@ from tidings.studies.chain.stream import Stream
 from tidings.studies.host.sessions import Session, send
 
 ROLES = ("driver", ROOT, "jvm", "north", "worker", "south", "east")
-LEFT = 3.0  # seconds at most that a killed one is away, or that its parts live on
-PATIENCE = 60.0  # seconds in which a driver notices that its Java process is gone
+LEFT = 3.0  # the most seconds before a killed node is restarted, or before orphans are killed
+PATIENCE = 60.0  # seconds within which a driver must notice that its Java process is gone
 
 
 class Killer:
-    """Kills, and remembers whom."""
+    """Kills processes, and counts the kills of each kind."""
 
     def __init__(self, nodes: Nodes, stream: Stream, seed: int) -> None:
         self.killed: Counter[str] = Counter()
@@ -34,7 +34,7 @@ class Killer:
         self._orphans: list[Session] = []
 
     def kill_next(self) -> str:
-        """Kill the next one in turn, and start it again; return who it was."""
+        """Kill the next process in turn, and start it again; return its role."""
         role = ROLES[self.killed.total() % len(ROLES)]
         kinds: dict[str, Callable[[], None]] = {
             "driver": self._kill_driver, "jvm": self._kill_java, "worker": self._kill_worker

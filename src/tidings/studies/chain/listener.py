@@ -1,15 +1,15 @@
-"""A program with some of the agents of the chain: it writes down what they are told.
+"""A program with some of the agents of the chain: it records what they receive.
 
     python -c COMMAND FOLDER NAME
 
-It reads orders on stdin, a line of JSON each, and answers each with a line:
+The program reads orders on stdin, a line of JSON each, and answers each with a line:
 
-    subscribe   [agent, its router, interest]...     when all of them are in force
-    count       []                                   how much they were told so far
-    end         []                                   the same, and everything is in the file
+    subscribe   [agent, its router, interest]...     answered when all of them are in force
+    count       []                                   returns the number of deliveries so far
+    end         []                                   the same; all deliveries are in the file
 
 Each delivery is a record in FOLDER/NAME.told: the interest, a digest of the row, its id and serial,
-and when it came.
+and the time of arrival.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidings.routing.clients import Delivery
 from tidings.studies.chain.chain_rows import Interest, Row
 
 RECORD = struct.Struct("<IIqqq")  # interest, digest, id, serial, microseconds since 1970
-PATIENCE = 120.0  # seconds until a router listens
+PATIENCE = 120.0  # seconds to wait for a router that is starting
 AGAIN = 0.1
 FULL = 1 << 16  # bytes that are written together
 
@@ -49,9 +49,9 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    told: int  # deliveries
-    problems: list[str]  # Lost and Break, and refused interests
-    in_force: list[tuple[int, int]]  # new interests, and when they were in force
+    told: int  # the number of deliveries so far
+    problems: list[str]  # each Lost and Break that an agent received
+    in_force: list[tuple[int, int]]  # new interests, with the time from which they are in force
 
 
 def digest_row(row: Row) -> int:
@@ -71,7 +71,7 @@ class Listener:
         self._readers: list[asyncio.Task[None]] = []
 
     async def subscribe(self, wishes: list[Wish]) -> list[tuple[int, int]]:
-        """Subscribe all at the same time. An agent may be named once."""
+        """Subscribe all at the same time. An agent may occur only once in `wishes`."""
         return await asyncio.gather(*map(self._subscribe, wishes))
 
     async def _subscribe(self, wish: Wish) -> tuple[int, int]:
@@ -90,7 +90,7 @@ class Listener:
             opened = connect_agent(address)
             try:
                 agent = await opened.__aenter__()
-            except EnvironmentProblem:  # it is starting, or was killed
+            except EnvironmentProblem:  # the router is starting, or was killed
                 if time.monotonic() > limit:
                     raise
                 await asyncio.sleep(AGAIN)
@@ -124,7 +124,7 @@ class Listener:
 
 
 COMMAND = "from tidings.studies.chain.listener import main; main()"
-"""As `python -m`, which warns that the package has loaded the module before."""
+"""Used instead of `python -m`, which would warn that the module is already loaded."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The agents of the chain, in a few processes, as the rest of the run sees them."""
+"""Starts and controls the processes that contain the agents of the chain."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ assert TOLD.itemsize == RECORD.size
 
 
 class Listeners:
-    """Processes with agents. Agent n is in process n modulo their number."""
+    """Processes with agents. Agent n is in process n modulo the number of processes."""
 
     def __init__(self, folder: Path, processes: int) -> None:
         self.folder = folder
         self.problems: list[str] = []
-        self.in_force: dict[int, int] = {}  # interest -> when it was in force
+        self.in_force: dict[int, int] = {}  # interest -> the time from which it is in force
         self._processes: list[subprocess.Popen[bytes]] = []
         for number in range(processes):
             command = [sys.executable, "-c", COMMAND]
@@ -53,7 +53,7 @@ class Listeners:
         return self._ask("count", [[] for _ in self._processes])
 
     def end(self) -> npt.NDArray[np.void]:
-        """End the processes; return everything that was delivered, in the order it came."""
+        """End the processes; return all deliveries, in the order of arrival."""
         self._ask("end", [[] for _ in self._processes])
         files = [self.folder / f"listener{at}.told" for at in range(len(self._processes))]
         self.kill()
@@ -69,7 +69,7 @@ class Listeners:
         self._processes = []
 
     def _ask(self, what: str, wishes: list[list[Wish]]) -> int:
-        """Give each process an order; return how much all of them were told."""
+        """Give each process an order; return the number of deliveries to all of them."""
         for at, process in enumerate(self._processes):
             assert process.stdin is not None
             try:

@@ -1,4 +1,4 @@
-"""The rendezvous point and the routers of the chain, a process each, with a file each.
+"""The rendezvous point and the routers of the chain; each has its own process and its own file.
 
              root
             /    \\
@@ -49,7 +49,7 @@ class Nodes:
         self.running.pop(name).end()
 
     def check(self) -> None:
-        """Nobody may end by itself."""
+        """Raise EnvironmentProblem if a node ended that was not killed."""
         for name, one in self.running.items():
             if not one.alive():
                 said = self._errors(name).read_text(errors="replace").strip()[-2000:]

@@ -4,8 +4,8 @@
                  └─ tagging ──┘    └── hand-over ──┘
                                    └────────────── delivery ──────────────────────────┘
 
-The rendezvous point forwards a part as soon as it is on its disk, and the whole batch counts as
-handed over after its last part. So delivery is counted from the commit, too.
+The rendezvous point forwards a part as soon as it is on its disk, while a batch counts as handed
+over only after its last part. So delivery is also measured from the commit.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ class Seconds(msgspec.Struct, frozen=True):
 
 
 class Latencies(msgspec.Struct, frozen=True):
-    """Of rows that came at a steady rate; None if there were none."""
+    """The latencies of rows that arrived at a steady rate; None if there were no such rows."""
 
     commit: Seconds | None  # from the source to the commit
     durable: Seconds | None  # from the source to the disk of the rendezvous point
-    handover: Seconds | None  # of a batch, from the commit to that disk
+    handover: Seconds | None  # of a batch, from the commit to the disk of the rendezvous point
     delivery: Seconds | None  # from the commit to the agent
     end_to_end: Seconds | None  # from the source to the agent
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Of rows that were there all at once, per second; None if there were none."""
+    """The rates of rows that arrived all at once, per second; None if there were no such rows."""
 
     rows: int
-    tagging: float | None  # rows, from the begin of a batch to its commit
+    tagging: float | None  # rows, from the start of a batch to its commit
     handover: float | None  # notifications, from the commit to the disk of the rendezvous point
-    durable: float | None  # notifications, from the source to that disk
+    durable: float | None  # notifications, from the source to the disk of the rendezvous point
     delivery: float | None  # deliveries to agents, from the first to the last
 
 
@@ -100,7 +100,7 @@ def measure_rates(
     handed: Mapping[int, int],
     told: Told,
 ) -> Rates:
-    """The rates of rows that were handed to the source all at once."""
+    """The rates of rows that were given to the source all at once."""
     ids = np.arange(len(rows))[chosen]
     ids = ids[placed.batch[ids] >= 0]
     if not len(ids):
@@ -124,7 +124,8 @@ def measure_rates(
 
 
 def _by_batch(commits: Sequence[Commit], handed: Mapping[int, int]) -> tuple[Numbers, Numbers]:
-    """When each batch was committed, and when it was handed over, or 0."""
+    """The time at which each batch was committed, and the time at which it was handed over; 0 if
+    that time is not known."""
     ended = np.array([one.ended for one in commits], np.int64)
     return ended, np.array([handed.get(one.batch, 0) for one in commits], np.int64)
 

@@ -1,4 +1,4 @@
-"""The pipeline of the chain: `tidings pipeline run`, with everything that Spark starts."""
+"""Runs the pipeline of the chain: `tidings pipeline run`, and the processes that Spark starts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidings.spark.channel import HANDED, read_handed
 from tidings.spark.outbox import Commit, Outbox
 from tidings.studies.host.sessions import Session
 
-EVERY = 0.01  # seconds between two looks at what was handed over
-MOST_DEATHS = 5  # of drivers, by themselves
+EVERY = 0.01  # seconds between two checks of the last batch that was handed over
+MOST_DEATHS = 5  # how many drivers may end without being killed
 _FILE = """
 name = "chain"
 [source]
@@ -40,17 +40,17 @@ class Stream:
         self.folder = folder
         (folder / "pipeline.toml").write_text(_FILE.format(address=address, source=source))
         self.outbox = Outbox(folder / "out")
-        self.deaths = 0  # ends that nobody caused
-        self.handed: dict[int, int] = {}  # batch -> when its owner had it
-        self._lock = threading.Lock()  # the feeder asks for rows, too
-        self._read = 0  # batches whose rows are in `_rows`
+        self.deaths = 0  # drivers that ended without being killed
+        self.handed: dict[int, int] = {}  # batch -> the time at which it was handed over
+        self._lock = threading.Lock()  # the thread of the feeder calls `rows`, too
+        self._read = 0  # the number of batches whose rows are counted in `_rows`
         self._rows = 0
         self._session: Session | None = None
         self._over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def start(self) -> None:
-        """Start a driver. The old one is left alone, if it is still there."""
+        """Start a driver. An old driver that still runs is left alone."""
         command = [sys.executable, "-m", "tidings", "pipeline", "run"]
         command.append(str(self.folder / "pipeline.toml"))
         self._session = Session(command, self.folder / "pipeline.errors")
@@ -63,8 +63,8 @@ class Stream:
         return self._session
 
     def check(self) -> None:
-        """Start the driver again if it ended by itself: a worker may die so badly that Spark gives
-        up, or the rendezvous point be gone for too long."""
+        """Start the driver again if it ended without being killed. This happens if Spark gives up
+        after a worker was killed, or if the rendezvous point is gone for too long."""
         if self.session.alive():
             return
         self.deaths += 1
@@ -104,8 +104,8 @@ class Stream:
         return [*self.outbox.log.each()]
 
     def _watch(self) -> None:
-        """Note when batches were handed over. The time is that of the file; a batch that was
-        followed by another within EVERY is left out."""
+        """Record when batches were handed over, which is the modification time of the file. A batch
+        that was followed by another one within EVERY is left out."""
         path = self.outbox.channel_folder / HANDED
         while not self._over.is_set():
             before = self.last()

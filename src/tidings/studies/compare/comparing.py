@@ -229,6 +229,7 @@ def _environment(source: Path, cache: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONHASHSEED": "0",  # both revisions iterate over sets in the same order
         "TIDINGS_CACHE_DIR": str(cache),
-        # This process sets NUMBA_CACHE_DIR when it loads a matcher; it overrides the cache above.
+        # This process sets NUMBA_CACHE_DIR when it loads a matcher; the value that it sets would
+        # override the cache above.
         "NUMBA_CACHE_DIR": str(cache / "kernels"),
     }

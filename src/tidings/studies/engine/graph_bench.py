@@ -150,7 +150,7 @@ def measure(
 
 
 class _Clock:
-    """Measures the seconds from each note to the next; the first of the two notes names them."""
+    """Measures the seconds from each note to the next, under the name of the first of the two."""
 
     def __init__(self) -> None:
         self.steps: dict[str, float] = {}

@@ -32,20 +32,20 @@ class Evaluations(msgspec.Struct, frozen=True):
     """The tests of all filters."""
     different_tests: int
     one_by_one: float
-    """Evaluated if every filter is matched by itself."""
+    """The tests that are evaluated if every filter is matched by itself."""
     shared: float
-    """The same, if equal tests share their result."""
+    """The tests that are evaluated if equal tests share their result."""
     coded: float
     """In the index: terms that are turned into codes."""
     candidates: float
-    """Boxes that are looked at."""
+    """In the index: boxes that are examined."""
     compared: float
-    """Codes that are compared with sets of these boxes."""
+    """In the index: codes that are compared with sets of these boxes."""
     compared_different: float
     asked: float
-    """Tests that must be evaluated, after that."""
+    """In the index: tests that remain to be evaluated after that."""
     evaluated: float
-    """Terms that are evaluated for these."""
+    """In the index: terms that are evaluated for these tests."""
 
 
 class MatchRun(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class MatchRun(msgspec.Struct, frozen=True):
     """Events whose matches were checked against the reference semantics."""
     checked_evaluations: int
     tests: Evaluations | None = None
-    """If they were counted."""
+    """The tests that were evaluated; None if they were not counted."""
 
 
 class Growth(msgspec.Struct, frozen=True):

@@ -2,8 +2,8 @@
 in the index.
 
     one by one    every filter by itself: its tests in order, until its result is known
-    shared        the different ones among these: an engine that keeps the result of each test for
-                  the time of an event evaluates only those
+    shared        the different tests among these: an engine that keeps the results of tests while
+                  it matches an event evaluates only those
     index         what the matcher does; see matching/effort.py
 
 The tests of a filter are the tests of its canonical form, in the order of the form. Tests are equal

@@ -3,7 +3,7 @@
     machine_info.py   describes the machine and its load
     processes.py      memory and processor time of a process and its descendants (Linux: /proc)
     driver.py         runs a program that measures on request: reads a line, answers with JSON
-    sessions.py       programs to kill and to start again, with all that they start
+    sessions.py       programs that are killed and restarted, with all processes that they start
     ports.py          free ports        kafka_broker.py   a Kafka broker from Maven Central
 
 This folder does not depend on what is measured. It is for the rest of studies, for cli and for

@@ -58,8 +58,8 @@ group.initial.rebalance.delay.ms=0
 broker.heartbeat.interval.ms=200
 broker.session.timeout.ms=1000
 """
-# A broker that comes back must wait until the session of the killed one has ended; by default that
-# is nine seconds.
+# A broker that is restarted must wait until the session of the killed broker has ended; by default,
+# that takes nine seconds.
 _LOGGING = """\
 appender.console.type=Console
 appender.console.name=console
@@ -71,8 +71,8 @@ rootLogger.appenderRef.console.ref=console
 
 
 def broker_jars() -> Path:
-    """A folder with the jars of a broker and all that they depend on; EnvironmentProblem if they
-    can't be had."""
+    """A folder with the jars of a broker and all their dependencies; raise EnvironmentProblem if
+    they can't be fetched."""
     folder = jars_folder() / f"kafka-broker-and-tools-{VERSION}"
     if folder.is_dir():
         return folder
@@ -114,7 +114,7 @@ class Broker:
             raise EnvironmentProblem(f"the broker can't be prepared: {done.stderr[-2000:]}")
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the broker, and wait until it accepts connections."""
         log = self.folder / "broker.log"
         with log.open("ab") as out:
             self._process = subprocess.Popen(
@@ -130,7 +130,7 @@ class Broker:
         return is_listening(self.port)
 
     def kill(self) -> None:
-        """Like `kill -9`: what it had not written to disk yet, the system still has."""
+        """Kill the broker with SIGKILL. What it wrote to files is kept by the operating system."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -138,7 +138,7 @@ class Broker:
 
 
 class Producer:
-    """Writes lines to a topic, which is created by the first of them."""
+    """Writes lines to a topic; the first line creates the topic."""
 
     def __init__(self, broker: Broker, topic: str) -> None:
         self._log = broker.folder / "producer.log"
@@ -151,7 +151,7 @@ class Producer:
             )
 
     def put(self, lines: Iterable[bytes]) -> None:
-        """Write lines. The broker has them soon after, or at the end."""
+        """Write lines. The broker receives them soon after this returns."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.writelines(line + b"\n" for line in lines)
@@ -164,7 +164,7 @@ class Producer:
         self._process.kill()
         self._process.wait()
         if self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):  # lines that nobody wants any more
+            with contextlib.suppress(BrokenPipeError):  # unsent lines are no longer needed
                 self._process.stdin.close()
 
 

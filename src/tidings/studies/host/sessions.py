@@ -1,8 +1,7 @@
-"""Programs that a measurement kills and starts again, each in a session of its own.
+"""Programs that a measurement kills and starts again, each in its own session.
 
-Everything that a program starts stays in its session, also Spark's Python daemon, which makes
-itself a process group of its own. Only processes of sessions that were begun here are ever killed
-(Linux: /proc).
+Everything that a program starts stays in its session, even Spark's Python daemon, which has its own
+process group. Only processes of sessions that were started here are ever killed (Linux: /proc).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 SOURCE = Path(__file__).parents[3]
-"""Where the package lies, for programs that run from another folder."""
+"""The folder of the package, for programs that run in another folder."""
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -31,7 +30,7 @@ def in_session(session: int) -> list[Process]:
     """The living processes of a session."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it is gone
+        with suppress(OSError):  # the process has ended
             state, parent, _, its = (folder / "stat").read_text().rpartition(") ")[2].split()[:4]
             if int(its) == session and state not in "ZX":
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
@@ -40,7 +39,7 @@ def in_session(session: int) -> list[Process]:
 
 
 def send(pid: int, what: signal.Signals = signal.SIGKILL) -> bool:
-    """Send a signal; false if there is no such process any more."""
+    """Send a signal; return False if the process no longer exists."""
     try:
         os.kill(pid, what)
     except ProcessLookupError:
@@ -49,12 +48,12 @@ def send(pid: int, what: signal.Signals = signal.SIGKILL) -> bool:
 
 
 class Session:
-    """A process in a session of its own, with all that it starts."""
+    """A process in its own session, with all processes that it starts."""
 
     def __init__(
         self, command: Sequence[str], errors: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """What it prints is added to the file `errors`."""
+        """The output of the process is appended to the file `errors`."""
         path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         with errors.open("ab") as out:
             self.process = subprocess.Popen(
@@ -80,7 +79,7 @@ class Session:
         """The processes of a role in a driver of Spark: jvm, daemon, worker or executor."""
         members = self.members()
         if role in ("worker", "daemon"):
-            # Java starts the daemon, which forks workers; they live on when it is killed
+            # Java starts the daemon, which forks workers; a worker may outlive the daemon
             java = {one.pid for one in members if "org.apache.spark" in one.command}
             forked = [one for one in members if "pyspark.daemon" in one.command]
             return [one.pid for one in forked if (one.parent in java) == (role == "daemon")]
@@ -88,8 +87,7 @@ class Session:
         return [one.pid for one in members if word in one.command]
 
     def end(self) -> None:
-        """Kill everything in the session, until nothing is left; without /proc, only the program
-        itself."""
+        """Kill all processes of the session; without /proc, kill only the program itself."""
         if self.alive():
             self.process.kill()
         while members := self.members():

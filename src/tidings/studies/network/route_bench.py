@@ -1,5 +1,6 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, notifications that were tagged elsewhere, preprocessors, header lookups, and the modes
+publishing, notifications that were tagged elsewhere, preprocessors, many interests, header lookups,
+and the modes
 of forwarding.
 """
 
@@ -17,6 +18,7 @@ import msgspec
 from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
 from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
+from tidings.studies.network.route_interests import INTERESTS, InterestsRun, measure_interests
 from tidings.studies.network.route_lookup import SIZES, Lookup, look_up
 from tidings.studies.network.route_mixed import Mixed, measure_mixed
 from tidings.studies.network.route_modes import ModeRow, measure_modes
@@ -25,7 +27,9 @@ from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
 from tidings.studies.network.route_preprocessors import Tagged, measure_preprocessors
 from tidings.studies.network.route_tidings import start_tidings
 
-PARTS = ("forward", "latency", "durable", "parts", "preprocessors", "lookup", "modes")
+PARTS = (
+    "forward", "latency", "durable", "parts", "preprocessors", "interests", "lookup", "modes",
+)  # fmt: skip
 HOME = "tidings"
 PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
@@ -96,6 +100,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     mixed: Mixed | None
     parts: Parts | None
     preprocessors: Tagged | None
+    interests: InterestsRun | None
     lookup: list[Lookup]
     modes: list[ModeRow]
 
@@ -107,6 +112,7 @@ def bench_route(
     rounds: int = 5,
     peers: bool = True,
     sizes: Sequence[int] | None = None,
+    interests: int = INTERESTS,
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> RouteReport:
@@ -118,7 +124,7 @@ def bench_route(
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
-    durable, mixed, tagged, helped = None, None, None, None
+    durable, mixed, tagged, helped, many = None, None, None, None, None
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -140,12 +146,15 @@ def bench_route(
             helped = measure_preprocessors(
                 Path(folder), seconds, rounds, PUBLISHING, payload, seed=seed, note=note
             )
+    if "interests" in parts:
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            many = measure_interests(Path(folder), 5 * seconds, interests, seed=seed, note=note)
     if "lookup" in parts:
         lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
         where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, mixed, tagged,
-        helped, lookup, modes,
+        helped, many, lookup, modes,
     )  # fmt: skip
 
 

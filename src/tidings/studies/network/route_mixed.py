@@ -3,8 +3,8 @@
     raw socket, or agent.publish_many ──Publish──> [rendezvous point, journal] ──> a receiver
                                       <─Published─                                 that counts
 
-The filters and the attributes are those of the workload `mixed`. Where nats-server is installed,
-JetStream takes the same payloads, next to it: a stream on files, which it does not sync, and one
+The filters and the attributes are those of the workload `mixed`. If nats-server is installed,
+JetStream is measured with the same payloads: a stream on files, which it does not sync, and one
 consumer.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from tidings.broker import GraphInterests
+from tidings.channel.interests import ArrayInterests
 from tidings.model import EnvironmentProblem
 from tidings.network import connect
 from tidings.routing.protocol import frames, messages as m
@@ -45,7 +45,7 @@ from tidings.studies.network.route_tidings import start_node
 from tidings.studies.workloads.workloads import make_workload
 
 FILTERS = 10_000
-EVENTS = 16_384  # whose attributes are used, over and over
+EVENTS = 16_384  # the number of events whose attributes are used repeatedly
 BURST = 500  # publications that are sent together
 
 
@@ -53,13 +53,13 @@ class Mixed(msgspec.Struct, frozen=True):
     """The measurements."""
 
     raw_rates: list[float]  # acknowledged publications per second of a raw socket
-    many_rates: list[float]  # the same of an agent's publish_many
+    many_rates: list[float]  # acknowledged publications per second of an agent's publish_many
     root_per_core: float  # raw publications per second of the rendezvous point's processor time
     filters: int
     content: float  # bytes of the attributes of a notification, on average
     window: int
     told: int  # notifications that the receiver got, which are all that match a filter
-    jetstream_rates: list[float]  # acknowledged publications per second; none without nats-server
+    jetstream_rates: list[float]  # acknowledged publications per second; empty without nats-server
 
 
 def measure_mixed(
@@ -80,11 +80,11 @@ def measure_mixed(
     processes: list[subprocess.Popen[bytes]] = []
     raws, many, jets, spent, count = list[float](), list[float](), list[float](), 0.0, 0
     events = [msgspec.json.decode(line) for line in lines]
-    interests = GraphInterests(None, stored, stored[-1][0])
+    interests = ArrayInterests(None, stored, stored[-1][0])
     matching = np.array([bool([*interests.tag(line)]) for line in lines])
 
     def count_told(first: int, many: int) -> int:
-        """How many of so many notifications match a filter."""
+        """How many of `many` notifications, from `first` on, match a filter."""
         return int(matching[np.arange(first, first + many) % len(lines)].sum())
 
     try:
@@ -189,7 +189,7 @@ def publish_raw(
 async def _publish_many(
     port: int, events: Sequence[dict[str, object]], payload: bytes, seconds: float
 ) -> tuple[int, float]:
-    """Publish with an agent's publish_many; return the same."""
+    """Publish with an agent's publish_many; return what `_publish_raw` returns."""
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
         start = time.perf_counter()
         until = start + seconds
@@ -208,7 +208,8 @@ async def _publish_many(
 
 
 def _publish_to_jetstream(folder: Path, payload: bytes, window: int, seconds: float) -> float:
-    """The rate of acknowledged publications to a stream on files, until its consumer has all."""
+    """The rate of acknowledged publications to a stream on files. When this returns, the consumer
+    has received all of them."""
     folder.mkdir()
     (port,) = free_ports(1)
     file = folder / "nats.conf"
@@ -284,7 +285,7 @@ class _Deliveries:
             data = rest + data
             if b"PING\r\n" in data:
                 self._link.sendall(b"PONG\r\n")
-            self.count += data.count(b"MSG s 1 ")  # with the subject under which it was published
+            self.count += data.count(b"MSG s 1 ")  # `s` is the subject of publication
             rest = data[-7:]
 
     def wait_for(self, count: int) -> None:

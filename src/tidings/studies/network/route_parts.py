@@ -22,8 +22,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tidings.broker import GraphInterests
 from tidings.channel import Changes, ChannelLink, Part
+from tidings.channel.interests import ArrayInterests
 from tidings.filters import parse
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import digest, frames, messages as m
@@ -37,7 +37,7 @@ from tidings.studies.workloads.workloads import Workload, make_workload
 
 FILTERS = 10_000
 ROWS = 16_384  # the number of notifications in a part
-EVENTS = 16_384  # the number of events whose tags are used, over and over
+EVENTS = 16_384  # the number of events whose tags are used repeatedly
 DIFFERENT = 8  # the number of parts that are made in advance
 ALIVE = 4.0  # seconds between two messages, so that the receiver does not count as silent
 AT_ONCE = 1 << 18  # how many bytes are examined together
@@ -87,7 +87,7 @@ def measure_parts(
         rates, told, spent, total = [], [], 0.0, 0
         with ChannelLink(f"tidings://127.0.0.1:{port}") as link:
             source = _Source(link.changes(), tags, payload, seed)
-            link.hand_over(source.parts(0.0))  # the first part loads what the other parts use
+            link.hand_over(source.parts(0.0))  # a warm-up, not measured
             receiver.wait_for(source.rows)
             for number in range(rounds):
                 note(f"parts: round {number + 1} of {rounds}")
@@ -111,13 +111,13 @@ def _tagged(filters: int, seed: int) -> tuple[list[tuple[int, bytes]], Tags]:
     """Distinct filters with their nodes, and the tags of events that match some of them."""
     workload = make_workload("mixed", filters, EVENTS, seed)
     stored = distinct_filters(workload)
-    interests = GraphInterests(None, stored, stored[-1][0])
+    interests = ArrayInterests(None, stored, stored[-1][0])
     tags = (tuple(sorted(interests.tag(line))) for line in workload.event_lines())
     return stored, [tag for tag in tags if tag]
 
 
 def distinct_filters(workload: Workload) -> list[tuple[int, bytes]]:
-    """The filters of a workload that mean different things, with their nodes."""
+    """The distinct filters of a workload, with their nodes."""
     distinct: dict[bytes, tuple[int, bytes]] = {}
     for number, text in workload.texts():
         distinct.setdefault(parse(text).key, (1 + number, text.encode()))
@@ -126,7 +126,7 @@ def distinct_filters(workload: Workload) -> list[tuple[int, bytes]]:
 
 class _Source:
     """The parts of one source, as many as needed. The parts differ only in their keys from a few
-    parts that were made before."""
+    parts that were made in advance."""
 
     def __init__(self, known: Changes, tags: Tags, payload: int, seed: int) -> None:
         chance = np.random.default_rng(seed)

@@ -251,7 +251,7 @@ def _expect(link: socket.socket, expected: bytes, name: str) -> None:
 
 
 def wait_until(link: socket.socket, ending: bytes, name: str) -> None:
-    """Read until what was sent ends with some bytes."""
+    """Read until the received data ends with `ending`."""
     found = b""
     while not found.endswith(ending):
         try:

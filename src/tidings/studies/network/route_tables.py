@@ -8,6 +8,7 @@ from rich.table import Table
 
 from tidings.studies.network.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
 from tidings.studies.network.route_durable import Durable
+from tidings.studies.network.route_interests import InterestsRun
 from tidings.studies.network.route_lookup import FLAT_FROM, Lookup, flatness
 from tidings.studies.network.route_mixed import Mixed
 from tidings.studies.network.route_modes import ModeRow
@@ -67,6 +68,8 @@ def route_sections(report: RouteReport) -> list[Section]:
                 preprocessors_table(report.preprocessors),
             )
         )
+    if report.interests is not None:
+        sections += interests_sections(report.interests)
     if report.lookup:
         sections.append(
             (
@@ -174,6 +177,29 @@ def preprocessors_table(found: Tagged) -> Table:
     two = rates[1] if len(rates) > 1 else "needs 4 cores"
     table.add_row(f"{found.alone:.1f}", f"{found.helped:.1f}", f"{found.ratio:.2f}", rates[0], two)
     return table
+
+
+def interests_sections(found: InterestsRun) -> list[Section]:
+    start = plain_table("first start s#", "restart s#", "bytes each#", "mapped#")
+    start.add_row(
+        number(found.first_start), number(found.restart), f"{found.memory:,.0f}",
+        f"{found.mapped:,.0f}",
+    )  # fmt: skip
+    asked = plain_table(
+        "per s#", "publications per s#", "p50#", "p99#", "most#", "CPU#", "publication p50#", "p99#"
+    )
+    for one in found.asked:
+        asked.add_row(
+            f"{one.rate:,.0f}" if one.rate else "alone", f"{one.published:,.0f}", number(one.p50),
+            number(one.p99), number(one.most), number(one.processor),
+            number(one.publication_p50) if one.published else "",
+            number(one.publication_p99) if one.published else "",
+        )  # fmt: skip
+    many = f"{found.interests:,} interests"
+    return [
+        (f"A rendezvous point with {many}: starts, and memory for each", start),
+        (f"New ones among {many}: milliseconds from Ask to Answer, and of processor time", asked),
+    ]
 
 
 def lookup_table(found: list[Lookup]) -> Table:

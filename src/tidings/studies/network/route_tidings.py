@@ -124,7 +124,7 @@ def start_tidings(
 
 
 def _start(file: Path, name: str, above: int, processes: list[subprocess.Popen[bytes]]) -> int:
-    """Run a router below the one at a port; return the port that it listens on."""
+    """Run a router below the node at the port `above`; return the port that it listens on."""
     file.write_text(
         f'name = "{name}"\nlisten = "127.0.0.1:0"\nupstream = "127.0.0.1:{above}"\n'
         f"[times]\nsilent = {CALM}\nexpire = {CALM}\nresubscribe = {CALM}\n"

@@ -2,12 +2,12 @@
 
 There are three runs, each from Parquet to Parquet:
 
-    tagging        `mixed` filters: the bare engine on two threads, files to files, table to table
+    tagging        workload `mixed`: the bare engine on two threads, files to files, table to table
     mixed shapes   few filters of many shapes: against a nested-loop join with a table of bounds
     one shape      many filters `symbol = ? AND price > ? AND volume BETWEEN ? AND ?`: against a
                    broadcast hash join on the symbol
 
-All ways of a run must find the same pairs of row and filter; otherwise there is no report.
+All methods of a run must find the same pairs of row and filter; otherwise there is no report.
 """
 
 from __future__ import annotations

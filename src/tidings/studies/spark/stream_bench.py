@@ -1,9 +1,9 @@
 """Measures a running pipeline: latency from a file to the outbox, and whether memory is stable.
 
 A separate process writes JSON lines at a steady rate, each with the time of its creation; the
-pipeline matches them against `mixed` filters. The latency of a notification ends when the commit of
-its batch is on disk. Notifications from the first seconds, while workers start and kernels are
-loaded, are not counted.
+pipeline matches them against filters of the workload `mixed`. The latency of a notification ends
+when the commit of its batch is on disk. Notifications from the first seconds, while workers start
+and kernels are loaded, are not counted.
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@
     attributes   a value or anything for each attribute; a notification has some of the attributes
                                                                         fewer values > more values
 
-The scenarios come from studies 1 and 2 of the dissertation that this network follows, in the sizes
-of study
-2. Topics are numbered from 0. All operations work on arrays, so a million subscriptions take little
-time.
+The scenarios come from studies 1 and 2 of the dissertation that this network follows; the sizes are
+those of study 2. Topics are numbered from 0. All operations work on arrays, so a million
+subscriptions take little time.
 """
 
 from __future__ import annotations

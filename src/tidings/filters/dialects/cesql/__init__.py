@@ -6,10 +6,10 @@
                                 ^
                              program: runs cesql('...')
 
-An error in CloudEvents SQL is different from null in SQL. So translate.py asks three questions
+An error in CloudEvents SQL is different from null in SQL. So translate.py answers three questions
 about each condition: is it true, is it false, is it free of errors? Translations are tested against
 machine.py, the reference.
 
-Used only inside the room `filters`. Start at dialect.py, then translate.py; docs/dialects.md is for
-users.
+This folder is used only inside the room `filters`. Start at dialect.py, then translate.py;
+docs/dialects.md is for users.
 """

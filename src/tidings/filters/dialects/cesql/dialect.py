@@ -1,12 +1,14 @@
 """CloudEvents SQL: the expression language of CloudEvents, version 1.0.0.
 
-syntax     the nodes of an expression, and their canonical text
-parser     text to nodes
-values     the three types, converting attributes to them, casts
-builtins   the functions
-machine    evaluates a node on an event, by the specification
-program    an expression as a function of attributes, written cesql('...') in SQL
-translate  nodes to an expression of tidings: tests on sets where possible, programs elsewhere
+The modules of this folder:
+
+    syntax     the nodes of an expression, and their canonical text
+    parser     text to nodes
+    values     the three types, converting attributes to them, casts
+    builtins   the functions
+    machine    evaluates a node on an event, by the specification
+    program    an expression as a function of attributes, written cesql('...') in SQL
+    translate  nodes to an expression of tidings: tests on sets where possible, else programs
 """
 
 from __future__ import annotations
@@ -45,5 +47,5 @@ def embed(text: str, context: Context) -> Embedded:
     try:
         node = parser.read(text, context.attributes, most_parts=context.most_parts)
     except FilterError as problem:
-        raise type(problem)(f"in the expression of cesql: {problem}", text) from None
+        raise type(problem)(f"in the expression inside cesql(): {problem}", text) from None
     return Embedded(call_of(node), syntax.count(node))

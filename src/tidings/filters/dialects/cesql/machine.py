@@ -93,8 +93,8 @@ def value_of(node: Node, event: Mapping[str, Any]) -> Scalar:
 
 
 def _operand(node: Node, event: Mapping[str, Any]) -> Any:
-    """The value of an operand. The value of an error is that of the operand, not of the node around
-    it, so it is dropped."""
+    """The value of an operand. If the operand has an error, the value of the error is dropped,
+    because the node around the operand has a value of its own."""
     try:
         return value_of(node, event)
     except Trouble as trouble:

@@ -1,7 +1,7 @@
 """An expression of CloudEvents SQL as a function of the attributes that it reads.
 
 In SQL such a function is written `cesql('INT(n) + 1')`. The value is null if the evaluation has an
-error, so as a condition the function is true, false or unknown like any other.
+error, so as a condition the function is true, false or unknown like any other condition.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ class Program(msgspec.Struct, frozen=True):
         return []
 
     def split_nested(self, node: Expression, attributes: Attributes | None) -> None:
-        """None, because a nested value counts as its JSON: the program treats all values alike."""
+        """None, because a nested value is converted to JSON: the program treats all values
+        alike."""
 
     def where_single(self) -> None:
         """None, because single values also need the program."""
 
     def null_paths(self) -> list[tuple[str, ...]]:
-        """The attributes that the program tests with EXISTS; anywhere else, a null is an error
-        too."""
+        """The attributes that the program tests with EXISTS; anywhere else, null and absent are
+        both errors."""
         found, stack = list[tuple[str, ...]](), [self.node]
         while stack:
             node = stack.pop()

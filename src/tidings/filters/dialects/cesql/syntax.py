@@ -174,7 +174,7 @@ def _quote(value: str) -> str:
 
 
 def _closes(piece: str) -> bool:
-    """Whether no quote before the last one closes the literal."""
+    """Whether the last character is the quote that closes the literal."""
     at = 1
     while piece[at] != piece[0]:
         at += 2 if piece[at] == "\\" else 1

@@ -59,8 +59,8 @@ from tidings.filters.language.expression import (
 )
 from tidings.filters.values import like
 
-# A program replaces answers that have more than MOST_NODES nodes and more than MOST_TIMES as many
-# nodes as the filter.
+# Answers may have MOST_NODES nodes, or MOST_TIMES nodes for each node of the filter if that is
+# more. A program replaces larger answers.
 MOST_NODES = 2_000
 MOST_TIMES = 16
 MOST_LEVELS = 40
@@ -258,8 +258,8 @@ class Translator:
         return self._answer_text(node, test, Not(test))
 
     def _answer_text(self, node: Node, true: Expression, false: Expression) -> Answers:
-        """A test on a node as a String; after an error the String is null. An attribute that is
-        present always has a String."""
+        """The answers for a test on a node as a String; after an error the String is null. An
+        attribute that is present can always be converted to a String."""
         term = self.attribute(node) if isinstance(node, syntax.Name) else self.term(node, "string")
         return answers(true, false, (Not(IsNull(term)),))
 

@@ -2,7 +2,7 @@
 
 String is `str`, Integer a 32-bit `int`, Boolean `bool`. Any other attribute value becomes a String:
 a time in RFC 3339 and UTC, a number that is not an Integer as JSON writes it, a list or object as
-JSON. A whole number is an Integer however it was written: 1.0 is 1, as in sets.
+JSON. A whole number is an Integer however it was written: 1.0 is 1, as in values/sets.py.
 """
 
 from __future__ import annotations

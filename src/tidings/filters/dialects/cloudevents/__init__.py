@@ -4,8 +4,8 @@
 
     [{"prefix": {"type": "com.example."}}, {"sql": "INT(priority) > 5"}]     all must be true
 
-A filter is true or false, never an error. `sql` is parsed by the dialect `cesql`; the others become
-tests on attributes, so an index can use them.
+A filter is true or false, never an error. `sql` is parsed by the dialect `cesql`; the other kinds
+become tests on attributes, so an index can use them.
 
-Used only by the registry of dialects. Start at dialect.py, the only module.
+This folder is used only by the registry of dialects. Start at dialect.py, the only module.
 """

@@ -52,8 +52,8 @@ class BoundPattern:
         return [needs_by_root(fields) for fields in combinations(self.pattern)]
 
     def necessary(self, attributes: Attributes | None) -> list[Expression]:
-        """For each field that tests for a set of values: the field has one of these values or is
-        nested."""
+        """For each field that tests for a set of values, the condition that the field has one of
+        these values or is nested."""
         out: list[Expression] = []
         for field in self._set_fields(attributes):
             item = Attribute(field.path)
@@ -78,7 +78,7 @@ class BoundPattern:
         tested = {field.path for field in self.pattern.fields}
         if self.pattern.choices or not tested >= set(nested):
             return None
-        # the expression was parsed from SQL, perhaps from an earlier version
+        # the expression was parsed from SQL, which an earlier version may have written
         if node.items[0] is not self.plain:
             expected = plain_condition(self.pattern, attributes)
             if text_of(node.items[0]) != text_of(expected):

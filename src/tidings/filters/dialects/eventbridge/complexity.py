@@ -1,10 +1,10 @@
 """Measures how complex the wildcards of a field are, because EventBridge refuses complex ones.
 
 The measure is event-ruler's: the largest number of wildcard prefixes that one value can match at
-once. A prefix is a wildcard pattern cut off after some character. On the value `"ab`,
+once. A prefix is a wildcard pattern cut off after some character. The value `"ab` matches:
 
-    *b      has the prefixes  "*  and  "*b        2, with the quotes that JSON has around a string
-    a*ab    has               "a*                 1
+    *b      the prefixes  "*  and  "*b        2, with the quotes that JSON has around a string
+    a*ab    the prefix    "a*                 1
 
 Each state of an automaton stands for a prefix, and the states that are active at the same time are
 counted. Patterns share the states up to and including their first star; a shared state counts once
@@ -21,14 +21,14 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 
 MOST = 10
-MOST_SETS = 2_000  # a field that needs more counts as too complex
+MOST_SETS = 2_000  # a field that needs more sets than this counts as too complex
 _STAR = -1
 _TOKENS = re.compile(r"\\(.)|(.)", re.DOTALL)
 
 
 class _State:
-    """A prefix: the states that follow it, on one byte or on any byte, and the patterns that start
-    with it."""
+    """The state of a prefix: the states that follow it, on one byte or on any byte, and the
+    patterns that start with the prefix."""
 
     __slots__ = ("any", "on", "patterns", "shared")
 
@@ -94,7 +94,7 @@ def _measure(start: _State) -> int:
         found = {one for state in active for one in state.any}
         for token in {-2}.union(*(state.on for state in active)):  # -2: a byte that no pattern has
             after = found.union(*(state.on.get(token, ()) for state in active))
-            # the star that follows belongs to a prefix that matches too
+            # a prefix that also includes the star after it matches too
             further = [one for state in after for one in state.any if one not in after]
             most = max(most, sum(len(one.patterns) for one in (*after, *further)))
             if most > MOST or len(seen) > MOST_SETS:

@@ -2,7 +2,8 @@
 
 A leaf may be the value of an attribute, or lie in an array. If no leaf lies in an array, the
 pattern is a plain condition on attributes, which an index handles well. If a leaf lies in an array,
-a program matches the pattern against the arrays. So a pattern on `a` and `b` is
+a program matches the pattern against the arrays. So a pattern on `a` and `b` becomes this
+condition:
 
     a = 'x' AND b > 5
     OR (isnested(a) OR isnested(b)) AND event_pattern('{...}')
@@ -78,10 +79,10 @@ def expression_of(pattern: Pattern, attributes: Attributes | None) -> Expression
               if not is_single(field.path, attributes)}  # fmt: skip
     if not fields:
         return plain
-    # the key is a text or path, because as values 1 and true are equal
+    # the keys are texts or paths, not values, because 1 and true are equal as keys
     guards: dict[object, Expression] = {}
     for path, field in fields.items():
-        # `in` can't be used here, because it takes 1 and true for equal
+        # `in` can't be used here, because it treats 1 and true as equal
         if _is_listed(field, attributes) and any(field is one for one in pattern.fields):
             guards |= {text_of(one): one for one in _containment_tests(field)}
         else:

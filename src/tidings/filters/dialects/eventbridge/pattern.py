@@ -46,13 +46,12 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def tells_null(self) -> bool:
-        """Whether the alternative distinguishes null from absent."""
+        """Whether the field distinguishes null from absent."""
         return any(one.but or one.kind in (ABSENT, EXISTS, NULL) for one in self.alternatives)
 
     @property
     def values(self) -> tuple[Any, ...] | None:
-        """The values, one of which a leaf must equal; None if the alternative can match in other
-        ways."""
+        """The values, one of which a leaf must equal; None if the field can match in other ways."""
         if any(one.kind != EXACT or one.but for one in self.alternatives):
             return None
         return tuple(value for one in self.alternatives for value in one.values)

@@ -1,7 +1,7 @@
 """Parse the JSON of an event pattern. A FilterError says where the problem is, what was found and
 what was expected.
 
-A FilterError names a place as in `$.detail.state[0]` and also gives its position in the text.
+A FilterError names a place in the form `$.detail.state[0]` and also gives its position in the text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tidings.filters.values import inet
 from tidings.model import FilterError, is_number, normalise
 
 MOST_COMBINATIONS = 1000
-MOST_CHOICES = 20  # levels of $or inside $or
+MOST_CHOICES = 20  # the most levels of $or inside $or
 MOST_FIELDS = 100  # each field may be a list, which adds an alternative to the expression
 BUT = "anything-but"
 TYPES = (PREFIX, SUFFIX, WILDCARD, SAME_LETTERS, NUMERIC, EXISTS, CIDR, BUT)

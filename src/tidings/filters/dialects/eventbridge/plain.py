@@ -20,8 +20,8 @@ _NESTED = ("list", "struct", "map")
 
 
 def plain_condition(pattern: Pattern, attributes: Attributes | None) -> Expression:
-    """A condition for events without nested values that match the pattern; NEVER if no such event
-    can match."""
+    """A condition that is true for the events without nested values that match the pattern; NEVER
+    if no such event can match."""
     return _join(_tests(pattern, attributes))
 
 

@@ -1,6 +1,6 @@
 """The default dialect: conditions as in Spark's `df.filter("...")`.
 
-A precedence parser. The precedence levels, loosest first, are those of Spark's grammar:
+This is a precedence parser. The levels, loosest first, are those of Spark's grammar:
 
     OR 1   AND 2   NOT 3   IS IN LIKE BETWEEN 4   = < > ... 5   + - || 6   * / % DIV 7   unary - 8
 
@@ -459,7 +459,7 @@ class _Parser:
         return Not(self.build.some_element(items, name, Not(body), start))
 
     def any_of(self) -> Expression:
-        """Parse `any(list)`: in the test around it, it stands for some element of the list."""
+        """Parse `any(list)`, which stands for some element of the list in the test around it."""
         self.next()
         self.next()
         at = self.now.position
@@ -472,13 +472,15 @@ class _Parser:
 
     @staticmethod
     def is_case(follows: Token) -> bool:
-        """Whether a CASE begins here, given the token after the word; if not, it is a name."""
+        """Whether the word CASE begins an expression, given the token after it; otherwise it is a
+        name."""
         if follows.kind == "op":
             return follows.text == "("
         return follows.kind != "end" and follows.word not in _AFTER_NAME
 
     def case(self) -> Expression:
-        """Parse `CASE WHEN condition THEN value ... ELSE value END`, or `CASE value WHEN ...`."""
+        """Parse a CASE, either with conditions, as in `CASE WHEN a > 1 THEN b END`, or with values,
+        as in `CASE a WHEN 1 THEN b END`."""
         start = self.next().position
         subject, subject_at, height = None, self.now.position, 0
         if self.now.word != "WHEN":

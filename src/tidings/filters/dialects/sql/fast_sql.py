@@ -38,7 +38,7 @@ from tidings.filters.values.sets import LONGEST_REMEMBERED, MOST_REMEMBERED
 from tidings.model import LongDecimal, count_digits, normalise
 
 _STRING = r"""'[^'\\]*'|"[^"\\]*\""""
-# short enough that an integer fits in 64 bits and a double is finite
+# numbers are so short that an integer fits in 64 bits and a double is finite
 _CONSTANT = rf"(?:{_STRING}|-?[0-9]{{1,18}}(?:\.[0-9]{{1,40}})?|true|false)"
 
 # One test, with the AND after it or the end of the text. `rest` matches everything after the last

@@ -21,7 +21,7 @@ point, and by broker for its queues. Start at takeover.py.
 from tidings.routing.root.handover.columns import Piece
 from tidings.routing.root.handover.correcting import Corrected, Correcting, TagColumns
 from tidings.routing.root.handover.following import Definition, Following
-from tidings.routing.root.handover.node_table import NodeTable, number_alone
+from tidings.routing.root.handover.node_table import number_alone
 from tidings.routing.root.handover.takeover import TakeOver
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "Correcting",
     "Definition",
     "Following",
-    "NodeTable",
     "Piece",
     "TagColumns",
     "TakeOver",

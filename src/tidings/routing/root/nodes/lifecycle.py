@@ -10,7 +10,9 @@ needed to report it after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 
 import msgspec
 
@@ -19,6 +21,8 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.history import Gone
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.records import Record
+
+MOST_LOOKED_AT = 2_000  # nodes of earlier lives, each time
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -35,9 +39,12 @@ class Nodes(NodePart):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.unwanted: dict[int, float] = {}  # nodes that nobody wants, and since when
+        self.unwanted: dict[int, float] = {}  # nodes nobody wants, and since when, in order
         self.makers: dict[int, tuple[Payer, ...]] = {}  # who pays for a new node
         self.retired: dict[int, Retired] = {}
+        self._earlier = array("q")  # nodes of earlier lives that were not looked at yet
+        self._earlier_since = 0.0
+        self._is_held: Callable[[int], bool] = lambda _: False
 
     # -- numbers -------------------------------------------------------------------------------
 
@@ -94,26 +101,46 @@ class Nodes(NodePart):
         self.unwanted.pop(node, None)
         self.settle(node)
 
-    def find_unwanted(self, wanted: Iterable[int]) -> None:
-        """After a start, mark nodes of earlier lives as unwanted until somebody wants them."""
-        there = {*self._graph}.difference(wanted, self.unwanted)
-        self.unwanted |= dict.fromkeys(there, self._context.now)
+    def stop_wanting(self, node: int) -> None:
+        """Note that nobody wants a node, or not yet."""
+        self.unwanted.pop(node, None)
+        self.unwanted[node] = self._context.now
+
+    def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
+        """After a start, note the nodes of earlier lives. Those that nobody wants, and no named
+        subscription holds, by the time at which they would be retired were unwanted all along."""
+        self._earlier, self._earlier_since = self._registry.living(), self._context.now
+        self._is_held = is_held
 
     # -- removing nodes ------------------------------------------------------------------------
 
     def retire_unwanted(self) -> None:
         """Retire nodes that were unwanted for so long that no subscription can still be coming."""
         late = self._context.now - 2 * self._context.times.expire
-        old = {node for node, since in self.unwanted.items() if since < late}
+        old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
+        if self._earlier and self._earlier_since < late:
+            old.update(self._take_earlier())
         if old:
             for record in self._queue.records:
                 old.difference_update(
                     record.matched if isinstance(record, Record) else record.times
                 )
         for node in sorted(old):
-            del self.unwanted[node]
+            self.unwanted.pop(node, None)
             with self._problems.survive(f"forget node {node}"):
                 self.retire(node)
+
+    def _take_earlier(self) -> list[int]:
+        """Nodes of earlier lives that nobody has wanted since. Some are looked at in each call,
+        because there may be a million; most of them are wanted."""
+        some = self._earlier[-MOST_LOOKED_AT:]
+        del self._earlier[-MOST_LOOKED_AT:]
+        wants, unwanted, graph = self._subscriptions.wants, self.unwanted, self._graph
+        return [
+            one
+            for one in some
+            if one not in wants and one not in unwanted and one in graph and not self._is_held(one)
+        ]
 
     def forget_retired(self, done: int) -> None:
         """Forget retired nodes whose numbers nobody can ask for any more. Nobody needs anything up

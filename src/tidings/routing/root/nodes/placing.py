@@ -54,7 +54,7 @@ class Placing(NodePart):
         node, owner = placed.node, message.owner
         self._rights.grant(sender, node, self._context.within_of(sender))
         if node not in self._subscriptions.wants:
-            self._nodes.unwanted[node] = self._context.now  # the asker has time to subscribe
+            self._nodes.stop_wanting(node)  # the asker has time to subscribe
         # All numbers given so far will be on the disk when this answer is sent.
         given = self._counts.given_counts
         counts = {one: given[one] for one in self._nodes.under(node) if one in given}
@@ -112,9 +112,8 @@ class Placing(NodePart):
         """Add a new node to both the graph and the journal, or to neither."""
         node = placed.node
         try:
-            for one in (placed, *placed.also):
-                self._graph.insert(one.node, one.parents, one.children)
-                self._caches.change(one.node)
+            self._graph.insert(node, placed.parents, placed.children)
+            self._caches.change(node)
             self._queue.add_node(node, message.stored, message.owner)
         except Exception:
             with contextlib.suppress(Exception):

@@ -37,6 +37,10 @@ class Registry:
     def __len__(self) -> int:
         return len(self._living)
 
+    def living(self) -> array[int]:
+        """The current nodes, ascending; a copy."""
+        return self._living[:]
+
     def add(self, node: int) -> None:
         """Record that a node began; its number is the highest so far."""
         self._living.append(node)

@@ -2,8 +2,10 @@
 
     Ask by an owner ──claims──> owner of a node ──shares──> too many marks: its newest filters go
 
-    claims.py   who asked for each node, and how much each owner has
-    shares.py   which filters are set aside, so that no subscriber makes a notification too large
+    claims.py        who asked for each node, and how much each owner has
+    node_values.py   a number for each node, in arrays
+    shares.py        which filters are set aside, so that no subscriber makes a notification too
+                     large
 
 Used only inside `routing`, by the rendezvous point. Start at claims.py.
 """

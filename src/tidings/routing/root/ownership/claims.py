@@ -6,17 +6,20 @@ may claim a node, and it is charged to all of them. Claims can be out of date: w
 behind a router want a node, nobody above sees which of them leaves. So a claim counts against its
 owner only while it is *sure*, that is, recent or confirmed.
 
-Cost: two dictionary entries for each node, and one more if it has several owners.
+Cost: 18 bytes for each node (node_values.py), and a dictionary entry if it has several owners.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
+import numpy as np
 
-from tidings.routing.protocol.limits import long_bytes
+from tidings.routing.protocol.limits import LONG, long_bytes
+from tidings.routing.root.ownership.node_values import NodeValues
 
 MOST_OWNERS = 8  # owners that are remembered for one node
 MOST_ASIDE = 20_000  # filters of one owner that are remembered as set aside
@@ -34,16 +37,19 @@ class Holding(msgspec.Struct):
     # filters that were set aside, by digest, with the reason
     aside: dict[bytes, str] = msgspec.field(default_factory=dict)
     since: float = 0.0  # when the last filter was set aside
+    number: int = 0  # the owner's number among owners
 
 
 class Claims:
     """The claims at one rendezvous point. Claims can be looked up by node, not by owner."""
 
     def __init__(self) -> None:
-        self.sole: dict[int, str] = {}  # nodes with one owner
-        self.shared: dict[int, tuple[str, ...]] = {}  # nodes with several owners
+        self._sole = NodeValues()  # the number of the owner, of nodes with one
+        self._shared: dict[int, tuple[str, ...]] = {}  # nodes with several owners
         self.holdings: dict[str, Holding] = {}
-        self._sizes: dict[int, int] = {}
+        self._names: dict[int, str] = {}  # owners by number
+        self._last_owner = 0
+        self._sizes = NodeValues()
         self._confirmed: dict[int, float] = {}  # when the owners of a node were last confirmed
         self._doubted: set[int] = set()  # nodes whose claims are unsure although they are recent
         self._ages: deque[tuple[float, int]] = deque()  # a time, and the newest node at that time
@@ -53,8 +59,8 @@ class Claims:
         self.version = 0  # counts changes of owners
 
     def owners(self, node: int) -> tuple[str, ...]:
-        one = self.sole.get(node)
-        return self.shared.get(node, ()) if one is None else (one,)
+        one = self._sole.get(node)
+        return (self._names[one],) if one else self._shared.get(node, ())
 
     def holding(self, owner: str) -> Holding:
         found = self.holdings.get(owner)
@@ -64,7 +70,34 @@ class Claims:
 
     def measure(self, node: int, work: int) -> None:
         """Set the size of a node's filter, as `work_of` measures it, before the node has owners."""
-        self._sizes.setdefault(node, work)
+        if not self._sizes.get(node):
+            self._sizes.set(node, work)
+
+    def load(self, nodes: Any, sizes: Sequence[int], owners: Mapping[int, tuple[str, ...]]) -> None:
+        """Set the sizes and owners of many nodes at a start. `nodes` is an array of int64."""
+        there = np.array(sizes, np.int64)
+        self._sizes.load(nodes[there > 0], there[there > 0])
+        kinds: dict[tuple[str, ...], int] = {}  # the different sets of owners
+        kind = np.array(
+            [kinds.setdefault(owners.get(node, ()), len(kinds)) for node in nodes.tolist()],
+            np.int64,
+        )
+        counts = np.bincount(kind, minlength=len(kinds)).tolist()
+        totals = np.bincount(kind, there, len(kinds)).tolist()
+        long = [0] * len(kinds)
+        for at in np.flatnonzero(there > LONG).tolist():
+            long[kind[at]] += long_bytes(int(there[at]))
+        number_of = np.zeros(len(kinds), np.int64)
+        for some, at in kinds.items():
+            if len(some) == 1:
+                self._charge(some[0], counts[at], int(totals[at]), long[at])
+                number_of[at] = self.holdings[some[0]].number
+        numbers = number_of[kind]
+        self._sole.load(nodes[numbers > 0], numbers[numbers > 0])
+        several = [at for some, at in kinds.items() if len(some) > 1]
+        for node in nodes[np.isin(kind, several)].tolist():
+            self.replace(node, owners[node])
+        self.version += 1
 
     def add(self, node: int, owner: str) -> bool:
         """Add an owner that asked for a node; return False if it was already one."""
@@ -87,43 +120,51 @@ class Claims:
     def remove(self, node: int) -> None:
         """Forget a node that is gone."""
         self._set(node, ())
-        self._sizes.pop(node, None)
+        self._sizes.set(node, 0)
         self._confirmed.pop(node, None)
         self._doubted.discard(node)
 
     def _set(self, node: int, owners: tuple[str, ...]) -> None:
         self.version += 1
-        size = self._sizes.get(node, 0)
+        size, before = self._sizes.get(node), self.owners(node)
         long = long_bytes(size)
-        for gone in self.owners(node):
+        for gone in before:
             if gone not in owners:
                 self._charge(gone, -1, -size, -long)
         for new in owners:
-            if new not in self.owners(node):
+            if new not in before:
                 self._charge(new, 1, size, long)
-        self.sole.pop(node, None)
-        self.shared.pop(node, None)
-        if len(owners) == 1:
-            self.sole[node] = owners[0]
-        elif owners:
-            self.shared[node] = owners
+        self._shared.pop(node, None)
+        self._sole.set(node, self.holdings[owners[0]].number if len(owners) == 1 else 0)
+        if len(owners) > 1:
+            self._shared[node] = owners
 
     def _charge(self, owner: str, nodes: int, size: int, long: int) -> None:
-        held = self.holdings.setdefault(owner, Holding())
+        held = self.holdings.get(owner)
+        if held is None:
+            self._last_owner += 1
+            held = self.holdings[owner] = Holding(number=self._last_owner)
+            self._names[held.number] = owner
         held.nodes += nodes
         held.size += size
         held.long += long
         if not held.nodes and not held.aside:
-            del self.holdings[owner]
+            self._forget_owner(owner)
+
+    def _forget_owner(self, owner: str) -> None:
+        del self._names[self.holdings.pop(owner).number]
 
     def count(self, nodes: Iterable[int]) -> Counter[str]:
         """How many of `nodes` each owner has. Nodes without an owner count for the name ""."""
-        found: Counter[str | None] = Counter(map(self.sole.get, nodes))
-        if found.pop(None, 0):
-            for node in nodes:
-                if node not in self.sole:
-                    found.update(self.shared.get(node, ("",)))
-        return found  # type: ignore[return-value]
+        there = list(nodes)
+        numbers = Counter(map(self._sole.get, there))
+        is_any_shared = numbers.pop(0, 0)
+        found = Counter({self._names[number]: many for number, many in numbers.items()})
+        if is_any_shared:
+            for node in there:
+                if not self._sole.get(node):
+                    found.update(self._shared.get(node, ("",)))
+        return found
 
     def of(self, owner: str, nodes: Iterable[int]) -> list[int]:
         """The nodes among `nodes` that an owner has."""
@@ -178,7 +219,7 @@ class Claims:
         self._aside -= len(held.aside)
         held.aside.clear()
         if not held.nodes:
-            del self.holdings[owner]
+            self._forget_owner(owner)
 
     def refusal_for(self, owner: str, key: bytes) -> str:
         """Why an owner may not ask for a filter; empty if it may. For each node that an owner
@@ -194,7 +235,7 @@ class Claims:
             self._aside -= 1
             held.aside.pop(key if why else next(iter(held.aside)))
             if not held.aside and not held.nodes:
-                del self.holdings[owner]
+                self._forget_owner(owner)
             return ""
         return why or next(iter(held.aside.values()))
 

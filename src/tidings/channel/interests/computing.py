@@ -60,11 +60,6 @@ class ChargedMatch(msgspec.Struct):
     spent: dict[str, float] = {}  # seconds, by owner
 
 
-def computes(filter_: Filter) -> bool:
-    """Does a filter do more than test attributes?"""
-    return any(type(term) is not Attribute for term in filter_.form.terms.values())
-
-
 class KeptFilter(NamedTuple):
     """A filter, and an attribute without which it can't match; None if it needs none."""
 

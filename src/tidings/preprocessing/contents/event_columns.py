@@ -1,11 +1,14 @@
 """The attributes of many notifications, from JSON to columns.
 
-    contents ──msgspec, into one class──> records ──> columns ──> batch for Matcher.match_batch
+    contents ──JsonReader, compiled────────────────────> columns ──> batch for Matcher.match_batch
+         └─ many odd ones ──msgspec, into one class──> records ──^
                   └─ refused: an attribute is new, or of another type ──> learn it, or leave it out
 
 A channel without declared attributes takes any JSON object. But notifications that come together
-mostly have the same attributes, of the same types. So the class has the attributes seen so far,
-with their types, and msgspec fills it without a Python step per value.
+mostly have the same attributes, of the same types. So the columns are the attributes seen so far,
+with their types. A kernel fills them; if it can't read many of the notifications, because of
+escapes for instance, msgspec fills a class with the same attributes. Neither has a Python step per
+value.
 
 A batch must match exactly what its notifications match one by one. So each value must be of the
 type of its column, with two exceptions that filters don't tell apart: absent and null (if a filter
@@ -22,6 +25,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from tidings.matching.json_columns import KINDS, JsonReader
+
 MOST_NAMES = 256  # attributes of the class
 MOST_LEARNED = 8  # notifications of one batch that may change the class
 MOST_ODD = 8  # one of so many notifications of a batch may be left out, or there is no batch
@@ -29,12 +34,12 @@ EXACT = 2.0**53  # whole numbers below it are exact as doubles
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _INTEGER = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-_TYPES: dict[type, tuple[Any, Any]] = {
-    str: (str | None, pa.string()),
-    int: (_INTEGER | None, pa.int64()),
-    float: (float | None, pa.float64()),
-    bool: (bool | None, pa.bool_()),
-    type(None): (None, pa.null()),
+_TYPES: dict[type, Any] = {
+    str: str | None,
+    int: _INTEGER | None,
+    float: float | None,
+    bool: bool | None,
+    type(None): None,
 }
 _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)
 
@@ -56,6 +61,22 @@ class EventColumns:
     def read(self, contents: Sequence[bytes]) -> Read | None:
         """The attributes of notifications as columns, for filters that don't tell null from absent;
         None if they must be read one by one."""
+        return self._read_plain(contents) or self._read_any(contents)
+
+    def _read_plain(self, contents: Sequence[bytes]) -> Read | None:
+        """The same by kernels; None if too many of the notifications are odd to them."""
+        while self._kinds:
+            found = self._reader.read(contents)
+            if found is None:
+                return None
+            batch, odd = found
+            learned = [self._learn_from(contents[at]) for at in odd[:MOST_LEARNED]]
+            if not any(learned):
+                return Read(batch, odd) if MOST_ODD * len(odd) <= len(contents) else None
+        return None
+
+    def _read_any(self, contents: Sequence[bytes]) -> Read | None:
+        """The same by msgspec, which also learns the first attributes."""
         records: list[Any] = []
         odd: list[int] = []
         learned = 0
@@ -82,7 +103,7 @@ class EventColumns:
             if kind is float and not all(-EXACT < one < EXACT for one in values if one is not None):
                 return None
             try:
-                columns.append(pa.array(values, _TYPES[kind][1]))
+                columns.append(pa.array(values, KINDS[kind][1]))
             except (pa.ArrowException, ValueError, OverflowError):
                 return None  # a text with a lone surrogate, for instance
         if not columns:
@@ -111,7 +132,8 @@ class EventColumns:
 
     def _learn(self, kinds: dict[str, type]) -> None:
         self._kinds = kinds
-        fields = [(f"f{at}", _TYPES[kind][0], None) for at, kind in enumerate(kinds.values())]
+        self._reader = JsonReader(kinds)
+        fields = [(f"f{at}", _TYPES[kind], None) for at, kind in enumerate(kinds.values())]
         names = {f"f{at}": name for at, name in enumerate(kinds)}
         self._record = msgspec.defstruct(
             "Attributes", fields, rename=names, forbid_unknown_fields=True, gc=False

@@ -1,0 +1,83 @@
+"""Filters are read beside the event loop, before the questions about them wait in the backlog.
+
+    Ask ──> turns ──> as many as fit into TIME ──thread──> read, looked up ──> backlog ──> machine
+
+What waits is prepared together. Reading a filter and looking for its neighbours among compiled
+nodes changes nothing, so a thread can do it while notifications are tagged; the machine finds the
+result, and only inserts the node. If the result is not there, the machine does the same work.
+
+Owners take turns here as in the backlog, and the time of the thread is charged to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from tidings.broker.queues.turns import Turns
+from tidings.network import Link
+from tidings.routing.protocol import messages as m
+
+TIME = 0.01  # seconds that the filters prepared together should take
+FIRST = 0.001  # seconds that a filter is assumed to take at first
+MOST = 64  # filters that are prepared together
+MOST_WAITING = 1000  # questions of one neighbour
+MOST_WAITING_ALL = 10_000  # questions of all neighbours
+
+
+_log = logging.getLogger(__name__)
+
+
+class Preparing:
+    """Questions whose filters are not prepared yet. `prepare` does that in a thread, and returns
+    the seconds that each filter took; `put_on` takes the questions after that."""
+
+    def __init__(
+        self,
+        prepare: Callable[[Sequence[bytes]], list[float]],
+        put_on: Callable[[Link, m.Ask], None],
+    ) -> None:
+        self._prepare = prepare
+        self._put_on = put_on
+        self._turns: Turns[m.Ask] = Turns("preparing", MOST_WAITING, MOST_WAITING_ALL)
+        self._task: asyncio.Task[None] | None = None
+        self._each = FIRST  # seconds that the latest ones took on average
+        self._open: set[Link] = set()  # links whose questions are being prepared
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def put(self, link: Link, message: m.Ask) -> None:
+        self._turns.put(link, message.owner, message)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    def forget(self, link: Link) -> None:
+        self._turns.forget(link)
+        self._open.discard(link)
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._turns:
+            most = max(1, min(MOST, int(TIME / max(self._each, 1e-6))))
+            taken = [self._turns.take() for _ in range(min(most, len(self._turns)))]
+            self._open = {link for link, _ in taken}
+            filters = [message.stored for _, message in taken]
+            try:
+                times = await loop.run_in_executor(None, self._prepare, filters)
+            except Exception:  # the machine does the same work, and says what is wrong
+                _log.exception("filters could not be prepared")
+                times = [FIRST] * len(taken)
+            self._each = sum(times) / len(times)
+            for (link, message), seconds in zip(taken, times, strict=True):
+                if link in self._open:
+                    self._turns.charge(link, message.owner, seconds)
+                    self._put_on(link, message)
+            self._turns.resume()
+
+    async def stop(self) -> None:
+        """Wait for the thread. What still waits is not prepared any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)

@@ -1,0 +1,85 @@
+"""One compilation of a channel's nodes: the plan, the process that does it, and what it made.
+
+    begin ──> plan, written to a file ──> process ──> folder, opened ──> adopted
+    meanwhile the nodes change; what changed since the beginning is put on top of the new folder
+
+`run` blocks, and is called in a thread. It returns None if the process fails; then everything stays
+as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from tidings.channel.interests.compile_nodes import Plan, compile_nodes
+from tidings.channel.interests.compiled import Compiled, open_compiled
+from tidings.channel.interests.graph.node_graph import NodeGraph
+from tidings.files import write_file
+from tidings.model import TidingsError
+
+_log = logging.getLogger(__name__)
+
+
+class Compilation:
+    """A plan that is being carried out."""
+
+    def __init__(self, plan: Plan, cut: int = 0, generations: int = 0) -> None:
+        """`cut` and `generations` belong to whoever adopts the result."""
+        self.plan = plan
+        self.cut = cut
+        self.generations = generations
+        self.graph: NodeGraph | None = None
+        """Of the result; it takes tens of milliseconds to make, which the event loop has not."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
+
+    def run(self) -> Compiled | None:
+        """Compile, and open the result."""
+        folder = Path(self.plan.folder)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            home = Path(tempfile.mkdtemp(prefix=f".{folder.name}.plan.", dir=folder.parent))
+            try:
+                write_file(home / "plan", msgspec.msgpack.encode(self.plan))
+                self._compile(home / "plan")
+            finally:
+                shutil.rmtree(home, ignore_errors=True)
+            if self._is_stopped:
+                return None
+            found = open_compiled(folder, self.plan.setting)
+            found.matcher.prepare()
+            self.graph = NodeGraph(found.graph)
+        except (OSError, TidingsError) as problem:
+            if not self._is_stopped:
+                _log.error("the filters could not be compiled to '%s': %s", folder, problem)
+            return None
+        return found
+
+    def run_here(self) -> Compiled:
+        """Compile in this process, which blocks everything else, and open the result."""
+        compile_nodes(self.plan)
+        return open_compiled(Path(self.plan.folder), self.plan.setting)
+
+    def _compile(self, plan: Path) -> None:
+        command = [sys.executable, "-m", "tidings.channel.interests.compile_nodes", str(plan)]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            self._process = process
+            if self._is_stopped:
+                process.kill()
+            _, told = process.communicate()
+        if process.returncode and not self._is_stopped:
+            last = told.decode(errors="replace").strip().rpartition("\n")[2]
+            raise TidingsError(f"the process exited with {process.returncode}: {last:.300}")
+
+    def stop(self) -> None:
+        """End the process, if it runs; `run` then returns None."""
+        self._is_stopped = True
+        if self._process is not None:
+            self._process.kill()

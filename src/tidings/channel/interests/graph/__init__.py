@@ -1,0 +1,17 @@
+"""The graph of a channel's nodes, as arrays.
+
+    places    0 ... N-1 compiled, mapped | N ... added since
+    edges     compiled; a place whose parents changed has a patch
+
+    patched_edges.py   nodes by place, and their edges
+    reach.py           a search: all nodes above given nodes, or all below them
+    node_graph.py      the graph: adds and removes nodes, and keeps the lowest of those that match
+
+Used only inside `channel`. Start at node_graph.py.
+"""
+
+from tidings.channel.interests.graph.node_graph import NodeGraph
+from tidings.channel.interests.graph.patched_edges import CompiledGraph, compile_graph
+from tidings.channel.interests.graph.reach import Reach
+
+__all__ = ["CompiledGraph", "NodeGraph", "Reach", "compile_graph"]

@@ -1,0 +1,219 @@
+"""The preprocessor of a rendezvous point: filters as texts, notifications as JSON objects.
+
+A tag is a function of the nodes that exist and of the notification: the lowest nodes that match it.
+Filters that are equal share a node. Filters that are written differently and cover each other have
+a node each, the higher number above the lower. A filter that ended and returns gets a new number.
+
+`folder` keeps compiled nodes from one start to the next. It holds nothing that is not in the
+journal too: at a start, the stored filters are compared with it, and what differs is placed or
+removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from tidings.channel.interests.compilation import Compilation
+from tidings.channel.interests.compiled import Compiled, Setting
+from tidings.channel.interests.loading import load_nodes
+from tidings.channel.interests.reading import Filters
+from tidings.channel.interests.tagging import Tagging
+from tidings.filters import Attributes, Filter, refuse_outside
+from tidings.matching.jit import shorten_turns
+from tidings.model import LimitError, TidingsError
+from tidings.preprocessing import Contents, ExtraFields
+from tidings.routing.protocol import LONG, Limits
+from tidings.routing.root import Fair, Placed, Places, TaggedMany
+
+DEFAULTS = Limits()
+Owners = Callable[[int], Sequence[str]]
+
+
+class ArrayInterests:
+    """The filters of a channel, by the numbers of their nodes."""
+
+    def __init__(
+        self,
+        attributes: Attributes | None = None,
+        interests: Iterable[tuple[int, bytes]] = (),
+        last: int = 0,
+        limits: Limits = DEFAULTS,
+        extra: ExtraFields | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """`interests` are the stored filters with their numbers, ascending; `last` is the highest
+        number ever assigned. `extra` counts what the attributes do not declare. Without a `folder`,
+        nothing is compiled."""
+        self.attributes = attributes
+        self.extra = ExtraFields() if extra is None else extra
+        contents = Contents(attributes, limits.content_bytes, self.extra)
+        self._limits = limits
+        self._folder = folder
+        self._setting = Setting(attributes, limits.filter_parts)
+        self._last = last
+        self._long: dict[int, int] = {}  # bytes of long filters, by number
+        self._long_bytes = 0
+        self._filters = Filters(self._setting)
+        stored = list(interests)
+        seconds = limits.match_millis / 1000
+        loaded = load_nodes(self._setting, self._filters, stored, folder, seconds)
+        self._nodes, self.refused = loaded
+        """Stored filters that are refused now, by number. A subscriber that still wants one is
+        refused, asks again and is told why."""
+        self._tagging = Tagging(self._nodes, contents)
+        for number, interest in stored:
+            if len(interest) > LONG and number not in self.refused:
+                self._count_long(number, len(interest))
+
+    def all_placed(self) -> Places:
+        """Every node with its parents, in an order in which parents come first."""
+        return self._nodes.in_order()
+
+    # -- filters -------------------------------------------------------------------------------
+
+    def place(self, interest: bytes) -> Placed:
+        filter_ = self._filters.read(interest)
+        known = self._nodes.number_of(filter_.key)
+        if known is not None:
+            return _annotate(self.placed(known), filter_)
+        size = len(interest)
+        if size > LONG and self._long_bytes + size > self._limits.long_filter_bytes:
+            raise LimitError(
+                f"there is no room for a filter of {size:,} bytes: filters of more than {LONG:,} "
+                f"bytes use {self._long_bytes:,} bytes in all, expected at most "
+                f"{self._limits.long_filter_bytes:,}; use a shorter filter",
+                self._filters.text(interest),
+            )
+        number = self.take_number()
+        self._nodes.add(number, self._filters.text(interest), filter_)
+        self._count_long(number, size)
+        return _annotate(self.placed(number), filter_)
+
+    def prepare(self, interests: Sequence[bytes]) -> list[float]:
+        """Read filters that will be placed soon, and find their compiled neighbours; return the
+        seconds that each took. This changes no node, and may run in another thread than the rest.
+        What is refused is refused when it is placed."""
+        times: list[float] = []
+        with shorten_turns():
+            for interest in interests:
+                begun = time.thread_time()
+                with contextlib.suppress(TidingsError):
+                    filter_ = self._filters.parse(interest)
+                    self._nodes.prepare(filter_)
+                    self._filters.keep(interest, filter_)
+                times.append(time.thread_time() - begun)
+        return times
+
+    def placed(self, number: int) -> Placed:
+        """A node with its parents and children."""
+        graph = self._nodes.graph
+        place = graph.need(number)
+        parents, children = (
+            tuple(sorted(graph.numbers_of(found.tolist())))
+            for found in (graph.parents(place), graph.children(place))
+        )
+        return Placed(number, parents, children)
+
+    def take_number(self) -> int:
+        """The next number, for a new node or another change."""
+        self._last += 1
+        return self._last
+
+    def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
+        key = self._filters.read(interest).key
+        return key, self._nodes.number_of(key)
+
+    def identity(self, number: int) -> bytes:
+        return self._nodes.key(number)
+
+    def text(self, number: int) -> str:
+        """The filter in SQL, which pipelines read; as it was given, if it was given in SQL."""
+        return self._nodes.text(number)
+
+    def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
+        return refuse_outside(self._filters.read(interest), within, self.attributes)
+
+    def lies_within(self, number: int, within: Sequence[str]) -> bool:
+        return not refuse_outside(self._nodes.filter(number), within, self.attributes)
+
+    def equal(self, number: int) -> Sequence[int]:
+        """None: of nodes that cover each other, one is above the other."""
+        return ()
+
+    def remove(self, number: int) -> int:
+        self._nodes.remove(number)
+        self._long_bytes -= self._long.pop(number, 0)
+        return self.take_number()
+
+    def set_aside(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self._nodes.set_aside(number)
+
+    def bring_back(self, number: int) -> None:
+        self._nodes.bring_back(number)
+
+    def _count_long(self, number: int, size: int) -> None:
+        if size > LONG:
+            self._long[number] = size
+            self._long_bytes += size
+
+    # -- notifications -------------------------------------------------------------------------
+
+    def tag(self, content: bytes) -> list[int]:
+        return self._tagging.tag(content)
+
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        return self._tagging.tag_many(contents)
+
+    def among(self, content: bytes, nodes: Sequence[int]) -> list[int]:
+        return self._tagging.among(content, nodes)
+
+    def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
+        return self._tagging.tag_fairly(content, owners)
+
+    # -- compiling -----------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """Should nodes be compiled again?"""
+        return self._folder is not None and self._nodes.is_due
+
+    def begin_compilation(self) -> Compilation:
+        """Plan to compile the nodes as they are now; call `run` in a thread, then `adopt`."""
+        assert self._folder is not None
+        return self._nodes.begin_compilation(str(self._folder))
+
+    def adopt(self, compilation: Compilation, compiled: Compiled) -> None:
+        """Use compiled nodes, which others may have changed meanwhile."""
+        self._nodes.adopt(compilation, compiled)
+
+
+@cache
+def load_interest_kernels() -> None:
+    """Compile or load the kernels that placing and tagging need, once per process."""
+    with tempfile.TemporaryDirectory() as home:
+        stored = [(number, b"a > %d AND b = 'x'" % number) for number in range(1, 4)]
+        stored += [(4, b"a = 5 OR b = 'y'"), (5, b"a IS NULL OR c = 1")]
+        first = ArrayInterests(None, stored, 5, folder=Path(home, "interests"))
+        compilation = first.begin_compilation()
+        compilation.run_here()
+        interests = ArrayInterests(None, stored, 5, folder=Path(home, "interests"))
+        for text in (b"a > 1", b"a > 7 AND b = 'x' AND c = 1", b"a IN (1, 5) OR b = 'x'"):
+            interests.place(text)
+            interests.tag(b'{"a": 8, "b": "x", "c": 1}')
+        interests.tag_many([b'{"a": 8, "b": "x"}'] * 100)
+        interests.remove(3)
+
+
+def _annotate(placed: Placed, filter_: Filter) -> Placed:
+    """The place with the note on its filter, if there is one."""
+    if not filter_.note:
+        return placed
+    return msgspec.structs.replace(placed, note=filter_.note, never=filter_.never)

@@ -1,0 +1,28 @@
+"""Kinds of filters, by how they are indexed.
+
+PLAIN      a union of boxes over attributes: everything about it is in arrays
+WIDE       a tree of such tests: matched in arrays, compared with others one by one
+COMPUTING  calls, patterns and programs: matched apart, because they can take long (computing.py)
+NEVER      matches nothing: a node without edges
+"""
+
+from __future__ import annotations
+
+from tidings.filters.canonical import Form
+from tidings.filters.language import Attribute
+from tidings.matching.placing import is_plain
+
+PLAIN, WIDE, COMPUTING, NEVER = range(4)
+
+
+def kind_of(form: Form) -> int:
+    if form.never:
+        return NEVER
+    if is_plain(form):
+        return PLAIN
+    return COMPUTING if computes(form) else WIDE
+
+
+def computes(form: Form) -> bool:
+    """Does a filter do more than test attributes?"""
+    return any(type(term) is not Attribute for term in form.terms.values())

@@ -1,0 +1,119 @@
+"""The nodes of a channel at a start: compiled ones, and what is stored besides.
+
+stored filters ──same numbers, same texts?──> compiled nodes, mapped
+      |  without compiled nodes, and many: compiled now, in a process
+      `──numbers that are not compiled──> placed one by one
+         compiled numbers that are not stored ──> removed
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.channel.interests.compilation import Compilation
+from tidings.channel.interests.compiled import Compiled, Setting, open_compiled
+from tidings.channel.interests.nodes import Nodes, plan_texts
+from tidings.channel.interests.reading import Filters
+from tidings.matching.disk import SnapshotError
+from tidings.model import TidingsError
+from tidings.routing.protocol import unpack_interest
+
+MANY = 2_000  # stored filters from which on they are compiled before the start
+COMPARED = 20_000  # texts that are compared at a time
+MOST_TOLD = 100  # log lines about filters that are set aside, at most
+Array = npt.NDArray[Any]
+Stored = list[tuple[int, bytes]]
+_log = logging.getLogger(__name__)
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """A filter that is stored but not matched, and the reason."""
+
+    text: str
+    reason: str
+
+
+def load_nodes(
+    setting: Setting, filters: Filters, stored: Stored, folder: Path | None, seconds: float
+) -> tuple[Nodes, dict[int, Aside]]:
+    """The nodes of the stored filters, and the filters that are refused now, by number. Stricter
+    rules or other declared attributes may refuse some; the root still starts."""
+    compiled = None if folder is None else _open(folder, setting, stored, filters)
+    if compiled is None and folder is not None and len(stored) > MANY:
+        pairs = ((number, _text(one, filters)) for number, one in stored)
+        texts = ((number, text) for number, text in pairs if text is not None)
+        compiled = Compilation(plan_texts(str(folder), setting, texts)).run()
+    if compiled is not None:
+        compiled.matcher.prepare()
+    nodes = Nodes(setting, compiled, seconds)
+    known = np.zeros(0, np.int64) if compiled is None else compiled.graph.numbers
+    numbers = _numbers_of(stored)
+    for number in known[~np.isin(known, numbers)].tolist():
+        nodes.remove(number)
+    refused: dict[int, Aside] = {}
+    for at in np.flatnonzero(~np.isin(numbers, known)).tolist():
+        number, interest = stored[at]
+        try:
+            nodes.add(number, filters.text(interest), filters.read(interest))
+        except TidingsError as problem:
+            text = unpack_interest(interest)[0].decode(errors="replace")
+            refused[number] = Aside(text, str(problem))
+    _tell(refused)
+    return nodes, refused
+
+
+def _tell(refused: dict[int, Aside]) -> None:
+    for number, one in list(refused.items())[:MOST_TOLD]:
+        _log.warning(
+            "the filter of node %d is now refused and was set aside: %.200r: %.300s",
+            number, one.text, one.reason,
+        )  # fmt: skip
+    if len(refused) > MOST_TOLD:
+        _log.warning("%d stored filters were set aside in all", len(refused))
+
+
+def _text(interest: bytes, filters: Filters) -> str | None:
+    """The filter in SQL; None if it is refused."""
+    try:
+        return filters.text(interest)
+    except TidingsError:
+        return None
+
+
+def _open(folder: Path, setting: Setting, stored: Stored, filters: Filters) -> Compiled | None:
+    """The compiled nodes, if their filters are those that are stored."""
+    try:
+        found = open_compiled(folder, setting)
+    except (SnapshotError, OSError):
+        return None
+    return found if _agree(found, stored, filters) else None
+
+
+def _agree(compiled: Compiled, stored: Stored, filters: Filters) -> bool:
+    """Whether every number that occurs in both has the same filter in both. Nearly all are stored
+    in SQL, so their bytes are those of the text."""
+    numbers = _numbers_of(stored)
+    places = np.searchsorted(compiled.graph.numbers, numbers)
+    both = np.flatnonzero(np.append(compiled.graph.numbers, -1)[places] == numbers)
+    for first in range(0, len(both), COMPARED):  # so that only a few are copied at a time
+        some = both[first : first + COMPARED]
+        given = [stored[at][1] for at in some.tolist()]
+        mine = compiled.texts.take(pa.array(places[some])).combine_chunks().cast(pa.large_binary())
+        same = pc.equal(pa.array(given, pa.large_binary()), mine)
+        for at in np.flatnonzero(~same.to_numpy(zero_copy_only=False)).tolist():
+            text = _text(given[at], filters)
+            if text is None or text.encode() != mine[at].as_py():
+                return False
+    return True
+
+
+def _numbers_of(stored: Stored) -> Array:
+    return np.fromiter((number for number, _ in stored), np.int64, len(stored))

@@ -1,0 +1,89 @@
+"""The neighbours of a new filter among all nodes: what covers it, and what it covers.
+
+    compiled, plain    an index of boxes, which decides nearly all     (matching/placing/box_index)
+    recent, plain      sketches; candidates are compared               (recent.py)
+    wide, computing    an index of hulls; candidates are compared      (here)
+
+Everything above a node that covers the filter covers it too, and needs no comparison; likewise
+below.
+
+Comparing takes a budget of STEPS in each direction. Coverings that are not found by then stay
+unknown, like those that `covers` misses: tags get longer, and nobody misses anything. Plain filters
+of one box spend next to nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.channel.interests.graph.node_graph import NodeGraph
+from tidings.channel.interests.graph.reach import Reach
+from tidings.filters import Filter
+from tidings.filters.canonical import AMONG_OTHERS, Effort, Form, HullIndex, covers_among
+
+Array = npt.NDArray[Any]
+STEPS = 100_000  # of about a microsecond, in each direction
+PARSING = 50  # steps that parsing a compiled filter again takes
+COMPARING = 8  # steps of the budget that one step inside a comparison takes, as it may merge sets
+FEW = 64  # up to this many candidates are compared in any order
+
+
+class HullFilters:
+    """Wide and computing filters, which have no place in the indexes of boxes, by number."""
+
+    def __init__(self) -> None:
+        self.filters: dict[int, Filter] = {}
+        self.index: HullIndex[int] = HullIndex()
+
+    def add(self, number: int, filter_: Filter) -> None:
+        self.filters[number] = filter_
+        self.index.add(number, filter_.form)
+
+    def discard(self, number: int) -> None:
+        filter_ = self.filters.pop(number, None)
+        if filter_ is not None:
+            self.index.discard(number, filter_.form)
+
+
+class Search:
+    """A search in one direction, within a budget."""
+
+    def __init__(
+        self, graph: NodeGraph, form: Form, filter_at: Callable[[int], Filter], *, is_up: bool
+    ) -> None:
+        self.reach = Reach(graph, is_up=is_up)
+        self._form = form
+        self._filter_at = filter_at
+        self._is_up = is_up
+        self._left = STEPS
+
+    def add(self, places: Array) -> None:
+        """Add nodes that are known to be neighbours."""
+        if len(places):
+            self.reach.add(places)
+
+    def compare(self, places: Iterable[int], cost: int = 0) -> None:
+        """Add those of the nodes that are neighbours. Each costs at least `cost` steps."""
+        found = [place for place in places if place not in self.reach]
+        if len(found) > FEW:  # cheapest first, so that as many as possible fit into the budget
+            found.sort(key=lambda place: self._filter_at(place).form.weight if not cost else 0)
+        for place in found:
+            if self._left < 0:
+                return
+            if place not in self.reach:
+                self._left -= cost
+                if self._covers(self._filter_at(place).form):
+                    self.reach.add(np.array([place]))
+
+    def _covers(self, other: Form) -> bool:
+        outer, inner = (other, self._form) if self._is_up else (self._form, other)
+        effort = Effort(AMONG_OTHERS)
+        pairs = len(outer.boxes or ()) * len(inner.boxes or ())
+        self._left -= 1 + len(outer.hull) // 16 + pairs // 8
+        answer = covers_among(outer, inner, effort)
+        self._left -= COMPARING * (AMONG_OTHERS - effort.left)
+        return answer

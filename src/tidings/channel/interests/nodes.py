@@ -1,0 +1,283 @@
+"""All nodes of a channel: compiled ones, those placed since, and the graph of both.
+
+    place ──> neighbours.py ──> graph/          tag ──> matchers ──> graph/
+                  |                                        |
+    compiled.py, mapped  +  recent.py, objects  +  computing.py, charged to owners
+
+This module knows filters as objects; reading.py makes them from texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.channel.interests.compilation import Compilation
+from tidings.channel.interests.compile_nodes import Plan, PlannedEdges
+from tidings.channel.interests.compiled import Compiled, Setting
+from tidings.channel.interests.computing import Computing
+from tidings.channel.interests.graph.node_graph import NodeGraph
+from tidings.channel.interests.kinds import COMPUTING, NEVER, WIDE, kind_of
+from tidings.channel.interests.neighbours import PARSING, HullFilters, Search
+from tidings.channel.interests.recent import Recent
+from tidings.filters import Filter, parse
+from tidings.matching import Matcher
+from tidings.matching.placing import Found, Question, ask
+from tidings.routing.root import Places
+
+Array = npt.NDArray[Any]
+REMEMBERED = 1 << 12  # parsed filters: the next new node often needs the same ones
+MOST_PREPARED = 10_000  # filters that were read and not placed
+LEAST = 2_000  # changes from which on nodes are compiled again,
+SHARE = 32  # or as many as this part of all nodes
+
+
+class Prepared(NamedTuple):
+    """A filter with its neighbours among compiled nodes."""
+
+    filter: Filter  # which keeps its identity from being used again
+    compiled: Compiled
+    question: Question
+    found: tuple[Found, Found]
+
+
+class Nodes:
+    """See the top of the module. Nodes are named by number here, and by place in the graph."""
+
+    def __init__(self, setting: Setting, compiled: Compiled | None, seconds: float) -> None:
+        """`seconds` is the share of an owner for computing one notification."""
+        self._setting = setting
+        self.compiled = compiled
+        self.graph = NodeGraph() if compiled is None else NodeGraph(compiled.graph)
+        self.computing = Computing(seconds)
+        self._recent = [Recent()]
+        self._hulls = HullFilters()
+        self._gone = 0  # compiled nodes that were removed
+        self._prepared: dict[int, Prepared] = {}  # by the identity of the filter object
+        self._is_waiting = False  # a compilation was begun, and not adopted
+        self._parsed = lru_cache(REMEMBERED)(self._parse)
+        if compiled is not None:
+            for place in np.flatnonzero((compiled.kinds != 0) & (compiled.kinds != NEVER)).tolist():
+                self._keep_apart(int(compiled.graph.numbers[place]), self._parse(place))
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    # -- filters -------------------------------------------------------------------------------
+
+    def filter(self, number: int) -> Filter:
+        return self._filter_at(self.graph.need(number))
+
+    def _filter_at(self, place: int) -> Filter:
+        number = int(self.graph.numbers[place])
+        for recent in self._recent:
+            if number in recent:
+                return recent.filters[number]
+        known = self._hulls.filters.get(number)
+        return self._parsed(place) if known is None else known
+
+    def _parse(self, place: int) -> Filter:
+        assert self.compiled is not None
+        return parse(self.compiled.text(place), attributes=self._setting.attributes)
+
+    def text(self, number: int) -> str:
+        place = self.graph.need(number)
+        for recent in self._recent:
+            if number in recent:
+                return recent.texts[number]
+        assert self.compiled is not None
+        return self.compiled.text(place)
+
+    def key(self, number: int) -> bytes:
+        place = self.graph.need(number)
+        for recent in self._recent:
+            if number in recent:
+                return recent.filters[number].key
+        assert self.compiled is not None
+        return self.compiled.key(place)
+
+    def number_of(self, key: bytes) -> int | None:
+        """The node with an identity; the lowest number if there are several."""
+        found = [number for recent in self._recent for number in recent.numbers_of(key)]
+        if self.compiled is not None:
+            numbers = self.graph.numbers_of(self.compiled.places_of(key))
+            found += [number for number in numbers if self.graph.place(number) is not None]
+        return min(found, default=None)
+
+    # -- placing and removing ------------------------------------------------------------------
+
+    def prepare(self, filter_: Filter) -> None:
+        """Find the compiled neighbours of a filter that will be added soon. This may run in another
+        thread: it reads only what is compiled, and notes the result for `add`."""
+        compiled = self.compiled
+        if compiled is None or filter_.never:
+            return
+        if next(compiled.places_of(filter_.key), None) is None:
+            question = ask(filter_.form)
+            found = Prepared(filter_, compiled, question, compiled.index.find(question))
+            self._prepared[id(filter_)] = found
+            if len(self._prepared) > MOST_PREPARED:  # nobody placed them
+                self._prepared = {}
+
+    def add(self, number: int, text: str, filter_: Filter) -> None:
+        """Add a node. If this fails, nothing has changed."""
+        ready = self._prepared.pop(id(filter_), None)
+        if ready is None or ready.compiled is not self.compiled:
+            question = None if filter_.never else ask(filter_.form)
+            over, under = self._search(filter_, question, None)
+        else:
+            question = ready.question
+            over, under = self._search(filter_, question, ready.found)
+        recent = self._recent[-1]
+        recent.add(number, text, filter_, question)
+        try:
+            self._keep_apart(number, filter_)
+            self.graph.insert(number, over.reach, under.reach)
+        except BaseException:  # a filter that is not in the graph must not match
+            recent.remove(number)
+            self._forget_apart(number)
+            raise
+
+    def _keep_apart(self, number: int, filter_: Filter) -> None:
+        """Keep a filter in the structures for those that are not plain."""
+        kind = kind_of(filter_.form)
+        if kind in (WIDE, COMPUTING):
+            self._hulls.add(number, filter_)
+        if kind == COMPUTING:
+            self.computing.add(number, filter_)
+
+    def _forget_apart(self, number: int) -> None:
+        self._hulls.discard(number)
+        if number in self.computing:
+            self.computing.remove(number)
+
+    def _search(
+        self, filter_: Filter, question: Question | None, ready: tuple[Found, Found] | None
+    ) -> tuple[Search, Search]:
+        form, graph = filter_.form, self.graph
+        over = Search(graph, form, self._filter_at, is_up=True)
+        under = Search(graph, form, self._filter_at, is_up=False)
+        if question is None:
+            return over, under
+        if self.compiled is not None:
+            neighbours = self.compiled.index.find(question) if ready is None else ready
+            for search, found in zip((over, under), neighbours, strict=True):
+                sure, unsure = self._there(found)
+                search.add(sure)
+                search.compare(unsure.tolist(), PARSING)
+        for recent in self._recent:
+            over.compare(map(graph.need, recent.above(question)))
+            under.compare(map(graph.need, recent.below(question)))
+        if self._hulls.filters:
+            over.compare(map(graph.need, self._hulls.index.may_cover(form)))
+            under.compare(map(graph.need, self._hulls.index.may_be_covered(form)))
+        return over, under
+
+    def _there(self, found: Found) -> tuple[Array, Array]:
+        """Without nodes that were removed."""
+        return self.graph.existing(found.sure), self.graph.existing(found.unsure)
+
+    def remove(self, number: int) -> None:
+        place = self.graph.need(number)
+        recent = next((one for one in self._recent if number in one), None)
+        if recent is not None:  # do this first: if it fails, nothing else has changed
+            recent.remove(number)
+        else:
+            self._gone += 1
+        self._forget_apart(number)
+        self.graph.remove(place)
+
+    def set_aside(self, number: int) -> None:
+        place = self.graph.place(number)
+        if place is not None:
+            self.graph.alive[place] = 0
+            if number in self.computing:  # its computation may be what takes too long
+                self.computing.remove(number)
+
+    def bring_back(self, number: int) -> None:
+        place = self.graph.place(number)
+        if place is not None and not self.graph.alive[place]:
+            self.graph.alive[place] = 1
+            filter_ = self._hulls.filters.get(number)
+            if filter_ is not None and kind_of(filter_.form) == COMPUTING:
+                self.computing.add(number, filter_)
+
+    def matchers(self) -> Iterator[tuple[Matcher, bool]]:
+        """The matchers of plain and wide filters, and whether their ids are places; otherwise they
+        are numbers of nodes that are not compiled."""
+        if self.compiled is not None:
+            yield self.compiled.matcher, True
+        for recent in self._recent:
+            if recent.filters:
+                yield recent.matcher, False
+
+    # -- compiling -----------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """Have so many nodes changed that they should be compiled again?"""
+        changes = self._gone + sum(map(len, self._recent))
+        return changes > max(LEAST, len(self.kinds) // SHARE)
+
+    @property
+    def kinds(self) -> Array:
+        return np.zeros(0, np.uint8) if self.compiled is None else self.compiled.kinds
+
+    def begin_compilation(self, folder: str) -> Compilation:
+        """Plan to compile the nodes as they are now. What changes later is put on top."""
+        graph, base = self.graph, self.compiled
+        # after a failure, the folder may not have what was opened here
+        is_whole = base is None or self._is_waiting
+        places = graph.places() if is_whole else graph.patched()
+        starts, parents = graph.parents_of(places)
+        edges = PlannedEdges(
+            graph.numbers[places].tobytes(),
+            starts.tobytes(),
+            graph.numbers[parents].tobytes(),
+        )
+        texts = dict(sorted((n, t) for recent in self._recent for n, t in recent.texts.items()))
+        if base is not None and is_whole:
+            texts = dict(sorted((n, self.text(n)) for n in graph.numbers[places].tolist()))
+        plan = plan_texts(folder, self._setting, texts.items())
+        plan = msgspec.structs.replace(
+            plan,
+            base="" if base is None or is_whole else base.identity,
+            gone=graph.gone().tobytes(),
+            edges=edges,
+        )
+        found = Compilation(plan, graph.begin_cut(), len(self._recent))
+        self._recent.append(Recent())
+        self._is_waiting = True
+        return found
+
+    def adopt(self, compilation: Compilation, compiled: Compiled) -> None:
+        """Use what was compiled. Cost: linear in what changed since it began."""
+        fresh = compilation.graph or NodeGraph(compiled.graph)
+        self.graph = self.graph.move_to(fresh, compilation.cut)
+        self._recent = self._recent[compilation.generations :]
+        self.compiled = compiled
+        self._gone = len(self.graph.gone())
+        self._is_waiting = False
+        self._parsed.cache_clear()
+
+    def in_order(self) -> Places:
+        """Every node with its parents, each after its parents."""
+        graph = self.graph
+        order = graph.in_order()
+        starts, parents = graph.parents_of(order)
+        return Places(graph.numbers[order], starts, graph.numbers[parents])
+
+
+def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) -> Plan:
+    """A plan to compile texts whose edges are not known."""
+    pairs, attributes = list(texts), setting.attributes
+    return Plan(
+        folder, None if attributes is None else attributes.declared(), setting.most_parts, "", b"",
+        np.array([number for number, _ in pairs], np.int64).tobytes(),
+        [text for _, text in pairs], None,
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""Read filters from texts."""
+
+from __future__ import annotations
+
+from tidings.channel.interests.compiled import Setting
+from tidings.filters import Filter, parse
+from tidings.model import NotificationError
+from tidings.routing.protocol import LONG, unpack_interest
+
+MOST_KEPT = 1 << 20  # bytes of filters that were read before their turn
+
+
+class Filters:
+    """Reads filters. The last result is kept, because a filter is looked up just before it is
+    placed; `keep` adds those that a thread has read."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._last: tuple[bytes, Filter] | None = None
+        self._kept: dict[bytes, Filter] = {}
+        self._kept_bytes = 0
+
+    def keep(self, interest: bytes, filter_: Filter) -> None:
+        """Keep a filter until it is read."""
+        if self._kept_bytes > MOST_KEPT:  # nobody placed them
+            self._kept, self._kept_bytes = {}, 0
+        self._kept[interest] = filter_
+        self._kept_bytes += len(interest)
+
+    def read(self, interest: bytes) -> Filter:
+        if self._last is not None and self._last[0] == interest:
+            return self._last[1]
+        kept = self._kept.pop(interest, None)
+        if kept is not None:
+            self._kept_bytes -= len(interest)
+            self._last = interest, kept
+            return kept
+        found = self.parse(interest)
+        self._last = interest, found
+        return found
+
+    def parse(self, interest: bytes) -> Filter:
+        """Read a filter without keeping it."""
+        given, dialect = unpack_interest(interest)
+        text, setting = _decoded(given), self._setting
+        found = parse(text, dialect, attributes=setting.attributes, most_parts=setting.most_parts)
+        if len(interest) > LONG:
+            found.slim()
+        return found
+
+    def text(self, interest: bytes) -> str:
+        """The filter in SQL; as it was given, if it was given in SQL."""
+        given, dialect = unpack_interest(interest)
+        return _decoded(given) if dialect == "sql" else self.read(interest).sql()
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise NotificationError("the filter is not valid UTF-8") from None

@@ -1,0 +1,73 @@
+"""Filters that were placed since the last compilation, as objects.
+
+When a compilation begins, a new generation begins as well; the earlier ones are dropped when it is
+done. So nothing is inserted twice.
+
+Memory: about 5 KB per `mixed` filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidings.channel.interests.kinds import PLAIN, WIDE, kind_of
+from tidings.filters import Filter
+from tidings.matching import Matcher
+from tidings.matching.placing import Question, Sketches
+
+
+class Recent:
+    """One generation of filters, by number. Not safe without a lock."""
+
+    def __init__(self) -> None:
+        self.filters: dict[int, Filter] = {}
+        self.texts: dict[int, str] = {}
+        self.matcher = Matcher()
+        """Of the plain and wide filters; its ids are numbers."""
+        self._by_key: dict[bytes, list[int]] = {}
+        self._sketches = Sketches()
+        self._owners: list[int] = []  # numbers of plain filters, in the order of their sketches
+
+    def __len__(self) -> int:
+        return len(self.filters)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self.filters
+
+    def add(self, number: int, text: str, filter_: Filter, question: Question | None) -> None:
+        """Add a filter; `question` is the one that was asked about it."""
+        kind = kind_of(filter_.form)
+        if kind == PLAIN:  # a sketch without a filter is not found
+            known = None if question is None else question.known
+            self._sketches.add(len(self._owners), filter_.form, known)
+            self._owners.append(number)
+        if kind <= WIDE:
+            self.matcher.add(number, filter_)
+        self.filters[number], self.texts[number] = filter_, text
+        self._by_key.setdefault(filter_.key, []).append(number)
+
+    def remove(self, number: int) -> None:
+        filter_ = self.filters[number]
+        if kind_of(filter_.form) <= WIDE:
+            self.matcher.remove(number)
+        del self.filters[number], self.texts[number]
+        same = self._by_key[filter_.key]
+        same.remove(number)
+        if not same:
+            del self._by_key[filter_.key]
+
+    def numbers_of(self, key: bytes) -> list[int]:
+        """The numbers of the filters with an identity."""
+        return self._by_key.get(key, [])
+
+    def above(self, question: Question) -> Iterator[int]:
+        """Plain filters that may cover the new one."""
+        return self._there(self._sketches.above(question))
+
+    def below(self, question: Question) -> Iterator[int]:
+        """Plain filters that the new one may cover."""
+        return self._there(self._sketches.below(question))
+
+    def _there(self, found: list[int]) -> Iterator[int]:
+        owners, filters = self._owners, self.filters
+        return (number for owner in found if (number := owners[owner]) in filters)

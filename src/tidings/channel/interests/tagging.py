@@ -1,0 +1,143 @@
+"""The lowest nodes that match a notification, or each of many.
+
+Many notifications are matched together, as columns. Where their attributes are declared, or filters
+compute or tell null from absent, they are matched one by one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.channel.interests.kinds import computes
+from tidings.channel.interests.nodes import Nodes
+from tidings.matching.covering import bounds
+from tidings.model import Event, TidingsError
+from tidings.preprocessing import Contents, EventColumns, Read
+from tidings.routing.root import Fair, TaggedMany, TooMuchWork
+
+Array = npt.NDArray[Any]
+FEW = 100  # notifications; fewer are tagged one by one, because a batch costs a millisecond
+SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
+
+
+class Tagging:
+    """Tags notifications with nodes. Filters that compute come first, because they may take too
+    long."""
+
+    def __init__(self, nodes: Nodes, contents: Contents) -> None:
+        self._nodes = nodes
+        self._contents = contents
+        self._columns = EventColumns()
+
+    def tag(self, content: bytes) -> list[int]:
+        event = self._contents.read(content)
+        computed = self._nodes.computing.match(event, len(content))
+        self._contents.count_extra(event)
+        return self._lowest(event, computed)
+
+    def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
+        event = self._contents.read(content)
+        found = self._nodes.computing.match_each(event, len(content), owners)
+        self._contents.count_extra(event)
+        return Fair(self._lowest(event, found.matched), found.over)
+
+    def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
+        """Those of a few nodes that match; TooMuchWork if one of them computes something."""
+        event = self._contents.read(content)
+        filters = {number: self._nodes.filter(number) for number in numbers}
+        if any(computes(one.form) for one in filters.values()):
+            raise TooMuchWork("one of the filters computes something")
+        return [number for number, one in filters.items() if one.matches(event)]
+
+    def _lowest(self, event: Event, computed: Iterable[int]) -> list[int]:
+        """The lowest nodes, given the computing ones that match."""
+        nodes = self._nodes
+        graph = nodes.graph
+        found: list[Any] = [graph.need(number) for number in computed]
+        for matcher, has_places in nodes.matchers():
+            ids: list[Any] = matcher.match(event)
+            found += ids if has_places else graph.added_places(ids)
+        return graph.lowest(found)
+
+    # -- many ----------------------------------------------------------------------------------
+
+    def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
+        read = self._read_columns(contents)
+        if read is None:
+            return self._tag_each(contents)
+        graph = self._nodes.graph
+        starts, places = graph.lowest_lists(*self._match_batch(read, len(contents)))
+        nodes = _sorted_rows(starts, graph.numbers[places])
+        refused: dict[int, TidingsError] = {}
+        odd = {at: self._tag_or_refuse(contents[at], at, refused) for at in read.odd}
+        return TaggedMany(*(_replaced(starts, nodes, odd) if odd else (starts, nodes)), refused)
+
+    def _read_columns(self, contents: Sequence[bytes]) -> Read | None:
+        """The attributes as columns; None if the notifications must be tagged one by one."""
+        if len(contents) < FEW or self._contents.are_declared or len(self._nodes.computing):
+            return None
+        if not self._contents.are_short(contents):
+            return None
+        if any(matcher.null_paths() for matcher, _ in self._nodes.matchers()):
+            return None
+        return self._columns.read(contents)
+
+    def _match_batch(self, read: Read, count: int) -> tuple[Array, Array]:
+        """(starts, places) of all matches."""
+        graph = self._nodes.graph
+        rows, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for matcher, has_places in self._nodes.matchers():
+            row, found = matcher.match_pairs(read.batch)
+            rows.append(row)
+            places.append(found if has_places else graph.translate(found))
+        row, place = np.concatenate(rows), np.concatenate(places)
+        if len(rows) > 2:  # each matcher has its pairs in the order of rows
+            order = np.argsort(row, kind="stable")
+            row, place = row[order], place[order]
+        return bounds(np.bincount(row, minlength=count)), place
+
+    def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
+        """Tag one by one, and stop when that takes long."""
+        until = time.monotonic() + SLICE
+        found: list[list[int]] = []
+        refused: dict[int, TidingsError] = {}
+        for at, content in enumerate(contents):
+            found.append(self._tag_or_refuse(content, at, refused))
+            if time.monotonic() >= until:
+                break
+        starts = bounds(np.array([len(one) for one in found], np.int64))
+        return TaggedMany(starts, np.array([n for one in found for n in one], np.int64), refused)
+
+    def _tag_or_refuse(
+        self, content: bytes, at: int, refused: dict[int, TidingsError]
+    ) -> list[int]:
+        """The tag, ascending, or none and a problem by position."""
+        try:
+            return sorted(self.tag(content))
+        except TidingsError as problem:
+            refused[at] = problem
+            return []
+
+
+def _sorted_rows(starts: Array, nodes: Array) -> Array:
+    """The nodes of each row, ascending."""
+    row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    found: Array = nodes[np.lexsort((nodes, row))]
+    return found
+
+
+def _replaced(
+    starts: Array, nodes: Array, lists: Mapping[int, Sequence[int]]
+) -> tuple[Array, Array]:
+    """Lists of nodes with others in some rows, which are given in ascending order."""
+    sizes, pieces, at = np.diff(starts), list[Array](), 0
+    for row, given in lists.items():
+        pieces += nodes[at : starts[row]], np.array(given, np.int64)
+        sizes[row], at = len(given), starts[row + 1]
+    pieces.append(nodes[at:])
+    return bounds(sizes), np.concatenate(pieces)

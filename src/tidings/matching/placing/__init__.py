@@ -1,0 +1,38 @@
+"""Find the neighbours of a new filter: those that cover it, and those that it covers.
+
+    new filter ──questions──> corner and pieces ──box_index──> compiled filters
+                                                ──sketches───> filters added since
+
+    questions.py       what an index is asked about a filter
+    box_index.py       compiled filters, in rank space, with an index
+    sketches.py        filters that are not compiled yet, as arrays that grow
+    segments_of_nodes.py    compiles filters, alone or together with those of an earlier segment
+    index_kernels.py, sketch_kernels.py    the hot loops
+
+An index returns candidates or proofs. Undecided candidates are compared by their filters
+(tidings.filters.canonical.covers_among). For channel, not for users. Start at questions.py.
+"""
+
+from tidings.matching.placing.box_index import BoxIndex, Found, IndexArrays
+from tidings.matching.placing.index_kernels import Corners
+from tidings.matching.placing.questions import Question, ask, is_plain
+from tidings.matching.placing.segments_of_nodes import (
+    merge_filters,
+    save_segment,
+    segment_at_places,
+)
+from tidings.matching.placing.sketches import Sketches
+
+__all__ = [
+    "BoxIndex",
+    "Corners",
+    "Found",
+    "IndexArrays",
+    "Question",
+    "Sketches",
+    "ask",
+    "is_plain",
+    "merge_filters",
+    "save_segment",
+    "segment_at_places",
+]

@@ -1,0 +1,60 @@
+"""Segments whose slots are the places of nodes, and the folder of such a segment.
+
+Filters that are compiled anew are merged with those of an earlier segment: tests are moved to the
+merged rank spaces, and nothing is parsed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec.structs import replace
+
+from tidings.filters.canonical import Form
+from tidings.matching.covering import GatheredHulls, segment_of_hulls
+from tidings.matching.disk import matcher_folder
+from tidings.matching.segments.assembly import assemble, merge_segments
+from tidings.matching.segments.probe import build_probe
+from tidings.matching.segments.segment import Segment
+from tidings.matching.segments.segment_builder import build_segment
+
+Array = npt.NDArray[Any]
+
+
+def merge_filters(
+    base: Segment | None, added: Iterable[tuple[int, Form]], place_of: Array, count: int
+) -> Segment:
+    """Merge filters into a segment. place_of[slot] is the new place of each slot, of those added
+    too, or -1 if its filter is gone; there are `count` places."""
+    dead = (place_of < 0).astype(np.uint8)
+    parts = [*([] if base is None else [base]), build_segment(added)]
+    merged = merge_segments(parts, dead)
+    merged.slots = place_of[merged.slots].astype(np.uint32)
+    return _with_places(assemble(merged), count)
+
+
+def segment_at_places(
+    gathered: GatheredHulls, chosen: Array, places: Array, forms: Sequence[Form], count: int
+) -> Segment:
+    """The segment of the chosen forms, which are numbered as they were gathered. places[i] is the
+    place of chosen[i]."""
+    found = segment_of_hulls(gathered, chosen, forms)
+    arrays = found.arrays
+    arrays = arrays._replace(box_slot=places[arrays.box_slot].astype(np.uint32))
+    return _with_places(replace(found, arrays=arrays), count)
+
+
+def _with_places(segment: Segment, count: int) -> Segment:
+    many = np.bincount(segment.arrays.box_slot, minlength=count) > 1
+    return replace(segment, slots=count, many=many.astype(np.uint8))
+
+
+def save_segment(path: Path, segment: Segment, texts: pa.ChunkedArray) -> None:
+    """Write a matcher whose ids are places; texts[i] is the filter at place i."""
+    ids = pa.chunked_array([pa.array(np.arange(len(texts), dtype=np.int64))])
+    matcher_folder.write(path, segment, build_probe(segment, None), ids, texts)

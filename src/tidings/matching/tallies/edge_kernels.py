@@ -1,0 +1,217 @@
+"""The hot loops over a graph that grows: compiled edges, and patches for the places that changed.
+
+    places     0 ... N-1 | N ... N+D-1
+    nodes      compiled  | added since
+    parents    of a place without a patch: compiled; otherwise those of its patch, in a pool that
+               only grows
+
+A *mark* is a number by place, and a *stamp* is a new number for each search. So nothing has to be
+cleared: a place is marked if its mark is the current stamp.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.matching.jit.compiling import kernel
+
+Array = npt.NDArray[Any]
+
+
+class Edges(NamedTuple):
+    """The parents of all places. The arrays of patches may have room at the end."""
+
+    starts: Array  # int64 [N + 1]: where the compiled parents of a place begin
+    parents: Array  # uint32
+    patch: Array  # int32 by place: -1, or the number of its patch
+    first: Array  # int64 by patch: where its parents begin in the pool
+    last: Array  # int64 by patch
+    pool: Array  # uint32
+
+
+@kernel
+def span_of(edges, place):  # type: ignore[no-untyped-def]
+    """(is it patched?, first, last): where the parents of a place are."""
+    patch = edges.patch[place]
+    if patch >= 0:
+        return True, edges.first[patch], edges.last[patch]
+    return False, edges.starts[place], edges.starts[place + 1]
+
+
+@kernel
+def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
+    """Mark these places and all places above them. `out` (uint32, with room for all places) gets
+    those that were not marked before; returns how many."""
+    count = 0
+    for at in range(places.shape[0]):
+        if marks[places[at]] != stamp:
+            marks[places[at]] = stamp
+            out[count] = places[at]
+            count += 1
+    at = 0
+    while at < count:
+        is_patched, first, last = span_of(edges, np.int64(out[at]))
+        at += 1
+        for edge in range(first, last):
+            parent = edges.pool[edge] if is_patched else edges.parents[edge]
+            if marks[parent] != stamp:
+                marks[parent] = stamp
+                out[count] = parent
+                count += 1
+    return count
+
+
+@kernel
+def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def]
+    """Those of the places that are no parent of another one. `over` are marks of its own."""
+    for at in range(places.shape[0]):
+        is_patched, first, last = span_of(edges, np.int64(places[at]))
+        for edge in range(first, last):
+            over[edges.pool[edge] if is_patched else edges.parents[edge]] = stamp
+    count = 0
+    for at in range(places.shape[0]):
+        if over[places[at]] != stamp:
+            out[count] = places[at]
+            count += 1
+    return count
+
+
+@kernel
+def find_changed(below, edges, up, up_stamp, down, down_stamp, changed, is_child):  # type: ignore[no-untyped-def]
+    """Which places below a new node get other parents; returns how many, and their parents in all.
+
+    Places above it are marked in `up`, those below in `down`. A place becomes a child if none of
+    its parents is below, and loses its parents that are above. changed uint32, is_child uint8.
+    """
+    count, total = 0, 0
+    for at in range(below.shape[0]):
+        is_patched, first, last = span_of(edges, np.int64(below[at]))
+        highest, loses = True, False
+        for edge in range(first, last):
+            parent = edges.pool[edge] if is_patched else edges.parents[edge]
+            if down[parent] == down_stamp:
+                highest = False
+            if up[parent] == up_stamp:
+                loses = True
+        if highest or loses:
+            changed[count] = below[at]
+            is_child[count] = highest
+            count += 1
+            total += last - first + 1
+    return count, total
+
+
+@kernel
+def rewrite(changed, is_child, node, edges, up, stamp, patches, filled):  # type: ignore[no-untyped-def]
+    """Give the changed places their new parents: without those marked in `up`, and with the new
+    node if it becomes one. Patches are numbered from `patches`, and the pool is filled from
+    `filled`; returns where it is filled to."""
+    for at in range(changed.shape[0]):
+        is_patched, first, last = span_of(edges, np.int64(changed[at]))
+        number = patches + at
+        edges.first[number] = filled
+        for edge in range(first, last):
+            parent = edges.pool[edge] if is_patched else edges.parents[edge]
+            if up[parent] != stamp:
+                edges.pool[filled] = parent
+                filled += 1
+        if is_child[at] != 0:
+            edges.pool[filled] = node
+            filled += 1
+        edges.last[number] = filled
+        edges.patch[changed[at]] = number
+    return filled
+
+
+@kernel
+def bridge(children, gone, parents, edges, marks, stamp, patches, filled, queue):  # type: ignore[no-untyped-def]
+    """Remove a node: its children get those of its parents that no other path leads to.
+
+    The stamps from `stamp` on are used, one for each child. Patches and pool as in `rewrite`; queue
+    uint32, with room for all places.
+    """
+    for at in range(children.shape[0]):
+        is_patched, first, last = span_of(edges, np.int64(children[at]))
+        number, mark = patches + at, stamp + at
+        edges.first[number] = filled
+        count = 0
+        for edge in range(first, last):
+            parent = edges.pool[edge] if is_patched else edges.parents[edge]
+            if parent != gone:
+                edges.pool[filled] = parent
+                filled += 1
+                if marks[parent] != mark:
+                    marks[parent] = mark
+                    queue[count] = parent
+                    count += 1
+        done = 0
+        while done < count:
+            has_patch, begin, end = span_of(edges, np.int64(queue[done]))
+            done += 1
+            for edge in range(begin, end):
+                upper = edges.pool[edge] if has_patch else edges.parents[edge]
+                if marks[upper] != mark:
+                    marks[upper] = mark
+                    queue[count] = upper
+                    count += 1
+        for i in range(parents.shape[0]):
+            if marks[parents[i]] != mark:
+                edges.pool[filled] = parents[i]
+                filled += 1
+        edges.last[number] = filled
+        edges.patch[children[at]] = number
+    return filled
+
+
+@kernel
+def keep_lowest(starts, places, edges, alive, covered, stamp, out_starts, out):  # type: ignore[no-untyped-def]
+    """Keep the living matches that cover no other living match of their event; return how many.
+
+    starts int64 [n + 1], places int64: the matches, event by event. Every node between two matches
+    matches too. So it is enough to drop the parents of every living match, and, above parents that
+    are not alive (uint8 by place), their parents in turn. Event i uses the stamp `stamp + i` in
+    the marks `covered`. out_starts int64 [n + 1], out int64.
+    """
+    count = 0
+    stack = np.empty(64, np.int64)
+    for event in range(starts.shape[0] - 1):
+        mark = stamp + event
+        for at in range(starts[event], starts[event + 1]):
+            if alive[places[at]] == 0:
+                continue
+            stack[0] = places[at]
+            depth = 1
+            while depth > 0:
+                depth -= 1
+                is_patched, first, last = span_of(edges, stack[depth])
+                for edge in range(first, last):
+                    parent = np.int64(edges.pool[edge] if is_patched else edges.parents[edge])
+                    if covered[parent] == mark:
+                        continue
+                    covered[parent] = mark
+                    if alive[parent] == 0:
+                        if depth == stack.shape[0]:
+                            stack = np.append(stack, np.empty_like(stack))
+                        stack[depth] = parent
+                        depth += 1
+        for at in range(starts[event], starts[event + 1]):
+            if alive[places[at]] != 0 and covered[places[at]] != mark:
+                out[count] = places[at]
+                count += 1
+        out_starts[event + 1] = count
+    return count
+
+
+@kernel
+def check_edges(above, below, edges, out):  # type: ignore[no-untyped-def]
+    """Whether above[i] is a parent of below[i]; out uint8."""
+    for at in range(above.shape[0]):
+        is_patched, first, last = span_of(edges, np.int64(below[at]))
+        found = False
+        for edge in range(first, last):
+            if (edges.pool[edge] if is_patched else edges.parents[edge]) == above[at]:
+                found = True
+        out[at] = found

@@ -1,0 +1,76 @@
+"""The rows of Arrow data as notifications: the columns are attributes, and the column `payload`, if
+there is one, is the payload.
+
+    symbol  price  payload              attributes                          payload
+    ACME    95.5   b"..."      ──>      {"symbol":"ACME","price":95.5}      b"..."
+
+A null is left out. Cost: the rows of one batch at a time are in memory as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, cast
+
+from tidings.model import NotificationError
+
+PAYLOAD = "payload"
+ROWS = 1000  # of a batch
+
+Pairs = Iterable[tuple[Mapping[str, Any] | bytes, bytes]]
+
+
+class _Array(Protocol):
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any: ...
+
+
+class _Stream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any: ...
+
+
+ArrowRows = _Array | _Stream
+"""Anything with the Arrow PyCapsule interface: tables of pyarrow, pandas, polars, DuckDB."""
+
+
+def pairs_of(notifications: Pairs | ArrowRows) -> Iterator[tuple[Mapping[str, Any] | bytes, bytes]]:
+    """Pairs of attributes, which may be encoded already, and payload; from such pairs, or from
+    anything with the Arrow PyCapsule interface."""
+    if hasattr(notifications, "__arrow_c_array__") or hasattr(notifications, "__arrow_c_stream__"):
+        return _rows(notifications)
+    return iter(cast(Pairs, notifications))
+
+
+def _rows(given: Any) -> Iterator[tuple[bytes, bytes]]:
+    import pyarrow as pa  # an agent that publishes no Arrow data does without
+
+    from tidings.notifications import encode_rows
+
+    if hasattr(given, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(given)
+    else:
+        batch = pa.record_batch(given)
+        reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    names = reader.schema.names
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise NotificationError(
+            f"found the column {min(twice)!r} more than once, expected different names"
+        )
+    for batch in reader:
+        for first in range(0, batch.num_rows, ROWS):
+            rows = batch.slice(first, ROWS)
+            payloads = [b""] * rows.num_rows
+            if PAYLOAD in names:
+                payloads = [_payload(one) for one in rows.column(PAYLOAD).to_pylist()]
+                rows = rows.drop_columns([PAYLOAD])
+            contents = encode_rows(rows) if rows.num_columns else [b"{}"] * len(payloads)
+            yield from zip(contents, payloads, strict=True)
+
+
+def _payload(value: Any) -> bytes:
+    if value is None or isinstance(value, bytes):
+        return value or b""
+    if isinstance(value, str):
+        return value.encode()
+    raise NotificationError(
+        f"column payload: found {type(value).__name__}, expected bytes or strings"
+    )

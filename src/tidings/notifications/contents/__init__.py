@@ -1,0 +1,19 @@
+"""The attributes of a notification, in each of the formats in which they can travel.
+
+    first byte   {        JSON         {"price": 95.0}
+                 0x80..   MessagePack  the same, shorter
+                 <        XML          <n><price type="double">95.0</price></n>
+
+The first byte tells the formats apart, so a channel takes all of them. A CloudEvent in structured
+mode is a JSON object like any other.
+
+    content.py       decodes any of them
+    xml_content.py   elements as attributes
+
+For channel, which tags notifications, and for routing, which hands their attributes to subscribers;
+not for users. Start at content.py.
+"""
+
+from tidings.notifications.contents.content import decode_content, is_json
+
+__all__ = ["decode_content", "is_json"]

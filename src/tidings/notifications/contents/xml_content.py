@@ -1,0 +1,146 @@
+"""Attributes as XML: each element is an attribute, and its text is the value.
+
+    <quote>
+      <symbol>ACME</symbol>                      "ACME"
+      <price type="double">95.5</price>          95.5
+      <tag>new</tag><tag>hot</tag>               ["new", "hot"], because the name occurs twice
+      <place><city>Bonn</city></place>           {"city": "Bonn"}
+      <volume nil="true"/>                       null
+      <attribute name="geo.zone">EU</attribute>  for names that are no names of elements
+    </quote>
+
+The name of the outermost element does not matter. `type` is string, integer, double or boolean;
+without it a value is a string, which a declared attribute reads as its own type. A document type,
+and with it every entity of one's own, is refused: it could grow without bounds or name a file.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from xml.parsers import expat
+
+from tidings.model import NotificationError
+
+DEEPEST = 50  # levels of elements
+TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+FEATURES = {"type", "nil", "name"}  # the attributes of elements that mean something
+
+
+class _Element:
+    """An element while it is read."""
+
+    def __init__(self, name: str, kind: str, *, nil: bool) -> None:
+        self.name, self.kind, self.nil = name, kind, nil
+        self.texts: list[str] = []
+        self.inner: dict[str, Any] = {}
+        self.listed: set[str] = set()  # the names that occurred more than once
+
+    def add(self, name: str, value: Any) -> None:
+        if name in self.listed:
+            self.inner[name].append(value)
+        elif name in self.inner:
+            self.inner[name] = [self.inner[name], value]
+            self.listed.add(name)
+        else:
+            self.inner[name] = value
+
+
+class _Reader:
+    """Handles what the parser finds."""
+
+    def __init__(self) -> None:
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._take_text
+        self._open: list[_Element] = []
+        self.found: dict[str, Any] = {}
+
+    def read(self, content: bytes) -> None:
+        try:
+            self._parser.Parse(content, True)
+        except expat.ExpatError as problem:
+            raise NotificationError(f"the notification is not valid XML: {problem}") from None
+
+    def _refuse_doctype(self, *_: Any) -> None:
+        raise self._problem("found a document type, expected elements only")
+
+    def _start(self, name: str, features: dict[str, str]) -> None:
+        if len(self._open) > DEEPEST:
+            raise self._problem(f"found more than {DEEPEST} levels of elements")
+        if not self._open:
+            self._open.append(_Element(name, "", nil=False))
+            return
+        for feature in features.keys() - FEATURES:
+            raise self._problem(
+                f"element {name}: found the attribute {feature!r}, expected type, nil or name"
+            )
+        if name == "attribute" and "name" in features:
+            name = features["name"]
+        nil = TRUTHS.get(features.get("nil", "false"))
+        if nil is None:
+            raise self._problem(f"element {name}: nil is neither true nor false")
+        self._open.append(_Element(name, features.get("type", ""), nil=nil))
+
+    def _take_text(self, text: str) -> None:
+        self._open[-1].texts.append(text)
+
+    def _end(self, _: str) -> None:
+        element = self._open.pop()
+        if not self._open:
+            if "".join(element.texts).strip():
+                raise self._problem(f"element {element.name}: found text beside its elements")
+            self.found = element.inner
+        else:
+            self._open[-1].add(element.name, self._value(element))
+
+    def _value(self, element: _Element) -> Any:
+        text = "".join(element.texts)
+        if element.inner:
+            if text.strip() or element.kind or element.nil:
+                raise self._problem(
+                    f"element {element.name}: found elements beside a text, a type or nil"
+                )
+            return element.inner
+        if element.nil:
+            if text:
+                raise self._problem(f"element {element.name}: found a text, although it is nil")
+            return None
+        value = _typed(text, element.kind)
+        if value is None:
+            raise self._problem(
+                f"element {element.name}: found {text.strip()!r}, expected type {element.kind!r}"
+                if element.kind in ("integer", "double", "boolean")
+                else f"element {element.name}: found type {element.kind!r}, expected string, "
+                f"integer, double or boolean"
+            )
+        return value
+
+    def _problem(self, sentence: str) -> NotificationError:
+        return NotificationError(f"XML, line {self._parser.CurrentLineNumber}: {sentence}")
+
+
+def _typed(text: str, kind: str) -> Any:
+    """A text as a type; None if it does not fit."""
+    if kind in ("", "string"):
+        return text
+    text = text.strip()
+    try:
+        if kind == "integer" and text.isascii() and "_" not in text:
+            return int(text)
+        if kind == "double" and text.isascii() and "_" not in text:
+            value = float(text)
+            return value if math.isfinite(value) else None
+    except ValueError:
+        return None
+    return TRUTHS.get(text) if kind == "boolean" else None
+
+
+def decode_xml(content: bytes) -> dict[str, Any]:
+    """The attributes of a notification; NotificationError if it is refused."""
+    reader = _Reader()
+    reader.read(content)
+    return reader.found

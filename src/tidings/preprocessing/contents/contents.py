@@ -1,0 +1,61 @@
+"""Read the attributes of notifications: JSON objects, maps in MessagePack, or XML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tidings.filters import Attributes
+from tidings.model import Event, NotificationError
+from tidings.notifications.contents import decode_content, is_json
+
+
+class ExtraFields(msgspec.Struct):
+    """How many fields of notifications are not declared, and how many notifications have some."""
+
+    notifications: int = 0
+    fields: int = 0
+
+
+class Contents:
+    """Reads the attributes of notifications."""
+
+    def __init__(self, attributes: Attributes | None, most: int, extra: ExtraFields) -> None:
+        """`most` is the limit in bytes; `extra` counts what the attributes do not declare."""
+        self._attributes = attributes
+        self._most = most
+        self.extra = extra
+
+    @property
+    def are_declared(self) -> bool:
+        return self._attributes is not None
+
+    def are_short(self, contents: Sequence[bytes]) -> bool:
+        """Are all within the limit?"""
+        return max(map(len, contents), default=0) <= self._most
+
+    def read(self, content: bytes) -> Event:
+        if len(content) > self._most:
+            raise NotificationError(
+                f"found {len(content):,} bytes of attributes, expected at most "
+                f"{self._most:,}; move attributes that no filter reads to the payload"
+            )
+        if self._attributes is None:
+            return decode_content(content)
+        if not is_json(content):
+            return self._attributes.read(decode_content(content))
+        try:
+            event: Event = self._attributes.decode(content)
+            if not isinstance(event, dict):
+                raise ValueError("Expected `object`")
+        except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
+            raise NotificationError(f"the notification is not a JSON object: {problem}") from None
+        return self._attributes.read(event)
+
+    def count_extra(self, event: Event) -> None:
+        """Count the undeclared fields of a notification that was tagged."""
+        count = 0 if self._attributes is None else len(self._attributes.extra_fields(event))
+        if count:
+            self.extra.notifications += 1
+            self.extra.fields += count

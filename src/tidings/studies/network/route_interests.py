@@ -1,0 +1,327 @@
+"""Measures a rendezvous point with many interests: how long a new one takes, and a restart.
+
+    journal with N filters ──> start, compiling ──> restart ──> Ask one at a time, and at a rate,
+                                                                alone and beside publications
+
+The filters are those of the workload `mixed`; new ones are drawn from the same. Publications match
+one filter, so that the time is that of a publication beside interests, not of its marks.
+"""
+
+from __future__ import annotations
+
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tidings.model import EnvironmentProblem
+from tidings.routing.protocol import frames, messages as m
+from tidings.store.journal import FileJournal
+from tidings.studies.host.processes import running_seconds
+from tidings.studies.network.route_durable import PATIENCE, greet, percentiles
+from tidings.studies.network.route_flow import Missing
+from tidings.studies.network.route_peers import end_process
+from tidings.studies.network.route_tidings import CALM, Peer, start_node
+from tidings.studies.workloads.workloads import make_workload
+
+INTERESTS = 1_000_000
+ALONE = 500  # interests that are asked for one at a time
+RATE = 500.0  # interests per second
+PUBLISHED = 20_000.0  # publications per second
+TURN = 0.002  # seconds between two groups of publications
+WRITTEN = 50_000  # filters that are written to the journal together
+PAYLOAD = 200
+WINDOW = 50_000  # publications under way, at most
+ROOT = f"""\
+name = "root"
+listen = "127.0.0.1:0"
+journal = "journal.db"
+[times]
+silent = {CALM}
+expire = {CALM}
+resubscribe = {CALM}
+[limits]
+new_nodes = 1_000_000
+all_new_nodes = 1_000_000
+all_nodes = 20_000_000
+"""
+Note = Callable[[str], None]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Milliseconds from Ask to Answer, which comes when the node is on the disk."""
+
+    rate: float  # interests per second; 0: one at a time
+    published: float  # publications per second meanwhile
+    count: int
+    p50: float
+    p99: float
+    most: float
+    processor: float  # milliseconds of the rendezvous point's processor time for each
+    publication_p50: float = 0.0  # milliseconds from a publication to its acknowledgment
+    publication_p99: float = 0.0
+
+
+class InterestsRun(msgspec.Struct, frozen=True):
+    """The measurements."""
+
+    interests: int
+    first_start: float  # seconds until it listens, with compiling
+    restart: float  # seconds until it listens and has placed an interest
+    memory: float  # bytes of memory for each interest, beyond those of a point without interests
+    mapped: float  # of these, bytes of mapped files
+    asked: list[Asked]
+
+
+def measure_interests(
+    folder: Path,
+    seconds: float,
+    count: int = INTERESTS,
+    *,
+    seed: int = 1,
+    note: Note = lambda _: None,
+) -> InterestsRun:
+    """Run a rendezvous point whose journal is in a folder, and ask it for nodes."""
+    note(f"interests: writing {count:,} filters")
+    known, new = _filters(count, 10 + ALONE + int(2 * RATE * seconds), seed)
+    _write(folder / "journal.db", known)
+    note("interests: the first start")
+    first = start_first(folder)
+    return ask_for_more(folder, seconds, len(known), first, new, note)
+
+
+def start_first(folder: Path) -> float:
+    """Start and end the rendezvous point of a folder; return the seconds until it listened."""
+    file = folder / "root.toml"
+    file.write_text(ROOT)
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        begun = time.perf_counter()
+        start_node(file, processes)
+        took = time.perf_counter() - begun
+        processes[0].send_signal(signal.SIGTERM)
+        processes[0].wait(PATIENCE)
+    finally:
+        for process in processes:
+            end_process(process)
+    return took
+
+
+def ask_for_more(
+    folder: Path, seconds: float, count: int, first: float, new: Iterator[bytes], note: Note
+) -> InterestsRun:
+    """Restart a rendezvous point that has interests, and ask for new ones."""
+    empty = _memory_when_empty(folder / "empty")
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        note("interests: a restart")
+        begun = time.perf_counter()
+        port = start_node(folder / "root.toml", processes)
+        pid = processes[0].pid
+        asker = _Asker(greet(port, "asker"), new)
+        asker.peer.link.settimeout(6 * PATIENCE)
+        asker.ask_one()
+        restart = time.perf_counter() - begun
+        memory, mapped = _memory(pid)
+        asker.ask_alone(9)
+        note("interests: one at a time")
+        asked = [_timed(pid, 0.0, lambda: asker.ask_alone(ALONE))]
+        note(f"interests: {RATE:,.0f} per second")
+        asked.append(_timed(pid, RATE, lambda: asker.ask_at(RATE, seconds)))
+        note(f"interests: the same beside {PUBLISHED:,.0f} publications per second")
+        publisher = _Publisher(port)
+        with publisher:
+            beside = _timed(pid, RATE, lambda: asker.ask_at(RATE, seconds))
+        half, tail = percentiles(publisher.milliseconds().tolist())
+        asked.append(
+            msgspec.structs.replace(
+                beside, published=publisher.rate, publication_p50=half, publication_p99=tail
+            )
+        )
+    finally:
+        for process in processes:
+            end_process(process)
+    return InterestsRun(count, first, restart, (memory - empty) / count, mapped / count, asked)
+
+
+def _filters(count: int, more: int, seed: int) -> tuple[list[bytes], Iterator[bytes]]:
+    """Distinct filters, and more of them that are not known yet."""
+    workload = make_workload("mixed", count + count // 4 + 2 * more, 1, seed)
+    distinct = list(dict.fromkeys(text.encode() for _, text in workload.texts()))
+    if len(distinct) < count + more:
+        raise EnvironmentProblem(f"found {len(distinct):,} distinct filters, expected more")
+    return distinct[:count], iter(distinct[count:])
+
+
+def _write(path: Path, filters: Sequence[bytes]) -> None:
+    journal = FileJournal(path)
+    journal.begin_life(1)
+    for at in range(0, len(filters), WRITTEN):
+        for number, text in enumerate(filters[at : at + WRITTEN], at + 1):
+            journal.add_node(number, text, "owner")
+        batch = journal.take()
+        assert batch is not None
+        journal.write(batch)
+    journal.close()
+
+
+def _memory_when_empty(folder: Path) -> int:
+    folder.mkdir()
+    file = folder / "root.toml"
+    file.write_text(ROOT)
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        port = start_node(file, processes)
+        asker = _Asker(greet(port, "asker"), iter([b"n = 1"]))
+        asker.ask_one()
+        return _memory(processes[0].pid)[0]
+    finally:
+        for process in processes:
+            end_process(process)
+
+
+def _memory(pid: int) -> tuple[int, int]:
+    """The resident bytes of a process, and how many of them are mapped files."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    found = dict(line.split(":", 1) for line in lines)
+    total, mapped = (1024 * int(found[name].split()[0]) for name in ("VmRSS", "RssFile"))
+    return total, mapped
+
+
+def _timed(pid: int, rate: float, ask: Callable[[], list[float]]) -> Asked:
+    before = running_seconds(pid)
+    times = ask()
+    spent = running_seconds(pid) - before
+    return Asked(
+        rate, 0.0, len(times), *percentiles(times), max(times), 1e3 * spent / len(times)
+    )  # fmt: skip
+
+
+class _Asker:
+    """Asks for nodes, and notes how long the answers take."""
+
+    def __init__(self, peer: Peer, filters: Iterator[bytes]) -> None:
+        self.peer = peer
+        self._filters = filters
+        self._request = 0
+        self._sent: dict[int, float] = {}
+        self._times: list[float] = []
+
+    def ask_one(self) -> None:
+        self._send(time.perf_counter())
+        while self._sent:
+            self._take()
+
+    def ask_alone(self, count: int) -> list[float]:
+        self._times = []
+        for _ in range(count):
+            self.ask_one()
+        return self._times
+
+    def ask_at(self, rate: float, seconds: float) -> list[float]:
+        """Ask at a rate. The time of each counts from when it was due."""
+        self._times = []
+        begun, count = time.perf_counter(), int(rate * seconds)
+        due = [begun + at / rate for at in range(count)]
+        at = 0
+        while at < count or self._sent:
+            now = time.perf_counter()
+            while at < count and due[at] <= now:
+                self._send(due[at])
+                at += 1
+            wait = due[at] - time.perf_counter() if at < count else PATIENCE
+            if select.select([self.peer.link], [], [], max(0.0, wait))[0]:
+                self._take()
+            elif at == count:
+                raise Missing(f"{len(self._sent):,} interests were not answered")
+        return self._times
+
+    def _send(self, due: float) -> None:
+        self._request += 1
+        self._sent[self._request] = due
+        self.peer.say(m.Ask(self._request, next(self._filters)))
+
+    def _take(self) -> None:
+        for message in self.peer.receive():
+            if isinstance(message, m.Answer):
+                if message.refusal:
+                    raise Missing(f"an interest was refused: {message.refusal}")
+                due = self._sent.pop(message.request, None)
+                if due is not None:
+                    self._times.append((time.perf_counter() - due) * 1e3)
+
+
+class _Publisher:
+    """Publishes at a rate, in two threads, while the block runs."""
+
+    def __init__(self, port: int) -> None:
+        self._peer = greet(port, "publisher")
+        self._peer.link.settimeout(PATIENCE)
+        self._sent: list[float] = []  # when the publication with a stamp was due
+        self._done: list[tuple[int, float]] = []  # up to which stamp all are acknowledged, and when
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=one, daemon=True) for one in (self._run, self._hear)
+        ]
+        self._problem = ""
+        self.rate = 0.0
+
+    def __enter__(self) -> _Publisher:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(2 * PATIENCE)
+        if self._problem or not self._done or self._done[-1][0] < len(self._sent):
+            raise Missing(f"publications were not acknowledged: {self._problem}")
+
+    def _run(self) -> None:
+        payload, group = bytes(PAYLOAD), int(PUBLISHED * TURN)
+        begun = due = time.perf_counter()
+        while not self._stop.is_set():
+            stamps = range(len(self._sent) + 1, len(self._sent) + group + 1)
+            data = b"".join(
+                frames.encode(
+                    m.Publish("publisher", stamp, max(1, stamp - WINDOW), b'{"n": 1}', payload)
+                )
+                for stamp in stamps
+            )
+            time.sleep(max(0.0, due - time.perf_counter()))
+            self._sent += [due] * group
+            self._peer.link.sendall(data)
+            due += TURN
+        self.rate = len(self._sent) / (time.perf_counter() - begun)
+
+    def _hear(self) -> None:
+        while not (self._stop.is_set() and self._done and self._done[-1][0] >= len(self._sent)):
+            try:
+                found = self._peer.receive()
+            except (OSError, EnvironmentProblem) as problem:
+                self._problem = str(problem)
+                return
+            now = time.perf_counter()
+            for message in found:
+                if isinstance(message, m.Published):
+                    if message.refusal:
+                        self._problem = message.refusal
+                        return
+                    self._done.append((message.stamp, now))
+
+    def milliseconds(self) -> npt.NDArray[Any]:
+        """From when each publication was due until it was acknowledged."""
+        stamps = np.maximum.accumulate([stamp for stamp, _ in self._done])
+        at = np.searchsorted(stamps, np.arange(1, len(self._sent) + 1))
+        heard = np.array([when for _, when in self._done])
+        found: npt.NDArray[Any] = (heard[at] - np.array(self._sent)) * 1e3
+        return found

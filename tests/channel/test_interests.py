@@ -1,0 +1,345 @@
+"""The interests of a channel, against filters one by one, through compilations and restarts."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from tests.filters.strategies import event as random_event
+from tests.snapshots.test_snapshot import many_filters
+
+from tidings.channel.interests import ArrayInterests
+from tidings.channel.interests.compilation import Compilation
+from tidings.channel.interests.compile_nodes import Plan, compile_nodes
+from tidings.filters import Attributes, Filter, parse
+from tidings.model import FilterError, TidingsError
+from tidings.routing.root import Placed
+
+WORDS = ["a", "b", "ab", "c"]
+Event = dict[str, object]
+There = dict[int, Filter]
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile in this process, which saves the start of another one."""
+
+    def compile_here(self: Compilation, plan: Path) -> None:
+        compile_nodes(msgspec.msgpack.decode(plan.read_bytes(), type=Plan))
+
+    monkeypatch.setattr(Compilation, "_compile", compile_here)
+
+
+def random_filter(chance: random.Random) -> str:
+    tests = [
+        f"n > {chance.randrange(8)}",
+        f"n <= {chance.randrange(8)}",
+        f"n IN ({chance.randrange(8)}, {chance.randrange(8)})",
+        f"word = '{chance.choice(WORDS)}'",
+        f"word LIKE '{chance.choice('ab')}%'",
+        f"length(word) > {chance.randrange(3)}",
+        "word IS NULL",
+        f"m = {chance.randrange(3)}",
+    ]
+    picked = chance.sample(tests, chance.randrange(1, 4))
+    return f" {chance.choice(['AND', 'AND', 'OR'])} ".join(picked)
+
+
+def simple(chance: random.Random) -> tuple[Callable[[], str], Callable[[], Event]]:
+    def event() -> Event:
+        found: Event = {"n": chance.randrange(-1, 9), "word": chance.choice([*WORDS, None])}
+        if chance.random() < 0.5:
+            found["m"] = chance.randrange(3)
+        return found
+
+    return lambda: random_filter(chance), event
+
+
+def plain(chance: random.Random) -> tuple[Callable[[], str], Callable[[], Event]]:
+    """Nothing computes or tells null from absent, so that many are tagged as columns."""
+
+    def text() -> str:
+        while True:
+            found = random_filter(chance)
+            if "length" not in found and "LIKE" not in found:
+                return found
+
+    return text, simple(chance)[1]
+
+
+def of_every_kind(chance: random.Random) -> tuple[Callable[[], str], Callable[[], Event]]:
+    filters, of = many_filters(chance, 60)
+    texts = [one.sql() for _, one in filters]
+
+    def event() -> Event:
+        found = random_event(chance, of)
+        return {name: value for name, value in found.items() if is_json(value)}
+
+    return lambda: chance.choice(texts), event
+
+
+def is_json(value: object) -> bool:
+    try:
+        return bool(msgspec.json.decode(msgspec.json.encode(value)) == value)
+    except (TypeError, ValueError):
+        return False
+
+
+def is_above(there: There, a: int, b: int) -> bool:
+    """Covers it; of two that cover each other, the later one is above."""
+    if a == b or there[a].never or there[b].never or not there[a].covers(there[b]):
+        return False
+    return a > b or not there[b].covers(there[a])
+
+
+def lowest(there: There, matched: set[int]) -> set[int]:
+    return {a for a in matched if not any(is_above(there, a, b) for b in matched)}
+
+
+def parents_of(there: There, node: int) -> set[int]:
+    over = {one for one in there if is_above(there, one, node)}
+    return lowest(there, over)
+
+
+class Pair:
+    """Interests, and the same filters as a mapping."""
+
+    def __init__(self, chance: random.Random, folder: Path) -> None:
+        self.chance, self.folder = chance, folder
+        self.interests = ArrayInterests(folder=folder)
+        self.texts: dict[int, str] = {}
+        self.there: There = {}
+        self.aside: set[int] = set()
+        self.compiling: Compilation | None = None
+        self.last = 0
+
+    def place(self, text: str) -> None:
+        filter_ = parse(text)
+        if self.chance.random() < 0.3:
+            self.interests.prepare([text.encode()])
+        same = [number for number, one in self.there.items() if one.key == filter_.key]
+        placed = self.interests.place(text.encode())
+        if same:
+            assert placed.node == min(same)
+        else:
+            assert placed.node == self.last + 1
+            self.last = placed.node
+            self.there[placed.node], self.texts[placed.node] = filter_, text
+        node = placed.node
+        assert set(placed.parents) == parents_of(self.there, node)
+        under = {one for one in self.there if is_above(self.there, node, one)}
+        highest = {b for b in under if not any(is_above(self.there, a, b) for a in under)}
+        assert set(placed.children) == highest
+        assert self.interests.look_up(text.encode()) == (filter_.key, node)
+        assert self.interests.identity(node) == filter_.key
+        assert self.interests.text(node) == self.texts[node]
+
+    def remove(self) -> None:
+        number = self.chance.choice(sorted(self.there))
+        self.last += 1
+        assert self.interests.remove(number) == self.last
+        key = self.there.pop(number).key
+        self.aside.discard(number)
+        left = [one for one, other in self.there.items() if other.key == key]
+        assert self.interests.look_up(self.texts.pop(number).encode())[1] == min(left, default=None)
+
+    def turn_aside(self) -> None:
+        number = self.chance.choice(sorted(self.there))
+        if number in self.aside:
+            self.interests.bring_back(number)
+        else:
+            self.interests.set_aside([number])
+        self.aside ^= {number}
+
+    def compile(self) -> None:
+        if self.compiling is None:
+            self.compiling = self.interests.begin_compilation()
+            return
+        compilation, self.compiling = self.compiling, None
+        if self.chance.random() < 0.2:
+            return  # it failed; everything stays as it is
+        found = compilation.run()
+        assert found is not None
+        self.interests.adopt(compilation, found)
+
+    def restart(self) -> None:
+        self.compiling = None
+        stored = [(number, text.encode()) for number, text in sorted(self.texts.items())]
+        self.interests = ArrayInterests(None, stored, self.last, folder=self.folder)
+        self.interests.set_aside(self.aside)
+
+    def check(self, event: Callable[[], Event]) -> None:
+        placed = self.interests.all_placed()
+        assert sorted(one.node for one in placed) == sorted(self.there)
+        seen: set[int] = set()
+        for one in placed:
+            assert set(one.parents) == parents_of(self.there, one.node)
+            assert set(one.parents) <= seen
+            seen.add(one.node)
+        contents = []
+        wanted = []
+        for _ in range(6):
+            content = event()
+            matched = {n for n, one in self.there.items() if one.matches(content)} - self.aside
+            contents.append(msgspec.json.encode(content))
+            wanted.append(sorted(lowest(self.there, matched)))
+            assert sorted(self.interests.tag(contents[-1])) == wanted[-1], content
+        check_many(self.interests, contents, wanted, self.chance)
+
+
+def check_many(
+    interests: ArrayInterests, contents: list[bytes], wanted: list[list[int]], chance: random.Random
+) -> None:
+    """Few are tagged one by one, more of them by columns; some of them are bad."""
+    picked = [chance.randrange(-1, len(contents)) for _ in range(chance.choice([1, 30, 100, 300]))]
+    if chance.random() < 0.5:  # rarely, so that columns have few rows that are left out
+        picked = [at if at >= 0 or chance.random() < 0.1 else 0 for at in picked]
+    while picked:
+        tagged = interests.tag_many([b"[" if at < 0 else contents[at] for at in picked])
+        assert tagged.starts.dtype == tagged.nodes.dtype == np.dtype(np.int64)
+        assert (tagged.starts[0], tagged.starts[-1]) == (0, len(tagged.nodes))
+        count = len(tagged.starts) - 1
+        assert 0 < count <= len(picked)
+        found = [one.tolist() for one in np.split(tagged.nodes, tagged.starts[1:-1])]
+        assert found == [[] if at < 0 else wanted[at] for at in picked[:count]]
+        assert sorted(tagged.refused) == [row for row in range(count) if picked[row] < 0]
+        assert all(isinstance(one, TidingsError) for one in tagged.refused.values())
+        picked = picked[count:]
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("run", range(3))
+@pytest.mark.parametrize("draw", [simple, plain, of_every_kind])
+def test_against_filters_one_by_one(
+    seed: int,
+    run: int,
+    draw: Callable[[random.Random], tuple[Callable[[], str], Callable[[], Event]]],
+    tmp_path: Path,
+) -> None:
+    chance = random.Random(f"{seed} {draw.__name__} {run}")
+    text, event = draw(chance)
+    pair = Pair(chance, tmp_path / "interests")
+    for step in range(120):
+        what = chance.random()
+        if what < 0.1:  # perhaps it is placed later, when other nodes are there
+            pair.interests.prepare([text().encode() for _ in range(3)])
+        what = chance.random()
+        if pair.there and what < 0.22:
+            pair.remove()
+        elif pair.there and what < 0.28:
+            pair.turn_aside()
+        elif what < 0.36:
+            pair.compile()
+        elif what < 0.4:
+            pair.restart()
+        else:
+            try:
+                pair.place(text())
+            except FilterError:
+                continue
+        if step % 6 == 5:
+            pair.check(event)
+
+
+def test_what_is_refused() -> None:
+    interests = ArrayInterests(Attributes({"n": "integer"}))
+    assert interests.place(b"n > 3").node == 1
+    assert interests.tag(b'{"n": 4}') == [1]
+    for content in (b"[1]", b"{", b'{"n": 1e999}', b"\xff", b"[" * 100_000):
+        with pytest.raises(TidingsError):
+            interests.tag(content)
+    for interest in (b"n >", b"m > 3", b"\xff"):
+        with pytest.raises(TidingsError):
+            interests.place(interest)
+    assert interests.place(b"n  >  3").node == 1
+
+
+def test_a_note_on_filters_that_can_never_match() -> None:
+    interests = ArrayInterests(Attributes({"n": "integer"}, extra="open"))
+    texts = [b"n > 3 AND n < 4", b"FALSE", b"x IS NULL OR x IS NOT NULL", b"TRUE", b"n > 3"]
+    placed = [interests.place(text) for text in (*texts, *texts)]
+    never = "the filter can never match: "
+    assert [(one.note, one.never) for one in placed[:5]] == [
+        (f"{never}no value of n, an integer, is both > 3 and < 4", True),
+        (f"{never}it is FALSE", True),
+        ("the filter matches every event, whatever the value of x is", False),
+        ("", False),
+        ("", False),
+    ]
+    assert [(one.note, one.never) for one in placed[5:]] == [
+        (one.note, one.never) for one in placed[:5]
+    ]
+
+
+def test_equal_though_written_differently() -> None:
+    """Each has a node, the higher number above; the lowest one is the tag."""
+    interests = ArrayInterests()
+    texts = [
+        b"(x = 1 AND y < 5) OR (x IN (1, 2) AND y BETWEEN 5 AND 9)",
+        b"(x = 1 AND y <= 9) OR (x = 2 AND y BETWEEN 5 AND 9)",
+    ]
+    assert interests.place(texts[0]).node == 1
+    assert interests.place(texts[1]) == Placed(2, (), (1,))
+    assert interests.tag(b'{"x": 1, "y": 3}') == [1]
+    assert interests.remove(1) == 3  # a change has a number too
+    assert interests.tag(b'{"x": 1, "y": 3}') == [2]
+    assert interests.place(texts[0]) == Placed(4, (), (2,))
+    assert interests.tag(b'{"x": 1, "y": 3}') == [2]
+
+
+def test_a_start_takes_what_is_compiled(tmp_path: Path) -> None:
+    """With other declared attributes, another filter under a number, or a damaged file, all are
+    compiled again; the answers are the same."""
+    folder = tmp_path / "interests"
+    stored = [(n, b"a%d > %d AND b = %d" % (n % 7, n, n % 3)) for n in range(1, 2201)]
+    first = ArrayInterests(None, stored, 2200, folder=folder)
+    assert first._nodes.compiled is not None
+    assert len(first._nodes.compiled) == 2200
+    before = (folder / "manifest.json").stat()
+    again = ArrayInterests(None, [*stored, (2201, b"a1 > 0")], 2201, folder=folder)
+    assert (folder / "manifest.json").stat().st_mtime_ns == before.st_mtime_ns
+    assert again.tag(b'{"a1": 5000, "b": 1}') == first.tag(b'{"a1": 5000, "b": 1}')
+    assert again.placed(2201).children
+    other = [*stored[1:], (1, b"c = 1")]
+    changed = ArrayInterests(None, sorted(other), 2200, folder=folder)
+    assert changed.text(1) == "c = 1"
+    assert changed.tag(b'{"c": 1}') == [1]
+    file = folder / "key_low.arrow"
+    file.write_bytes(file.read_bytes()[:-8] + b"\0\1\2\3\4\5\6\7")
+    repaired = ArrayInterests(None, stored, 2200, folder=folder)
+    assert repaired.tag(b'{"a1": 5000, "b": 1}') == first.tag(b'{"a1": 5000, "b": 1}')
+    declared = Attributes({f"a{n}": "integer" for n in range(6)} | {"b": "integer"})
+    stricter = ArrayInterests(declared, stored, 2200, folder=folder)
+    assert set(stricter.refused) == {n for n, _ in stored if n % 7 == 6}
+    assert stricter.place(b"a1 > 1 AND b = 1").node == 1
+
+
+def test_a_compilation_that_fails_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    interests = ArrayInterests(folder=tmp_path / "interests")
+    for number in range(10):
+        interests.place(b"n > %d" % number)
+    compilation = interests.begin_compilation()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert compilation.run() is None
+    assert "could not be compiled" in caplog.text
+    interests.place(b"n > 77")
+    assert interests.tag(b'{"n": 50}') == [10]
+    assert interests.tag(b'{"n": 78}') == [11]
+    monkeypatch.undo()
+    again = interests.begin_compilation()
+    found = again.run()
+    assert found is not None
+    interests.adopt(again, found)
+    assert len(found) == 11
+    assert interests.tag(b'{"n": 78}') == [11]
+    stopped = interests.begin_compilation()
+    stopped.stop()
+    assert stopped.run() is None
+    assert [path.name for path in tmp_path.iterdir()] == ["interests"]

@@ -1,0 +1,42 @@
+"""Which tests stay together in one process, read from their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests import dealing
+
+FILE = """
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> DataFrame: ...
+def test_itself(spark: SparkSession) -> None: ...
+def test_through_a_fixture(table: DataFrame) -> None: ...
+@pytest.mark.usefixtures("shared")
+def test_through_a_mark() -> None: ...
+@pytest.mark.spark
+def test_with_a_session_of_its_own() -> None: ...
+def test_without() -> None: ...
+"""
+
+
+def named(found: frozenset[str]) -> set[str]:
+    return {one for one in found if one.startswith("test_")}
+
+
+def test_what_takes_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dealing, "HOME", tmp_path)
+    (tmp_path / "some.py").write_text(FILE)
+    some = {"test_itself", "test_through_a_fixture", "test_through_a_mark"}
+    assert named(dealing.tests_with_spark("some.py")) == some
+    (tmp_path / "all.py").write_text('pytestmark = [pytest.mark.usefixtures("spark")]\n' + FILE)
+    rest = {"test_with_a_session_of_its_own", "test_without"}
+    assert named(dealing.tests_with_spark("all.py")) == some | rest
+
+
+def test_long_ones_come_first() -> None:
+    lengths = [
+        dealing.guess_length(file)
+        for file in ("tests/spark/test_own_session.py", "tests/cli/test_up.py", "tests/none.py")
+    ]
+    assert lengths == [2, 1, 0]

@@ -22,13 +22,13 @@ import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
-from tidings.channel.interests.contents import Contents, ExtraFields
 from tidings.channel.interests.loading import load_nodes
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
 from tidings.matching.jit import shorten_turns
 from tidings.model import LimitError, TidingsError
+from tidings.preprocessing import Contents, ExtraFields
 from tidings.routing.protocol import LONG, Limits
 from tidings.routing.root import Fair, Placed, Places, TaggedMany
 
@@ -165,6 +165,9 @@ class ArrayInterests:
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         return self._tagging.tag_many(contents)
+
+    def among(self, content: bytes, nodes: Sequence[int]) -> list[int]:
+        return self._tagging.among(content, nodes)
 
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
         return self._tagging.tag_fairly(content, owners)

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.channel.interests.contents import Contents, EventColumns, Read
+from tidings.channel.interests.kinds import computes
 from tidings.channel.interests.nodes import Nodes
 from tidings.matching.covering import bounds
 from tidings.model import Event, TidingsError
-from tidings.routing.root import Fair, TaggedMany
+from tidings.preprocessing import Contents, EventColumns, Read
+from tidings.routing.root import Fair, TaggedMany, TooMuchWork
 
 Array = npt.NDArray[Any]
 FEW = 100  # notifications; fewer are tagged one by one, because a batch costs a millisecond
@@ -44,6 +45,14 @@ class Tagging:
         found = self._nodes.computing.match_each(event, len(content), owners)
         self._contents.count_extra(event)
         return Fair(self._lowest(event, found.matched), found.over)
+
+    def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
+        """Those of a few nodes that match; TooMuchWork if one of them computes something."""
+        event = self._contents.read(content)
+        filters = {number: self._nodes.filter(number) for number in numbers}
+        if any(computes(one.form) for one in filters.values()):
+            raise TooMuchWork("one of the filters computes something")
+        return [number for number, one in filters.items() if one.matches(event)]
 
     def _lowest(self, event: Event, computed: Iterable[int]) -> list[int]:
         """The lowest nodes, given the computing ones that match."""

@@ -97,6 +97,10 @@ class Interests(Protocol):
         `refused`. If notifications take long, the result may contain only the first few, but at
         least one."""
 
+    def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
+        """The nodes among `nodes` that match a notification; for few nodes. TidingsError if the
+        notification is refused; TooMuchWork if one of the nodes may take long."""
+
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """Like `tag`, with a share of time for each owner's filters. `owners` returns the owners of
         a node."""

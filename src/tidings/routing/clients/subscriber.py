@@ -5,10 +5,10 @@ missing one.
                                                       was received: ASKING again, and the
                                                       application is told that there was a break
 
-A gap in the numbers of a node shows a loss at once. Otherwise the next beat shows the loss, because
-it says how many notifications there were; then the rendezvous point says which ones. The subscriber
-asks for missing notifications until they arrive or are reported as lost. The nearest router that
-has a missing notification answers.
+A gap in the numbers of a node shows a loss at once. A loss without a gap shows at the next beat,
+which says how many notifications there were; the rendezvous point then says which ones are missing.
+The subscriber asks for missing notifications until they arrive or are reported as lost. The nearest
+router that has a missing notification answers.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class CoverGraph:
         is_wrong = (uppers >= lowers) | (numbers[uppers] != parents)
         if len(wrong := np.flatnonzero(is_wrong)):
             parent, node = parents[wrong[0]], numbers[lowers[wrong[0]]]
-            raise GraphError(f"found parent {parent} of node {node}, expected a preceding node")
+            raise GraphError(f"found parent {parent} of node {node}, expected parents first")
         self._slots.fill(numbers)
         self._edges.fill(uppers + 1, lowers + 1, len(numbers))
 

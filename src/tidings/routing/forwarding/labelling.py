@@ -1,4 +1,4 @@
-"""Computes the labels of a graph, when edges or subscriptions change.
+"""Updates the labels of a graph when edges or subscriptions change.
 
         4  <- G             labels G: 4
        / \

@@ -20,7 +20,7 @@ class Event(Enum):
     """What happens to a node."""
 
     WANTED = "wanted"  # a neighbour subscribes
-    UNWANTED = "unwanted"  # the last subscribed neighbour left
+    UNWANTED = "unwanted"  # the last neighbour unsubscribed
     TOLD = "told"  # the router learns the place of the node in the graph
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"

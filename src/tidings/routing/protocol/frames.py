@@ -121,7 +121,7 @@ def decode_labels(data: bytes, marks: int) -> list[m.Label]:
             at += 2 + 8 * count
     except struct.error:
         raise FrameError(
-            f"found {len(data)} bytes of labels, expected more for {marks} marks"
+            f"found {len(data)} bytes of labels, expected labels of {marks} marks"
         ) from None
     if at != len(data):
         raise FrameError(f"found {len(data) - at} bytes after the labels, expected none")

@@ -18,8 +18,8 @@ accepting it. The numbers of lives are random: they have no order, and do not co
 
 Late messages from an abandoned life do not make it current again: a node above that only lags
 behind will soon catch up. If the node above stays in an abandoned life for long, that life is
-accepted again, always as a break. This happens when a virtual machine is restored from a snapshot
-of its memory. So it is safe to forget the oldest abandoned lives when there are many.
+accepted again, always as a break. A root returns to an abandoned life when its virtual machine is
+restored from a snapshot. So it is safe to forget the oldest abandoned lives when there are many.
 """
 
 from __future__ import annotations

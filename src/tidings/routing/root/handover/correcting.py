@@ -141,8 +141,8 @@ class Correcting:
         newer = self._registry.begun_since(version, most)
         if newer is None:
             raise Outdated(
-                f"found more than {most} nodes that are newer than the tag of version {version}, "
-                f"expected fewer",
+                f"found a tag of version {version}, expected a version since which at most {most} "
+                "nodes began",
                 self._registry.history.version,
             )
         return newer

@@ -92,8 +92,8 @@ class Intake:
             self._queue.hold_record(record)
 
     def _expect(self, sender: Name, message: m.Publish) -> int | None:
-        """The stamp that a publisher must send next; None if its `first` can't be true, after
-        telling the publisher."""
+        """The stamp that a publisher must send next; None if its `first` can't be true; the
+        publisher is then told so."""
         who, first = message.publisher, message.first
         expected = self._stamps.next_stamp(who, first)
         if expected is None and who in self._stamps.known:

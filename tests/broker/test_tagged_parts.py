@@ -267,7 +267,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "which is unknown or too old" in answer.refusal
     assert answer.version == root.version
     root.machine.sources._most = 1
-    assert "the limit sources" in refused(replace(good, source="other")).refusal
+    assert "the limit `sources`" in refused(replace(good, source="other")).refusal
 
 
 def test_a_journal_that_lost_data_begins_another_life(tmp_path: Path) -> None:

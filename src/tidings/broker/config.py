@@ -90,7 +90,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: dict[str, float] = {}
     limits: Limits = Limits()
     folder: Path = Path()
-    warnings: tuple[str, ...] = ()  # about files that others may read and we do not own
+    warnings: tuple[str, ...] = ()  # about secret files that others may read
 
     def at(self, path: str) -> Path:
         return (self.folder / path).absolute()
@@ -201,7 +201,7 @@ def make_node(config: Config) -> Server:
 
 
 def renew(node: Server, config: Config) -> int:
-    """Have a running node use the tokens now in its file; return the number of closed links.
+    """Make a running node use the tokens now in its file; return the number of closed links.
     Everything else in the file takes effect at the next start."""
     if (config.tokens is None) != (node.door.tokens is None):
         raise ConfigError(

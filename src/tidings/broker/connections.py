@@ -72,7 +72,7 @@ class Connections:
 
     def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
         """Process the first message of a stranger; True if it becomes a neighbour. `room` returns
-        the reason if there is no room for a name."""
+        why there is no room for a name; empty if there is room."""
         self.connection_limits.end_greeting(link)
         if not isinstance(message, m.Hello):
             self.connection_limits.send_away(link, "expected a greeting")
@@ -165,7 +165,7 @@ class Connections:
     def remove(self, link: Link, reason: str) -> None:
         """Forget a link that was closed."""
         if link in self.connection_limits and link.bytes_in and not link.bad:
-            self._log_refusal(reason)  # if no byte came, it was only a port check
+            self._log_refusal(reason)  # without any bytes, it was only a port check
         self.connection_limits.remove(link)
         if link.bad:
             self.connection_limits.counts["bad frame"] += 1

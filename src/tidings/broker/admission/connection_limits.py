@@ -57,7 +57,7 @@ class ConnectionLimits:
         )
 
     def end_greeting(self, link: Link) -> None:
-        """Stop the timer of a stranger, which sent its first message."""
+        """Stop the timer of a stranger that has sent its first message."""
         self._strangers.pop(link).cancel()
 
     def send_away(self, link: Link, reason: str) -> None:
@@ -97,7 +97,7 @@ class ConnectionLimits:
             if total <= self.limits.all_queues_bytes:
                 break
             total -= sizes[link]
-            self.send_away(link, "the queues of all neighbours are too long, this one most of all")
+            self.send_away(link, "all queues together are too long, and this is one of the longest")
 
     def _share_time(self, links: dict[Name, Link]) -> None:
         """Read less from each neighbour at once when more of them send. So neighbours that send

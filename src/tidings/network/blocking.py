@@ -6,8 +6,8 @@
             for notification in told: ...
 
 Inside, a thread runs the asynchronous agent in its own event loop, so it does not matter whether
-the caller has one. All methods may be called from several threads. Publications are passed to the
-loop many at a time, because waking a thread costs more than publishing.
+the caller has an event loop. All methods may be called from several threads. Publications are
+passed to the loop many at a time, because waking a thread costs more than publishing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class BlockingSubscription:
 
     @property
     def note(self) -> str:
-        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        """A remark of the rendezvous point about an unusual filter; empty for other filters."""
         return self._subscription.note
 
     @property
@@ -96,7 +96,7 @@ class BlockingSubscription:
         self._agent.run(self._subscription.confirm(one, timeout))
 
     def drop(self, timeout: float | None = None) -> None:
-        """Give the name up and end the subscription."""
+        """Give up the name and end the subscription."""
         self._agent.run(self._subscription.drop(timeout))
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class BlockingAgent:
         self._lock = threading.Condition()
         self._is_closed = False
         self._under_way = 0
-        self._abandoned: set[Future[int]] = set()  # those of them that nobody waits for any more
+        self._abandoned: set[Future[int]] = set()  # futures that nobody waits for any more
         self._todo: deque[tuple[bytes, bytes, str, bool, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()

@@ -1,4 +1,4 @@
-"""What an agent gives to an application besides itself.
+"""What applications use with an agent: subscriptions, link states, errors and Arrow data.
 
     subscription.py   the items of one interest: an asynchronous iterator
     link_state.py     whether there is a link, to which router, since when, and if not, why

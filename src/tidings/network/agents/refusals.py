@@ -24,7 +24,7 @@ class Broken(TidingsError):
                  for one in what.stamps[:10]]  # fmt: skip
         more = f" and {len(what.stamps) - 10:,} more" if len(what.stamps) > 10 else ""
         super().__init__(
-            f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish those again that "
+            f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish again those that "
             "still matter"
         )
         self.stamps: tuple[Span, ...] = what.stamps

@@ -223,7 +223,7 @@ class Agent:
         confirmed notification."""
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(
-                "found a named subscription that is fast, unordered, or has a longer name, expected "
+                "found a named subscription that is fast, unordered or has a longer name, expected "
                 f"order='serial' and a name of at most {m.LONGEST_NAME} characters"
             )
         if name and self._is_anonymous:

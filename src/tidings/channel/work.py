@@ -13,8 +13,8 @@ from tidings.routing.protocol import messages as m
 
 
 class Outdated(Refusal):
-    """A part was tagged at a version of which the owner no longer knows enough. The notifications
-    of that part must be tagged again, at `version` or a later one."""
+    """A part was tagged at a version that is too old for the owner. The notifications of that part
+    must be tagged again, at `version` or a later version."""
 
     def __init__(self, reason: str, version: int) -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class Work(Protocol):
         """Send more; return False if there is nothing to send before an answer arrives."""
 
     def remind(self, connection: Connection, until: float) -> None:
-        """Send again what may have been ignored because too much was requested at once."""
+        """Send messages again that may have been ignored because there were too many at once."""
 
     def receive(self, message: m.Message) -> bool:
         """Process a message; return True if it is an answer. Raise Refusal, or Later, if the

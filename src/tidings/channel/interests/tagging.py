@@ -1,7 +1,7 @@
-"""The lowest nodes that match a notification, or each of many.
+"""The lowest nodes that match a notification, or each of many notifications.
 
-Many notifications are matched together, as columns. Where their attributes are declared, or filters
-compute or tell null from absent, they are matched one by one.
+Many notifications are matched together, as columns. They are matched one by one if attributes are
+declared, or if a filter computes or distinguishes null from absent.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tidings.model import Event, TidingsError
 from tidings.routing.root import Fair, TaggedMany
 
 Array = npt.NDArray[Any]
-FEW = 100  # notifications; fewer are tagged one by one, because a batch costs a millisecond
-SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
+FEW = 100  # fewer notifications are tagged one by one, because a batch costs a millisecond
+SLICE = 0.002  # seconds after which tagging one by one stops
 
 
 class Tagging:
@@ -46,7 +46,7 @@ class Tagging:
         return Fair(self._lowest(event, found.matched), found.over)
 
     def _lowest(self, event: Event, computed: Iterable[int]) -> list[int]:
-        """The lowest nodes, given the computing ones that match."""
+        """The lowest nodes, given the matching nodes whose filters compute."""
         nodes = self._nodes
         graph = nodes.graph
         found: list[Any] = [graph.need(number) for number in computed]
@@ -87,13 +87,13 @@ class Tagging:
             rows.append(row)
             places.append(found if has_places else graph.translate(found))
         row, place = np.concatenate(rows), np.concatenate(places)
-        if len(rows) > 2:  # each matcher has its pairs in the order of rows
+        if len(rows) > 2:  # the pairs of one matcher are already in the order of rows
             order = np.argsort(row, kind="stable")
             row, place = row[order], place[order]
         return bounds(np.bincount(row, minlength=count)), place
 
     def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
-        """Tag one by one, and stop when that takes long."""
+        """Tag notifications one by one, and stop when that takes too long."""
         until = time.monotonic() + SLICE
         found: list[list[int]] = []
         refused: dict[int, TidingsError] = {}
@@ -107,7 +107,8 @@ class Tagging:
     def _tag_or_refuse(
         self, content: bytes, at: int, refused: dict[int, TidingsError]
     ) -> list[int]:
-        """The tag, ascending, or none and a problem by position."""
+        """The nodes of a tag, ascending. If the notification is refused, return no nodes, and add
+        the problem to `refused`."""
         try:
             return sorted(self.tag(content))
         except TidingsError as problem:
@@ -125,7 +126,7 @@ def _sorted_rows(starts: Array, nodes: Array) -> Array:
 def _replaced(
     starts: Array, nodes: Array, lists: Mapping[int, Sequence[int]]
 ) -> tuple[Array, Array]:
-    """Lists of nodes with others in some rows, which are given in ascending order."""
+    """Replace the nodes of some rows; `lists` has the new nodes by row, in ascending order."""
     sizes, pieces, at = np.diff(starts), list[Array](), 0
     for row, given in lists.items():
         pieces += nodes[at : starts[row]], np.array(given, np.int64)

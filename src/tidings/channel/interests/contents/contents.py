@@ -22,7 +22,7 @@ class Contents:
     """Reads the attributes of notifications."""
 
     def __init__(self, attributes: Attributes | None, most: int, extra: ExtraFields) -> None:
-        """`most` is the limit in bytes; `extra` counts what the attributes do not declare."""
+        """`most` is the limit in bytes; `extra` counts undeclared fields."""
         self._attributes = attributes
         self._most = most
         self.extra = extra
@@ -32,7 +32,7 @@ class Contents:
         return self._attributes is not None
 
     def are_short(self, contents: Sequence[bytes]) -> bool:
-        """Are all within the limit?"""
+        """Are all contents within the limit?"""
         return max(map(len, contents), default=0) <= self._most
 
     def read(self, content: bytes) -> Event:

@@ -126,7 +126,7 @@ class _Reader:
         try:
             return list(map(self.decode, lines)), {}, {}
         except _REFUSALS:
-            pass  # at least one line is bad or has other fields: read them one by one
+            pass  # at least one line is bad or has undeclared fields: read lines one by one
         records: list[Any] = []
         refused: dict[int, str] = {}
         extras: dict[int, ExtraFields] = {}
@@ -160,7 +160,7 @@ class _Reader:
             read_line(line, self.record, closed=self.closed)
         except BadLine as reason:
             return str(reason)
-        return "a value does not fit its declared type"
+        return "found a value that does not fit its declared type"
 
 
 @lru_cache(maxsize=64)

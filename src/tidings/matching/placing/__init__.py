@@ -1,9 +1,9 @@
-"""Find the neighbours of a new filter: those that cover it, and those that it covers.
+"""Find the neighbours of a new filter: the filters that cover it, and the filters that it covers.
 
     new filter ──questions──> corner and pieces ──box_index──> compiled filters
                                                 ──sketches───> filters added since
 
-    questions.py       what an index is asked about a filter
+    questions.py       questions to an index about a filter
     box_index.py       compiled filters, in rank space, with an index
     sketches.py        filters that are not compiled yet, as arrays that grow
     segments_of_nodes.py    compiles filters, alone or together with those of an earlier segment

@@ -70,7 +70,7 @@ class Reports:
         self.past = Totals()  # of closed links
 
     def watch(self, name: Name) -> bool:
-        """Add a watcher; return False if it is already one."""
+        """Register a watcher; return False if it is already registered."""
         before = len(self.watchers)
         self.watchers.add(name)
         return len(self.watchers) > before

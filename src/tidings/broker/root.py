@@ -39,7 +39,7 @@ from tidings.routing.root import (
 )
 from tidings.store.journal import FileJournal, Retention
 
-FEW = 8  # frames of a buffer; fewer are read one by one
+FEW = 8  # if a buffer has fewer frames, they are read one by one
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
@@ -66,7 +66,7 @@ class FramedRendezvous(Rendezvous):
         self.released: list[bytes | FrameRun] = []
         # the encoded first labels of nodes
         self._labels: NodeCache[bytes] = self.caches.add(NodeCache())
-        self._alone: dict[int, bytes] = {}  # encoded nodes, for notifications with many marks
+        self._alone: dict[int, bytes] = {}  # labels of one node, for notifications with many marks
 
     def release(self, record: Record, nodes: Label) -> None:
         known: dict[int, bytes] = self._labels if len(nodes) <= MOST_LISTED else self._alone
@@ -117,7 +117,7 @@ class RootNode(Server):
     ) -> None:
         self._path = Path(journal)
         self._attributes = attributes
-        self.extra = ExtraFields()  # shared by all machines of this node
+        self.extra = ExtraFields()  # shared by all state machines of this node
         self._times = times
         self._name = name
         self._cache_bytes = cache_bytes
@@ -148,7 +148,7 @@ class RootNode(Server):
         self._preparing = Preparing(self._prepare, super().take_question)
 
     async def start(self) -> None:
-        # load the kernels before anybody waits: without a cache this takes seconds
+        # load the kernels before clients connect: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
@@ -169,7 +169,7 @@ class RootNode(Server):
 
     async def _load_block_kernels(self) -> None:
         """Load the kernels for parts and for runs of publications. Nothing else waits for them."""
-        ask_for_kernels()  # those that find frames are loaded in another thread
+        ask_for_kernels()  # kernels that find frames are loaded in another thread
         await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
         self._takes_parts = True
 
@@ -180,7 +180,8 @@ class RootNode(Server):
             found = self.connections.permissions_of(link)
             if run is None:
                 self._take_frame(link, buffer, starts[at])
-            elif found is None or found.refusal(run.message(0)):  # the same for the whole run
+            elif found is None or found.refusal(run.message(0)):
+                # a refusal depends only on the names, which are the same in the whole run
                 for start in starts[at : at + len(run)]:
                     self._take_frame(link, buffer, start)
             else:
@@ -290,7 +291,7 @@ class RootNode(Server):
         for run in joined_frames(released):
             try:
                 self.forward(run.data, run.starts, run.ends)
-            except Exception:  # all are on the disk, and subscribers ask for what they miss
+            except Exception:  # all are on the disk; subscribers ask for missing notifications
                 _log.exception("%s: notifications could not be forwarded", self._name)
 
     async def _restart_machine(self) -> None:

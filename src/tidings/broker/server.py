@@ -150,7 +150,8 @@ class Server:
         """Why there is no room for a neighbour; empty if there is room."""
         most, known = self.limits.neighbours, self.machine.neighbours
         if len(known) >= most and name not in known:
-            for gone in [*known.keys() - self.links.keys()]:  # on return, they repeat everything
+            # neighbours that return repeat everything, so those without a link can be dropped
+            for gone in [*known.keys() - self.links.keys()]:
                 self.machine.drop(gone)
             self.dispatch(self.machine.drain_outgoing())
         if len(self.links) >= most and name not in self.links:
@@ -205,7 +206,7 @@ class Server:
         elif isinstance(message, m.Watch):
             if self.reports.watch(link.name):
                 self.report([link.name])
-        elif isinstance(message, m.Trace | m.Whose):  # other work depends on their answers
+        elif isinstance(message, m.Trace | m.Whose):  # other work depends on the answers
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
             self.take_question(link, message)
@@ -344,7 +345,7 @@ class Server:
 
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
-        if reports:  # first, because the messages of the tick would count as waiting
+        if reports:  # report first: the messages of the tick would count as waiting
             self.report([UPSTREAM, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.after_receiving()

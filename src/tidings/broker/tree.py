@@ -66,8 +66,8 @@ class NodeProcess:
         self.starts = 0
         self.heard = False  # was there a sign of life since the last check?
         self.process: asyncio.subprocess.Process | None = None
-        self.tokens: Mapping[str, str | Grant] | None = None  # as written to its file
-        self.known = asyncio.Event()  # its port is known
+        self.tokens: Mapping[str, str | Grant] | None = None  # the tokens in its file
+        self.known = asyncio.Event()  # set when its port is known
         self.listening = asyncio.Event()
         if self.port:
             self.known.set()
@@ -220,7 +220,7 @@ class RunningTree:
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
         self._announce(f"{branch.name} listens{again} at {branch.address()}")
-        if branch.tokens != self.tree.tokens:  # the tokens changed while it started
+        if branch.tokens != self.tree.tokens:  # the tokens changed while the node started
             self._renew(branch)
 
     def _log_of(self, branch: NodeProcess) -> Path:

@@ -55,7 +55,7 @@ Tokens = Mapping[str, str | Grant]
 
 
 class Permissions(msgspec.Struct, frozen=True):
-    """The name and rights of a client. Every message that it sends is checked against them."""
+    """The name and rights of a client. Every message from a client is checked against them."""
 
     name: str
     may: frozenset[Right] = EVERYTHING
@@ -97,7 +97,7 @@ class Permissions(msgspec.Struct, frozen=True):
             )
         if not isinstance(message, m.Publish):
             if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye):
-                return ""  # publishers need the lineage too
+                return ""  # clients that only publish need the lineage too
             return f"{self.name!r} may not subscribe here"
         if "publish" not in self.may:
             return f"{self.name!r} may not publish here"
@@ -125,8 +125,8 @@ class Register:
     def admit(
         self, hello: m.Hello, certified: frozenset[str], reserved: Iterable[str] = ()
     ) -> Permissions | str:
-        """The permissions of a client that says hello, or the reason to refuse it. `certified`
-        holds the names in its certificate, `reserved` the names in certificates seen before."""
+        """The permissions of a client that sent a greeting, or the reason to refuse the client.
+        `certified` holds the names in its certificate, `reserved` those in earlier certificates."""
         key = digest_of(hello.token)
         return self.judge(hello.name, key, certified, reserved, routes=hello.routes)
 

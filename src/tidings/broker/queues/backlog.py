@@ -28,15 +28,15 @@ from tidings.routing.protocol import messages as m
 SLICE = 0.001  # seconds
 LONG_SLICE = 0.01  # seconds of a slice while notifications arrive
 REST = 3.0  # the pause after a slice, as a multiple of its duration
-REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification; the longer pause counts
-MOST_REST = 0.1  # seconds of pause because of marks, at most
+REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if this pause is longer
+MOST_REST = 0.1  # the longest pause because of marks, in seconds
 PIECE = 256  # how many nodes of a Subscribe are processed together
 MOST_WAITING = 1000  # the most waiting messages of one neighbour
 MOST_WAITING_ALL = 10_000  # the most waiting messages of all neighbours
 
 
 class Backlog:
-    """Waiting messages, processed in turns. `take` does the work."""
+    """Waiting messages, processed in turns. `take` processes one message."""
 
     def __init__(
         self,

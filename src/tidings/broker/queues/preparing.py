@@ -21,9 +21,9 @@ from tidings.routing.protocol import messages as m
 
 TIME = 0.01  # seconds that the filters prepared together should take
 FIRST = 0.001  # seconds that a filter is assumed to take at first
-MOST = 64  # filters that are prepared together
-MOST_WAITING = 1000  # questions of one neighbour
-MOST_WAITING_ALL = 10_000  # questions of all neighbours
+MOST = 64  # the most filters that are prepared together
+MOST_WAITING = 1000  # the most waiting questions of one neighbour
+MOST_WAITING_ALL = 10_000  # the most waiting questions of all neighbours
 
 
 _log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@
 Parts that are handed over wait here too, in pieces, under the name of their source. Publications of
 one publisher that arrive together wait as one run, and waiting runs are joined. If the beginning of
 a run takes long, the rest waits for the next turn of its publisher. A single publication is
-processed at once. When many arrive, publishers take turns. Publications from one router count as
-one publisher if the names of their publishers agree up to the first "/". So all guests behind a
-router count as one, which is intended, because guests can use any name.
+processed at once. When many publications arrive, publishers take turns. Publications from one
+router count as one publisher if the names of their publishers agree up to the first "/". So all
+guests behind a router count as one, which is intended, because guests can use any name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Waiting = m.Publish | m.HandOver | Piece | Run
 
 
 class Publications:
-    """Publications of neighbours. `take` does the work."""
+    """Publications of neighbours. `take` processes a publication, a run or a piece."""
 
     def __init__(self, take: Callable[[Link, Any], None], done: Callable[[], None]) -> None:
         """`done` is called after each slice."""
@@ -43,7 +43,7 @@ class Publications:
         self._until = 0.0
         self.count = 0  # publications received so far
         self._scheduled = False
-        self._rows = self._rows_before = 0  # publications that wait in runs, roughly
+        self._rows = self._rows_before = 0  # about how many publications wait in runs
         self._lingered = 0
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from tidings.network import Link
 
 TURN = 0.0001  # seconds charged for a turn, at least
-MOST_USED = 10_000  # keys whose used time is remembered
+MOST_USED = 10_000  # the most keys whose used time is remembered
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -60,7 +60,7 @@ class FairLine(Generic[Key]):
             used, number, key = heappop(self._heap)
             if self._turns.get(key) != number:
                 continue  # the key has left
-            if self._used.get(key, 0.0) > used:  # it was charged since it joined
+            if self._used.get(key, 0.0) > used:  # the key was charged since it joined
                 self.join(key)
                 continue
             self._clock = used
@@ -89,7 +89,7 @@ class Waiting(Generic[Item]):
 
 
 class Turns(Generic[Item]):
-    """Waiting items, by link and name. Reading from a link with too many of them is paused."""
+    """Waiting items, by link and name. Reading from a link with too many items is paused."""
 
     def __init__(self, reason: str, most: int, most_of_all: int) -> None:
         """`reason` is passed to links when reading from them is paused. Waiting items may have a
@@ -248,7 +248,7 @@ class Turns(Generic[Item]):
             self._lighten(owner, waiting, waiting.size)
             for queue in waiting.queues.values():
                 self._count -= len(queue)
-                queue.clear()  # `_serve_alone` may be working on it
+                queue.clear()  # `_serve_alone` may still have this queue
             self._links[owner].leave(link)
             if not self._links[owner]:
                 del self._links[owner]

@@ -210,11 +210,11 @@ class Agent:
     ) -> Subscription:
         """Subscribe to a filter in a dialect. Use `async with` to wait until the subscription is in
         force, for at most `timeout` seconds; Refusal if the rendezvous point refuses the filter.
-        The subscription holds at most `most` unread notifications; the rest stays at the
-        rendezvous point until there is room. Notifications come in the order of their serials: if
-        one is missing, later ones wait until it arrives or is known to be lost. With
-        `order="none"`, none of them waits. With `fast`, missing notifications are neither noticed
-        nor requested, and the order is arbitrary. After an interruption of more than `drop_after`
+        The subscription holds at most `most` unread notifications; the rest stays at the rendezvous
+        point until there is room. Notifications come in the order of their serials: if one is
+        missing, later ones wait until it arrives or is known to be lost. With `order="none"`, later
+        notifications do not wait. With `fast`, missing notifications are neither noticed nor
+        requested, and the order is arbitrary. After an interruption of more than `drop_after`
         seconds, the subscription ends with a `Break`.
 
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
@@ -223,8 +223,8 @@ class Agent:
         confirmed notification."""
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(
-                "found a named subscription that is fast, unordered or has a longer name, expected "
-                f"order='serial' and a name of at most {m.LONGEST_NAME} characters"
+                "found a named subscription that is fast, unordered or has a long name, expected "
+                f"fast=False, order='serial' and a name of at most {m.LONGEST_NAME} characters"
             )
         if name and self._is_anonymous:
             raise Refusal(
@@ -379,12 +379,12 @@ class Agent:
     async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
         disk; return how many there were. Arrow data is taken too: each row is a notification, and
-        the column `payload`, if there is one, is the payload. If one is refused, stop publishing,
-        wait for the answers to all that were sent, and raise Refusal."""
+        the column `payload`, if there is one, is the payload. If a notification is refused, stop
+        publishing, wait for the answers to all that were sent, and raise Refusal."""
         given = pairs_of(notifications)
         waiting: deque[_Piece] = deque()
         count = 0  # acknowledged
-        problem: Refusal | None = None  # why no more are sent
+        problem: Refusal | None = None  # why no more notifications are sent
         try:
             while True:
                 pairs: list[tuple[bytes, bytes]] = []
@@ -564,7 +564,7 @@ class Agent:
             if link is not None and now - link.heard > 2 * self._times.silent:
                 link.abort("nothing was heard for too long")
             self._dispatch(self._router.tick(now))
-            if link is None or link.waiting < BUSY:  # otherwise many are still unsent
+            if link is None or link.waiting < BUSY:  # otherwise too many are still unsent
                 self._hand_over(PUBLISHER, self._publisher.tick(now))
             for number, (machine, subscription) in [*self._subscriptions.items()]:
                 self._hand_over(number, machine.tick(now))

@@ -48,8 +48,8 @@ _UNANSWERED = "the notification was not acknowledged"
 
 
 class BlockingSubscription:
-    """The notifications for one interest. Iterating waits for the next notification, and ends when
-    the subscription or its agent is closed."""
+    """The notifications that match one filter. Iterating waits for the next notification, and ends
+    when the subscription or its agent is closed."""
 
     def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
         self._agent = agent
@@ -159,10 +159,10 @@ class BlockingAgent:
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
-        acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
-        acknowledged within `timeout` seconds; the agent still tries to publish it, until it is
-        closed. For `fast`, see `Agent.publish`."""
+        The stamps of an agent begin with 1. Refusal if the notification was refused; Broken if
+        earlier acknowledged notifications are gone, and then nothing is published. TimedOut if the
+        notification is not acknowledged within `timeout` seconds; the agent still tries to publish
+        it, until the agent is closed. For `fast`, see `Agent.publish`."""
         self.check_thread()
         if fast:
             self.run(self._publish_fast(encode_attributes(attributes), payload, subject, share))

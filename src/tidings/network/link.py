@@ -68,7 +68,7 @@ class Link(asyncio.Protocol):
         self._reasons: set[str] = set()  # for not reading
         # whether the other end sent an invalid frame, or a message that makes no sense
         self.bad = False
-        # the numbers of notifications; the receiver counts incoming ones
+        # counts of notifications; the callback `received` counts the incoming ones
         self.told_in = self.told_out = 0
         self.heard = time.monotonic()
         self._transport: asyncio.Transport | None = None

@@ -1,6 +1,6 @@
 """What applications use with an agent: subscriptions, link states, errors and Arrow data.
 
-    subscription.py   the items of one interest: an asynchronous iterator
+    subscription.py   the items of a subscription: an asynchronous iterator
     link_state.py     whether there is a link, to which router, since when, and if not, why
     refusals.py       the errors of agents
     arrow_rows.py     the rows of Arrow data as notifications

@@ -1,4 +1,4 @@
-"""The items of one interest, as an asynchronous iterator."""
+"""The items of a subscription, as an asynchronous iterator."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Owner(Protocol):
 
 
 class Subscription:
-    """The notifications for one interest: an asynchronous iterator.
+    """The notifications that match one filter: an asynchronous iterator.
 
     It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more,
     `Break` when it is not known how many were missed, `Interrupted` when the connection to the
     rendezvous point is lost, and `Resumed` when it is back.
 
     A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
-    also names a filter that matches everything although it reads attributes. Both are known once
-    the subscription is in force.
+    also names a filter that matches everything although it reads attributes. `never` and `note` are
+    known once the subscription is in force.
     """
 
     def __init__(self, agent: Owner, machine: Subscriber, timeout: float | None = None) -> None:

@@ -115,7 +115,7 @@ class ChannelLink:
                 return
             except (LostConnection, Later) as problem:
                 reason = str(problem)
-            except BaseException:  # answers to this work must not be taken for answers to the next
+            except BaseException:  # late answers must not be taken for answers to the next work
                 self._drop()
                 raise
             self._drop()

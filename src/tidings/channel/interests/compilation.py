@@ -77,7 +77,7 @@ class Compilation:
             _, told = process.communicate()
         if process.returncode and not self._is_stopped:
             last = told.decode(errors="replace").strip().rpartition("\n")[2]
-            raise TidingsError(f"the process exited with {process.returncode}: {last:.300}")
+            raise TidingsError(f"the process exited with code {process.returncode}: {last:.300}")
 
     def stop(self) -> None:
         """End the process, if it runs; `run` then returns None."""

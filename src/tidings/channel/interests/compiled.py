@@ -89,7 +89,7 @@ def arrange_pairs(high: Array, low: Array) -> Keys:
 
 
 class Compiled:
-    """The nodes of a folder, opened."""
+    """The compiled nodes of an open folder."""
 
     def __init__(
         self, graph: CompiledGraph, keys: Keys, kinds: Array, matcher: Matcher, index: BoxIndex,

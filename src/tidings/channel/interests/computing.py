@@ -48,7 +48,7 @@ BYTES = 100_000  # a notification of this many bytes doubles the share of an own
 COLD = 4  # how many shares each owner gets in the first attempt, when caches may be empty
 ROOM = 2  # matching all at once may take this many times what all filters needed last time
 MOST = 1.0  # seconds after which a notification is refused, even if owners have time left
-MOST_NEEDED = 64  # attributes with their own matcher, which takes about 10 KB
+MOST_NEEDED = 64  # the most attributes with their own matcher, which takes about 10 KB
 
 Owners = Callable[[int], Sequence[str]]
 
@@ -130,7 +130,7 @@ class Computing:
         matching all at once is higher."""
         share = self._share * _size_factor(size)
         found = self._charge(event, owners, COLD * share)
-        if max(found.spent.values(), default=0) > share:  # caches were empty, or it takes too long
+        if max(found.spent.values(), default=0) > share:  # caches were empty, or a filter is slow
             found = self._charge(event, owners, share)
         spent = sum(found.spent.values())
         self._all = self._share if found.over else max(self._all, ROOM * spent / _size_factor(size))
@@ -170,7 +170,7 @@ class Computing:
 
 
 def _size_factor(size: int) -> float:
-    """How many times longer a notification of `size` bytes may take than a short one."""
+    """How many times longer a notification of `size` bytes may take than a short notification."""
     return 1 + size / BYTES
 
 

@@ -4,7 +4,7 @@ A tag depends only on the notification and the existing nodes: it has the lowest
 Filters with equal forms share a node. Filters with different forms that cover each other have a
 node each, the higher number above the lower. A filter that ended and returns gets a new number.
 
-`folder` keeps compiled nodes from one start to the next. All its nodes are in the journal too: at a
+`folder` keeps compiled nodes from one start to the next. The journal has all these nodes too: at a
 start, the folder is compared with the stored filters, and nodes that differ are placed or removed.
 """
 
@@ -86,7 +86,7 @@ class ArrayInterests:
         if size > LONG and self._long_bytes + size > self._limits.long_filter_bytes:
             raise LimitError(
                 f"there is no room for a filter of {size:,} bytes: filters of more than {LONG:,} "
-                f"bytes use {self._long_bytes:,} bytes in all, expected at most "
+                f"bytes use {self._long_bytes:,} bytes in total, expected at most "
                 f"{self._limits.long_filter_bytes:,}; use a shorter filter",
                 self._filters.text(interest),
             )

@@ -28,7 +28,7 @@ from tidings.routing.protocol import unpack_interest
 
 MANY = 2_000  # if more filters are stored, they are compiled before the start
 COMPARED = 20_000  # texts that are compared at a time
-MOST_TOLD = 100  # log lines about filters that are set aside, at most
+MOST_TOLD = 100  # the most log lines about filters that are set aside
 Array = npt.NDArray[Any]
 Stored = list[tuple[int, bytes]]
 _log = logging.getLogger(__name__)

@@ -26,14 +26,14 @@ from tidings.filters import Filter
 from tidings.filters.canonical import AMONG_OTHERS, Effort, Form, HullIndex, covers_among
 
 Array = npt.NDArray[Any]
-STEPS = 100_000  # in each direction; a step takes about a microsecond
+STEPS = 100_000  # steps in each direction, of about a microsecond each
 PARSING = 50  # steps that parsing a compiled filter again takes
 COMPARING = 8  # steps of the budget for one step of a comparison, which may merge sets
 FEW = 64  # up to this many candidates are compared in any order
 
 
 class HullFilters:
-    """Wide and computing filters, by number. The indexes of boxes do not contain them."""
+    """Wide and computing filters, which the indexes of boxes do not contain, by number."""
 
     def __init__(self) -> None:
         self.filters: dict[int, Filter] = {}

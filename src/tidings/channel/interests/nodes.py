@@ -31,8 +31,8 @@ from tidings.matching.placing import Found, Question, ask
 from tidings.routing.root import Places
 
 Array = npt.NDArray[Any]
-REMEMBERED = 1 << 12  # parsed filters: the next new node often needs the same ones
-MOST_PREPARED = 10_000  # filters that were prepared and not placed
+REMEMBERED = 1 << 12  # the most parsed filters that are kept, because they are often needed again
+MOST_PREPARED = 10_000  # the most filters that are prepared, but not placed
 LEAST = 2_000  # the fewest changes after which nodes are compiled again
 SHARE = 32  # with many nodes, one in this many must have changed
 
@@ -47,10 +47,10 @@ class Prepared(NamedTuple):
 
 
 class Nodes:
-    """See the top of the module. Nodes are named by number here, and by place in the graph."""
+    """See the top of the module. Nodes have numbers here, and places in the graph."""
 
     def __init__(self, setting: Setting, compiled: Compiled | None, seconds: float) -> None:
-        """`seconds` is the share of an owner for computing one notification."""
+        """`seconds` is the share of an owner for computations on one notification."""
         self._setting = setting
         self.compiled = compiled
         self.graph = NodeGraph() if compiled is None else NodeGraph(compiled.graph)
@@ -121,7 +121,7 @@ class Nodes:
             question = ask(filter_.form)
             found = Prepared(filter_, compiled, question, compiled.index.find(question))
             self._prepared[id(filter_)] = found
-            if len(self._prepared) > MOST_PREPARED:  # too many were never placed
+            if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
                 self._prepared = {}
 
     def add(self, number: int, text: str, filter_: Filter) -> None:

@@ -22,7 +22,7 @@ class Filters:
 
     def keep(self, interest: bytes, filter_: Filter) -> None:
         """Keep a filter until it is read."""
-        if self._kept_bytes > MOST_KEPT:  # too many were never placed
+        if self._kept_bytes > MOST_KEPT:  # too many filters were never placed
             self._kept, self._kept_bytes = {}, 0
         self._kept[interest] = filter_
         self._kept_bytes += len(interest)

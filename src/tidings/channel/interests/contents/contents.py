@@ -12,7 +12,7 @@ from tidings.notifications.contents import decode_content, is_json
 
 
 class ExtraFields(msgspec.Struct):
-    """How many fields of notifications are not declared, and how many notifications have some."""
+    """How many fields of notifications are not declared, and how many notifications have any."""
 
     notifications: int = 0
     fields: int = 0
@@ -49,7 +49,7 @@ class Contents:
             event: Event = self._attributes.decode(content)
             if not isinstance(event, dict):
                 raise ValueError("Expected `object`")
-        except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
+        except (ValueError, RecursionError) as problem:  # raised by msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return self._attributes.read(event)
 

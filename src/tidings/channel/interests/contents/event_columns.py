@@ -7,7 +7,7 @@
 A channel without declared attributes takes any JSON object. But notifications that come together
 mostly have the same attributes, of the same types. So the columns are the attributes seen so far,
 with their types. A kernel fills the columns. If the kernel can't read many of the notifications,
-because of escapes for instance, msgspec fills a class with the same attributes. Both ways run no
+because of escapes for instance, msgspec fills a class with the same attributes. Neither way runs
 Python code for single values.
 
 A batch must match exactly the filters that its notifications match one by one. So each value must
@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from tidings.matching.json_columns import KINDS, JsonReader
 
-MOST_NAMES = 256  # attributes of the class
-MOST_LEARNED = 8  # notifications of one batch that may change the class
+MOST_NAMES = 256  # the most attributes of the class
+MOST_LEARNED = 8  # the most notifications of one batch that may change the class
 MOST_ODD = 8  # at most one in this many notifications may be left out, or there is no batch
 EXACT = 2.0**53  # whole numbers below this are exact as doubles
 

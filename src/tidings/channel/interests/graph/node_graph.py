@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 class NodeGraph(PatchedEdges):
-    """See the top of the module. Nodes are named by place; `place` translates numbers."""
+    """See the top of the module. Nodes are identified by place; `place` finds it by number."""
 
     def __init__(self, compiled: CompiledGraph = EMPTY) -> None:
         super().__init__(compiled)
@@ -32,7 +32,7 @@ class NodeGraph(PatchedEdges):
     # -- changes -------------------------------------------------------------------------------
 
     def insert(self, number: int, over: Reach, under: Reach) -> int:
-        """Add a node between all nodes that cover it and all that it covers; return its place."""
+        """Add a node between the nodes that cover it and those that it covers; return its place."""
         above, below = self._separate_equals(number, over, under)
         place, stamp = self._new_place(number), over.stamp
         edges, out = self._edges, self._out

@@ -53,7 +53,7 @@ class PatchedEdges:
         count = len(compiled.numbers)
         room = count + 1024
         self._size = count  # places in use
-        self._added: dict[int, int] = {}  # place by number, of nodes that are not compiled
+        self._added: dict[int, int] = {}  # places of nodes that are not compiled, by number
         self._more: dict[int, set[int]] = {}
         self._patches = self._filled = 0
         self.numbers = _grown(compiled.numbers, room)

@@ -12,9 +12,10 @@ reader. The decoder also refuses a line with undeclared fields. Unless `extra` i
 line is then read again without these fields, and extra_fields.py collects them. Lines are read in
 pieces of `PIECE`, whose records stay in the processor's cache until the columns are built.
 
-Speed, measured by tests/notifications/test_speed.py with 65,536 lines of 20 fields, three of them
-times, on one core of a shared machine, in thousands of lines per second of processor time: 320 to
-450 with at most one bad line, 140 with numbers in quotes, 190 with every line truncated.
+Speed, in thousands of lines per second of processor time on one core of a shared machine: 320 to
+450 with at most one bad line, 140 with numbers in quotes, 190 with every line truncated. These
+figures are from tests/notifications/test_speed.py, with 65,536 lines of 20 fields, of which three
+are times.
 """
 
 from __future__ import annotations

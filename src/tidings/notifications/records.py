@@ -8,11 +8,11 @@ msgspec checks names and kinds of values while it parses. In place of any value 
 text, and in place of an integer a double. A field with a mark (see null_marks.py) is ABSENT where
 an object lacks it. Arrow then builds a column from the values, if all are native (it accepts a
 whole double as an integer). If Arrow refuses, the values of other kinds are read one by one.
-*Rejected:*
 
-- msgspec's own reading of times: it accepts other texts than we do
-- Arrow's JSON reader: no faster, and it accepts two objects on a line and an object on two lines
-- strict types: lines with numbers in quotes would take eight times as long
+- msgspec's own reading of times was rejected, because it accepts other texts than we do.
+- Arrow's JSON reader was rejected, because it is no faster, and accepts two objects on a line and
+  an object on two lines.
+- Strict types were rejected, because lines with numbers in quotes would take eight times as long.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Neighbours:
         )
 
     def _boxes_of(self, source: DisassembledSegment, count: int) -> CompiledBoxes:
-        """The boxes of a segment, sorted by slot; a slot may have several."""
+        """The boxes of a segment, sorted by slot; a slot may have several boxes."""
         order = np.argsort(source.slots, kind="stable")
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))

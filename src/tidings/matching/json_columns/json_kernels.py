@@ -238,7 +238,7 @@ def read_objects(
 
 @kernel
 def measure_texts(texts: Any, valid: Any, offsets: Any) -> None:
-    """Where the texts of one column end if they follow each other. Sets offsets int32 [n + 1]."""
+    """Where each text of one column ends when the texts are joined. Sets offsets int32 [n + 1]."""
     offsets[0] = 0
     for row in range(len(valid)):
         size = texts[row, 1] - texts[row, 0] if valid[row] else 0

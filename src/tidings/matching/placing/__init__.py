@@ -9,8 +9,9 @@
     segments_of_nodes.py    compiles filters, alone or together with those of an earlier segment
     index_kernels.py, sketch_kernels.py    the hot loops
 
-An index returns candidates or proofs. Undecided candidates are compared by their filters
-(tidings.filters.canonical.covers_among). For channel, not for users. Start at questions.py.
+An index proves some coverings, and returns candidates for others. The filters of candidates are
+then compared (tidings.filters.canonical.covers_among). For channel, not for users. Start at
+questions.py.
 """
 
 from tidings.matching.placing.box_index import BoxIndex, Found, IndexArrays

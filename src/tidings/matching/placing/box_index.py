@@ -7,9 +7,9 @@ The boxes decide nearly all candidates (tidings.matching.covering.neighbours); t
 are returned as undecided. Filters that are trees have no corner and are left out: the caller
 compares them one by one.
 
-Cost: 20 bytes per test and 8 per box, in addition to those of Neighbours. With 1,000,000 `mixed`
-filters, a question visits a few thousand entries and tests, in 0.1 to 0.2 ms. If the new filter has
-no usable test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
+Cost: 20 bytes per test and 8 per box, in addition to the memory of Neighbours. With 1,000,000
+`mixed` filters, a question visits a few thousand entries and tests, in 0.1 to 0.2 ms. If the new
+filter has no usable test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class _Ranked(NamedTuple):
     piece: EncodedPiece
     is_tight: bool
     test: int  # the test that the fewest corners pass
-    corners: int  # how many pass it
+    corners: int  # how many corners pass the test
 
 
 def _cost(pieces: list[_Ranked]) -> int:

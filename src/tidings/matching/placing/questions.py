@@ -24,7 +24,7 @@ from tidings.filters.language import Attribute, Expression, attributes_of, name_
 from tidings.filters.values import ValueSet
 from tidings.filters.values.sets import ABSENT_KEY
 
-MOST_STEPS = 4_000  # steps of the search for a point in a tree
+MOST_STEPS = 4_000  # the most steps of the search for a box in a tree
 
 
 class Piece(NamedTuple):

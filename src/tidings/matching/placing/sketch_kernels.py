@@ -22,13 +22,14 @@ class SketchedTests(NamedTuple):
     column: Array  # uint32
     low: Array  # uint64
     high: Array  # uint64
-    hash: Array  # uint64: of the first cut
+    hash: Array  # uint64: the hash of the first cut
     is_point: Array  # uint8: the set is a single value
 
 
 @kernel
 def find_around(count, masks, owners, starts, tests, corner, mask, out):  # type: ignore[no-untyped-def]
-    """The owners of those of the first `count` boxes that may contain a corner, perhaps repeatedly.
+    """Among the first `count` boxes, find the owners of boxes that may contain a corner. An owner
+    may occur repeatedly.
 
     masks uint64, owners uint32 by box; starts int64. out uint32, with room for `count`.
     """

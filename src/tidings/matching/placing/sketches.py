@@ -47,7 +47,7 @@ class Sketches:
         return self._count
 
     def add(self, owner: int, form: Form, known: Known | None = None) -> None:
-        """Add a plain filter. `known` are keys of its sets, from a question about it."""
+        """Add a plain filter. `known` has the keys of its sets, from the question about it."""
         corner, known = corner_box(form), {} if known is None else known
         columns = self._columns
         for box in form.boxes or ():

@@ -66,7 +66,7 @@ def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def]
-    """The places that are no parent of another of them. The marks `over` are only for this."""
+    """The places that are not a parent of another given place, found with the marks `over`."""
     for at in range(places.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(places[at]))
         for edge in range(first, last):

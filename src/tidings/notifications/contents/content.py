@@ -32,7 +32,7 @@ def decode_content(content: bytes) -> dict[str, Any]:
             return _decode_json(content)
         what = "map in MessagePack"
         found = _decode_map(content)
-    except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
+    except (ValueError, RecursionError) as problem:  # raised by msgspec, or for invalid UTF-8
         raise NotificationError(f"the notification is not a {what}: {problem}") from None
     for name, value in found.items():
         _check(value, name, DEEPEST)

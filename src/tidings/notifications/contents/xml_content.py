@@ -28,7 +28,7 @@ FEATURES = {"type", "nil", "name"}  # the attributes that elements may have
 
 
 class _Element:
-    """An element while it is read."""
+    """An element that is being read."""
 
     def __init__(self, name: str, kind: str, *, nil: bool) -> None:
         self.name, self.kind, self.nil = name, kind, nil
@@ -129,7 +129,7 @@ class _Reader:
 
 
 def _typed(text: str, kind: str) -> Any:
-    """A text as a type; None if it does not fit."""
+    """Convert a text to a type; None if it does not fit."""
     if kind in ("", "string"):
         return text
     text = text.strip()

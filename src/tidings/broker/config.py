@@ -200,6 +200,14 @@ def make_node(config: Config) -> Server:
     )
 
 
+def make_door(listen: str, channel: str, config: Config | None) -> Door:
+    """Where a preprocessor listens. With a router's file, the tokens and limits in it hold."""
+    place = address_of(listen, "listen")
+    if config is None:
+        return Door(place, channel=channel)
+    return Door(place, tokens=config.tokens, channel=channel, limits=config.limits)
+
+
 def renew(node: Server, config: Config) -> int:
     """Make a running node use the tokens now in its file; return the number of closed links.
     Everything else in the file takes effect at the next start."""

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from tidings.broker.admission.listen import Door
+from tidings.broker.admission.permissions import Permissions
 from tidings.broker.garbage import collect_nothing
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
@@ -35,6 +36,7 @@ from tidings.routing.root import (
     Memory,
     Record,
     Rendezvous,
+    Run,
     find_runs,
 )
 from tidings.store.journal import FileJournal, Retention
@@ -180,11 +182,12 @@ class RootNode(Server):
             found = self.connections.permissions_of(link)
             if run is None:
                 self._take_frame(link, buffer, starts[at])
-            elif found is None or found.refusal(run.message(0)):
-                # a refusal depends only on the names, which are the same in the whole run
+            elif found is None or _must_split(run, found):
                 for start in starts[at : at + len(run)]:
                     self._take_frame(link, buffer, start)
             else:
+                if not found.may_tag:
+                    run.drop_tags()
                 link.told_in += len(run)
                 self.publications.put(link, run)
         return True
@@ -313,6 +316,12 @@ class RootNode(Server):
         self.journal.revive()
         self.journal.begin_life(draw_life())
         return self._load_machine()
+
+
+def _must_split(run: Run, found: Permissions) -> bool:
+    """Must the publications of a run be judged one by one? Otherwise all have the same rights,
+    because they have the same publisher."""
+    return bool(found.refusal(run.message(0))) or (not found.may_tag and run.lacks_contents)
 
 
 def _define(channel: str, attributes: Attributes | None) -> Definition:

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.connections import Connections
@@ -195,6 +197,8 @@ class Server:
             self._refuse(link, message, refusal)
         elif isinstance(message, m.Publish):
             link.told_in += 1
+            if message.tag and not found.may_tag:
+                message = msgspec.structs.replace(message, tag=b"")
             self.publications.put(link, message)
         elif isinstance(message, m.HandOver):
             self.take_part(link, message)

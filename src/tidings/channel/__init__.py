@@ -16,6 +16,6 @@ For spark, and for users who tag by other means (docs/network.md). Start at link
 from tidings.channel.changes import Changes, Description, NodeChange
 from tidings.channel.link import ChannelLink
 from tidings.channel.part import MOST_BYTES, Part
-from tidings.channel.work import Outdated
+from tidings.network import Outdated
 
 __all__ = ["MOST_BYTES", "Changes", "ChannelLink", "Description", "NodeChange", "Outdated", "Part"]

@@ -7,18 +7,9 @@ from typing import Protocol
 
 from tidings.channel.connection import Connection
 from tidings.channel.part import Part
-from tidings.network import Refusal
+from tidings.network import Outdated, Refusal
 from tidings.routing.clients import Follower, Hander
 from tidings.routing.protocol import messages as m
-
-
-class Outdated(Refusal):
-    """A part was tagged at a version that is too old for the owner. The notifications of that part
-    must be tagged again, at `version` or a later version."""
-
-    def __init__(self, reason: str, version: int) -> None:
-        super().__init__(reason)
-        self.version = version
 
 
 class Later(Exception):

@@ -28,13 +28,18 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agents import (
     ArrowRows,
     Broken,
+    Header,
     LinkState,
+    Outdated,
     Pairs,
     Refusal,
     Subscription,
     TimedOut,
     pairs_of,
 )
+from tidings.network.agents.following import Following
+from tidings.network.agents.preprocessors import Preprocessors
+from tidings.network.agents.untagged import Untagged
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
 from tidings.network.router_url import RouterUrl, parse_addresses
@@ -66,6 +71,9 @@ MOST_UNREAD = 100_000  # the most unread notifications of one subscription
 ANONYMOUS = "agent-"  # the beginning of the name of an agent that was given no name
 BUSY = 1 << 20  # bytes waiting to be sent, beyond which publications are not repeated
 Order = Literal["serial", "none"]
+Tagging = Literal["root", "local", "preprocessor"]
+"""Who tags what an agent publishes."""
+HEADER_PATIENCE = 5.0  # seconds to find a preprocessor for a header
 PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
@@ -126,6 +134,7 @@ class Agent:
         times: Times | None = None,
         on_break: Callable[[Break], object] | None = None,
         on_link: Callable[[str], object] | None = None,
+        tag: Tagging = "root",
     ) -> None:
         self.name = name
         self._on_break = on_break
@@ -152,6 +161,11 @@ class Agent:
         self._acks: dict[int, asyncio.Future[int]] = {}
         self._pieces: list[_Piece] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._tagging = tag
+        self._following = Following(self._send_up, self._times)
+        self._preprocessors = Preprocessors(self._send_up, self._hello, self._times)
+        self._seeking = False
+        self._untagged = Untagged(self._preprocessors.tag, self._publish_tagged)
 
     # -- for applications ----------------------------------------------------------------------
 
@@ -166,6 +180,18 @@ class Agent:
             asyncio.create_task(self._tick_forever()),
             asyncio.create_task(self._keep_connected()),
         ]
+        if self._tagging == "local":
+            self._tasks.append(asyncio.create_task(self._following.follow_forever()))
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._following.ready.wait()
+            except TimeoutError:
+                raise self.overdue("the nodes of the channel are not known", timeout) from None
+            if self._following.refusal:
+                raise Refusal(self._following.refusal)
+        elif self._tagging == "preprocessor":
+            self._seek()
+            await self._preprocessors.wait_for_any(min(1.0, timeout or 1.0))
 
     @property
     def state(self) -> LinkState:
@@ -173,12 +199,74 @@ class Agent:
         linked = self._link is not None
         return LinkState(linked, self._where, "" if linked else self._reason, self._since)
 
+    def _seek(self) -> None:
+        """Begin to use preprocessors."""
+        if not self._seeking:
+            self._seeking = True
+            self._tasks.append(asyncio.create_task(self._preprocessors.seek_forever()))
+
+    @property
+    def view(self) -> Any:
+        """The nodes of the channel in this process, if the agent tags by itself and knows them."""
+        return self._following.view
+
+    @property
+    def preprocessors(self) -> Preprocessors:
+        """The preprocessors that the agent uses."""
+        return self._preprocessors
+
+    def send_up(self, message: m.Message) -> bool:
+        """Send a message to the router; False if there is no link."""
+        return self._send_up(message)
+
+    def _send_up(self, message: m.Message) -> bool:
+        if self._link is None:
+            return False
+        self._link.send(message)
+        return True
+
+    async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
+        """Obtain the header of a notification in advance, from the nodes in this process or from a
+        preprocessor. EnvironmentProblem if nobody can say; Refusal if the attributes are
+        refused."""
+        content = encode_attributes(attributes)
+        if self._following.view is not None:
+            tag = self._following.tag(content)
+        else:
+            self._seek()
+            if not await self._preprocessors.wait_for_any(HEADER_PATIENCE):
+                raise EnvironmentProblem(
+                    f"no preprocessor of the channel was found within {HEADER_PATIENCE:g} seconds; "
+                    'start one with `tidings preprocessor`, or use connect(..., tag="local")'
+                )
+            (tag,) = await self._preprocessors.tag([content])
+        if not tag:
+            raise Refusal("the notification can't be tagged: its attributes are refused")
+        return Header(tag)
+
+    async def node_of(self, interest: str, dialect: str = "sql") -> int:
+        """The node of a filter, as far as a preprocessor or this process knows; 0 if nobody is
+        subscribed to it. Others can subscribe to the node by its number."""
+        view = self._following.view
+        if view is not None:
+            return int(view.place(interest, dialect).node)
+        self._seek()
+        await self._preprocessors.wait_for_any(HEADER_PATIENCE)
+        found = await self._preprocessors.place(interest, dialect)
+        if found is None:
+            raise EnvironmentProblem("no preprocessor of the channel answers")
+        if found.refusal:
+            raise Refusal(found.refusal)
+        return found.node
+
     async def close(self) -> None:
         for machine, subscription in [*self._subscriptions.values()]:
             subscription.close()
             self.unsubscribe(machine)
         for task in self._tasks:
             task.cancel()
+        self._untagged.close()
+        self._preprocessors.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         link = self._link
         if link is not None:
@@ -198,9 +286,10 @@ class Agent:
 
     def subscribe(
         self,
-        interest: str,
+        interest: str = "",
         dialect: str = "sql",
         *,
+        node: int | None = None,
         name: str = "",
         order: Order = "serial",
         fast: bool = False,
@@ -220,7 +309,14 @@ class Agent:
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
         until they are confirmed (`Subscription.confirm`), even while no agent is connected. An
         agent that subscribes again with the same name, token and filter continues after the last
-        confirmed notification."""
+        confirmed notification.
+
+        Instead of a filter, `node` can be the number of a node that another client obtained
+        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply."""
+        if (node is None) == (not interest):
+            raise Refusal("found a filter and a node, or neither, expected one of them")
+        if node is not None:
+            interest, dialect = str(node), m.NODE
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(
                 "found a named subscription that is fast, unordered or has a long name, expected "
@@ -266,9 +362,10 @@ class Agent:
 
     async def publish(
         self,
-        attributes: Mapping[str, Any] | bytes,
+        attributes: Mapping[str, Any] | bytes | None = None,
         payload: bytes = b"",
         *,
+        header: Header | None = None,
         subject: str = "",
         share: bool = True,
         fast: bool = False,
@@ -283,11 +380,27 @@ class Agent:
         notifications are gone, and then nothing is published. TimedOut if the notification is not
         acknowledged within `timeout` seconds; the agent still tries to publish it. The attributes
         are a mapping, or bytes that are already encoded as a JSON object, a map in MessagePack, or
-        XML."""
+        XML.
+
+        `header` is a header that was obtained in advance, with the method `header`. With a header,
+        the attributes may be left out, and are then not sent. Outdated if such a header is too
+        old."""
+        if header is None and attributes is None:
+            raise Refusal("found neither attributes nor a header, expected one of them")
         if fast:
-            self.publish_fast(attributes, payload, subject=subject, share=share)
+            if header is not None:
+                raise Refusal("found a fast notification with a header, expected attributes only")
+            self.publish_fast(attributes or {}, payload, subject=subject, share=share)
             return 0
-        done = self.publish_soon(attributes, payload, subject=subject, share=share)
+        if header is not None:
+            bare = attributes is None
+            content = b"" if attributes is None else encode_attributes(attributes)
+            shared = share and not bare
+            done = self.publish_content(
+                content, payload, subject=subject, share=shared, tag=header.data
+            )
+        else:
+            done = self.publish_soon(attributes or {}, payload, subject=subject, share=share)
         try:
             async with asyncio.timeout(timeout):
                 return await done
@@ -333,16 +446,32 @@ class Agent:
         self._hand_over(PUBLISHER, [(LOCAL, message)])
 
     def publish_content(
-        self, content: bytes, payload: bytes = b"", *, subject: str = "", share: bool = True
+        self,
+        content: bytes,
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+        tag: bytes = b"",
     ) -> asyncio.Future[int]:
-        """Like `publish_soon`, with attributes that are already JSON, MessagePack or XML."""
+        """Like `publish_soon`, with attributes that are already JSON, MessagePack or XML, and
+        perhaps with a tag."""
         self._check(content, payload, subject)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
         about = About(content if share else None, subject, time.time_ns() // 1000)
+        if not tag and self._tagging == "local":
+            tag = self._following.tag(content)
+        elif not tag and self._tagging == "preprocessor":
+            return self._untagged.put(content, payload, about)
+        return self._publish_tagged(content, payload, about, tag)
+
+    def _publish_tagged(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
         if len(content) + len(payload) > LARGEST:
-            return self._publish_pieces(content, payload, about)
-        return self._publish(content, payload, about)
+            return self._publish_pieces(content, payload, about, tag)
+        return self._publish(content, payload, about, tag)
 
     def _check(self, content: bytes, payload: bytes, subject: str) -> None:
         """Raise Refusal if a notification is too large."""
@@ -357,14 +486,18 @@ class Agent:
             if size > most:
                 raise Refusal(f"found {what} of {size:,} bytes, expected at most {most:,}")
 
-    def _publish(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
-        sent = self._publisher.publish(content, payload, self._now, about)
+    def _publish(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
+        sent = self._publisher.publish(content, payload, self._now, about, tag)
         stamp = self._publisher.acknowledged + self._publisher.waiting
         done = self._acks[stamp] = asyncio.get_running_loop().create_future()
         self._hand_over(PUBLISHER, sent)
         return done
 
-    def _publish_pieces(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
+    def _publish_pieces(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
         """Publish a payload in pieces; the future completes when all of them are on the disk."""
         first = self._publisher.acknowledged + self._publisher.waiting + 1
         many = -(-len(payload) // PIECE_BYTES)
@@ -373,7 +506,7 @@ class Agent:
         for at in range(many):
             part = bytes(view[at * PIECE_BYTES : (at + 1) * PIECE_BYTES])
             told = msgspec.structs.replace(about, piece=Piece(first, at, many))
-            waiting.append(self._publish(content, part, told))
+            waiting.append(self._publish(content, part, told, tag))
         return asyncio.ensure_future(_all_of(waiting))
 
     async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
@@ -396,7 +529,8 @@ class Agent:
                 except Refusal as found:  # the notifications before this one are sent
                     problem = found
                 if pairs:
-                    waiting.append(self._publish_piece(pairs))
+                    tags = await self._tag_pairs(pairs)
+                    waiting.append(self._publish_piece(pairs, tags))
                 if not waiting:
                     if problem is not None:
                         raise Refusal(f"notification {count + 1}: {problem}")
@@ -412,11 +546,19 @@ class Agent:
         finally:
             await asyncio.gather(*(one.done for one in waiting), return_exceptions=True)
 
-    def _publish_piece(self, pairs: list[tuple[bytes, bytes]]) -> _Piece:
+    async def _tag_pairs(self, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
+        """The tags of notifications; none if the rendezvous point tags them."""
+        if self._tagging == "local":
+            return self._following.tag_many([content for content, _ in pairs])
+        if self._tagging == "preprocessor":
+            return await self._preprocessors.tag([content for content, _ in pairs])
+        return []
+
+    def _publish_piece(self, pairs: list[tuple[bytes, bytes]], tags: Sequence[bytes]) -> _Piece:
         publisher = self._publisher
         if publisher.breaks:
             raise Broken(publisher.breaks.popleft())
-        sent = publisher.publish_all(pairs, self._now, time.time_ns() // 1000)
+        sent = publisher.publish_all(pairs, self._now, time.time_ns() // 1000, tags)
         last = publisher.acknowledged + publisher.waiting
         done = asyncio.get_running_loop().create_future()
         piece = _Piece(last - len(pairs) + 1, last, done, {})
@@ -548,12 +690,20 @@ class Agent:
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
                 link.close("goodbye")
+            elif isinstance(message, m.Described | m.Changed):
+                self._following.receive(message)
+            elif isinstance(message, m.Found):
+                self._tell_found(message)
             elif link.name:
                 if isinstance(message, m.Notification):
                     self._live = self._texts_for(message)
                 self._dispatch(self._router.receive(UPSTREAM, message, self._now))
                 self._live = None
         self._change.set()
+
+    def _tell_found(self, message: m.Found) -> None:
+        task = asyncio.create_task(self._preprocessors.receive(message))
+        self._tasks = [one for one in self._tasks if not one.done()] + [task]
 
     async def _tick_forever(self) -> None:
         pause = min(self._times.beat, self._times.retry) / 2
@@ -628,7 +778,9 @@ class Agent:
         for one in self._publisher.refused:  # earlier stamps may not be acknowledged yet
             waiting = self._acks.pop(one.stamp, None)
             if waiting is not None and not waiting.done():
-                waiting.set_exception(Refusal(one.reason))
+                waiting.set_exception(
+                    Outdated(one.reason, one.version) if one.version else Refusal(one.reason)
+                )
             for piece in self._pieces:
                 if piece.first <= one.stamp <= piece.last:
                     piece.refused[one.stamp] = one.reason
@@ -657,6 +809,7 @@ async def connect(
     timeout: float | None = None,
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
+    tag: Tagging = "root",
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
@@ -671,7 +824,13 @@ async def connect(
     journal of the rendezvous point has gone back in time, `on_break` is called with a `Break`,
     which has the stamps of the acknowledged notifications that are gone. Without `on_break`, the
     next `publish` raises `Broken`.
+
+    `tag` says who tags what the agent publishes: the rendezvous point ("root"), this process
+    ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
+    two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
     """
+    if tag not in ("root", "local", "preprocessor"):
+        raise Refusal(f"found tag={tag!r}, expected 'root', 'local' or 'preprocessor'")
     places = parse_addresses(address)
     tls = context_for(places[0], tls, authorities)
     agent = Agent(
@@ -682,9 +841,10 @@ async def connect(
         times=times,
         on_break=on_break,
         on_link=on_link,
+        tag=tag,
     )
-    await agent.start(timeout)
     try:
+        await agent.start(timeout)
         yield agent
     finally:
         await agent.close()

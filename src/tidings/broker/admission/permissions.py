@@ -85,26 +85,34 @@ class Permissions(msgspec.Struct, frozen=True):
         """Is this the same client again, or one with a stronger claim to the name?"""
         return self.bound or (not other.bound and hmac.compare_digest(self.key, other.key))
 
+    @property
+    def may_tag(self) -> bool:
+        """Are the tags of its publications used?"""
+        return "preprocess" in self.may
+
     def refusal(self, message: m.Message) -> str:
         """Why a message is refused; empty if it is accepted."""
         if isinstance(message, m.TAGGING):
-            if "preprocess" in self.may:
-                return ""
-            wanted = f'{{name = "{self.name[:80]}", may = ["preprocess"]}}'
-            return (
-                f"{self.name!r} may not preprocess here; expected a token with "
-                f"{wanted} at the rendezvous point"
-            )
+            return "" if self.may_tag else self._refuse_tagging()
         if not isinstance(message, m.Publish):
-            if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye):
-                return ""  # clients that only publish need the lineage too
+            if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye | m.Seek):
+                return ""  # clients that only publish need the lineage and preprocessors too
             return f"{self.name!r} may not subscribe here"
         if "publish" not in self.may:
             return f"{self.name!r} may not publish here"
+        if message.tag and not message.content and not self.may_tag:
+            return f"found a notification without attributes: {self._refuse_tagging()}"
         mine = self.publisher
         if self.routes or message.publisher == mine or message.publisher.startswith(f"{mine}/"):
             return ""
         return f"found a publication by {message.publisher[:80]!r}, expected one by {mine!r}"
+
+    def _refuse_tagging(self) -> str:
+        wanted = f'{{name = "{self.name[:80]}", may = ["preprocess"]}}'
+        return (
+            f"{self.name!r} may not preprocess here; expected a token with "
+            f"{wanted} at the rendezvous point"
+        )
 
 
 class Register:

@@ -21,13 +21,13 @@ import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
-from tidings.channel.interests.contents import Contents, ExtraFields
 from tidings.channel.interests.loading import load_nodes
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
 from tidings.matching.jit import shorten_turns
 from tidings.model import LimitError, TidingsError
+from tidings.preprocessing import Contents, ExtraFields
 from tidings.routing.protocol import LONG, Limits
 from tidings.routing.root import Fair, Placed, Places, TaggedMany
 
@@ -91,9 +91,9 @@ class ArrayInterests:
                 self._filters.text(interest),
             )
         number = self.take_number()
-        self._nodes.add(number, self._filters.text(interest), filter_)
+        placed = self._nodes.add(number, self._filters.text(interest), filter_)
         self._count_long(number, size)
-        return _annotate(self.placed(number), filter_)
+        return _annotate(placed, filter_)
 
     def prepare(self, interests: Sequence[bytes]) -> list[float]:
         """Read filters that will be placed soon, and find their compiled neighbours; return the
@@ -112,13 +112,7 @@ class ArrayInterests:
 
     def placed(self, number: int) -> Placed:
         """A node with its parents and children."""
-        graph = self._nodes.graph
-        place = graph.need(number)
-        parents, children = (
-            tuple(sorted(graph.numbers_of(found.tolist())))
-            for found in (graph.parents(place), graph.children(place))
-        )
-        return Placed(number, parents, children)
+        return self._nodes.placed(number)
 
     def take_number(self) -> int:
         """The next number, for a new node or another change."""
@@ -170,6 +164,9 @@ class ArrayInterests:
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         return self._tagging.tag_many(contents)
+
+    def among(self, content: bytes, nodes: Sequence[int]) -> list[int]:
+        return self._tagging.among(content, nodes)
 
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
         return self._tagging.tag_fairly(content, owners)

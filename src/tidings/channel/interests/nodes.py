@@ -28,7 +28,7 @@ from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.placing import Found, Question, ask
-from tidings.routing.root import Places
+from tidings.routing.root import Placed, Places
 
 Array = npt.NDArray[Any]
 REMEMBERED = 1 << 12  # the most parsed filters that are kept, because they are often needed again
@@ -124,7 +124,7 @@ class Nodes:
             if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
                 self._prepared = {}
 
-    def add(self, number: int, text: str, filter_: Filter) -> None:
+    def add(self, number: int, text: str, filter_: Filter) -> Placed:
         """Add a node. If this fails, nothing has changed."""
         ready = self._prepared.pop(id(filter_), None)
         if ready is None or ready.compiled is not self.compiled:
@@ -137,11 +137,22 @@ class Nodes:
         recent.add(number, text, filter_, question)
         try:
             self._keep_apart(number, filter_)
-            self.graph.insert(number, over.reach, under.reach)
+            found = self.graph.insert(number, over.reach, under.reach)
         except BaseException:  # a filter that is not in the graph must not match
             recent.remove(number)
             self._forget_apart(number)
             raise
+        return self._as_placed(number, *found)
+
+    def placed(self, number: int) -> Placed:
+        """A node with its parents and children."""
+        place = self.graph.need(number)
+        return self._as_placed(number, self.graph.parents(place), self.graph.children(place))
+
+    def _as_placed(self, number: int, parents: Array, children: Array) -> Placed:
+        numbers_of = self.graph.numbers_of
+        above, below = (tuple(sorted(numbers_of(one.tolist()))) for one in (parents, children))
+        return Placed(number, above, below)
 
     def _keep_apart(self, number: int, filter_: Filter) -> None:
         """Add a filter to the structures for filters that are not plain."""

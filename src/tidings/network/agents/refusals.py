@@ -10,6 +10,15 @@ class Refusal(TidingsError):
     """The router or the rendezvous point refused something; the message says why."""
 
 
+class Outdated(Refusal):
+    """Notifications were tagged at a version of which the rendezvous point no longer knows enough.
+    They must be tagged again, at `version` or a later one."""
+
+    def __init__(self, reason: str, version: int) -> None:
+        super().__init__(reason)
+        self.version = version
+
+
 class TimedOut(EnvironmentProblem, TimeoutError):
     """The network did not answer in the time that the caller allowed."""
 

@@ -45,6 +45,11 @@ class Subscription:
         return self._machine.note
 
     @property
+    def node(self) -> int:
+        """The number of its node, by which others can subscribe to it; 0 if it is not known yet."""
+        return self._machine.node
+
+    @property
     def never(self) -> bool:
         """Whether the filter can never match, given the attributes that the channel declares."""
         return self._machine.never

@@ -60,4 +60,4 @@ class Follower:
     def _ask(self, first: Question, upto: int = 0, after: int = 0) -> None:
         assert isinstance(first, m.Follow)
         request = self.question.request + 1
-        self.question = m.Follow(request, first.since, first.life, upto, after)
+        self.question = m.Follow(request, first.since, first.life, upto, after, first.relayed)

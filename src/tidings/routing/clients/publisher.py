@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -34,7 +34,7 @@ def without_incarnation(name: str) -> str:
     return _INCARNATION.sub("", name) if "~" in name else name
 
 
-Waiting = tuple[bytes, bytes, About | None]
+Waiting = tuple[bytes, bytes, About | None, bytes]  # content, payload, what is told, tag
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -42,6 +42,8 @@ class Refused(msgspec.Struct, frozen=True):
 
     stamp: int
     reason: str
+    version: int = 0
+    """If its tag was too old: the version to tag it at."""
 
 
 class Publisher:
@@ -91,24 +93,35 @@ class Publisher:
         return len(self._waiting)
 
     def publish(
-        self, content: bytes, payload: bytes, now: float, about: About | None = None
+        self,
+        content: bytes,
+        payload: bytes,
+        now: float,
+        about: About | None = None,
+        tag: bytes = b"",
     ) -> list[Sent]:
         """Publish the next notification. Afterwards its stamp is `acknowledged + waiting`."""
         if not self._waiting:
             self._said = now
-        self._waiting.append((content, payload, about))
+        self._waiting.append((content, payload, about, tag))
         return self._send_more()
 
     def publish_all(
-        self, pairs: Iterable[tuple[bytes, bytes]], now: float, time: int = 0
+        self,
+        pairs: Sequence[tuple[bytes, bytes]],
+        now: float,
+        time: int = 0,
+        tags: Sequence[bytes] = (),
     ) -> list[Sent]:
         """Publish many notifications, each as content and payload. With a time, in microseconds
-        since 1970, subscribers get the content, too."""
+        since 1970, subscribers get the content, too. `tags` are those of the notifications, if they
+        are tagged."""
         if not self._waiting:
             self._said = now
-        for content, payload in pairs:
+        tags = tags or (b"",) * len(pairs)
+        for (content, payload), tag in zip(pairs, tags, strict=True):
             about = About(content, "", time) if time else None
-            self._waiting.append((content, payload, about))
+            self._waiting.append((content, payload, about, tag))
         return self._send_more()
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:
@@ -141,12 +154,13 @@ class Publisher:
         since = message.stamp if message.refusal else message.since
         news = set(range(max(first, since), min(last, message.stamp) + 1)) - self._done
         if message.refusal:
-            self.refused += [Refused(stamp, message.refusal) for stamp in news]
+            version = message.version
+            self.refused += [Refused(stamp, message.refusal, version) for stamp in news]
         elif news:
             self._runs.add(message.epoch, min(news), max(news), message.serial)
         self._done |= news
         while self.acknowledged + 1 in self._done:
-            content, payload, _ = self._waiting.popleft()
+            content, payload, *_ = self._waiting.popleft()
             if self._sent:
                 self._sent -= 1
                 self._sent_bytes -= len(content) + len(payload)
@@ -201,18 +215,18 @@ class Publisher:
         out: list[Sent] = []
         first = self.acknowledged + 1
         while self._sent < min(self._allowed, len(self._waiting)):
-            content, payload, about = self._waiting[self._sent]
+            content, payload, about, tag = self._waiting[self._sent]
             size = len(content) + len(payload)
             if self._sent and self._sent_bytes + size > MOST_BYTES:
                 break
             self._sent_bytes += size
             stamp = first + self._sent
             if about is None:
-                message = m.Publish(self.name, stamp, first, content, payload)
+                message = m.Publish(self.name, stamp, first, content, payload, tag=tag)
             else:
                 message = m.Publish(
                     self.name, stamp, first, content, payload, about.content is not None,
-                    about.subject, about.time, about.piece,
+                    about.subject, about.time, about.piece, tag=tag,
                 )  # fmt: skip
             out.append((self.router, message))
             self._sent += 1

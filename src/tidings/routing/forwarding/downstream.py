@@ -316,8 +316,18 @@ class Downstream(ABC):
                 self.standing.note_serial(notification.serial)
                 self.cache.put(notification)
 
+    def _on_seek(self, sender: Name, message: m.Seek | m.Describe | m.Follow) -> None:
+        if self.charges.may_ask(sender):
+            number = self.questions.add(sender, message.request)
+            if number is not None:
+                self.ask_above(msgspec.structs.replace(message, request=number))
+
     def _on_tagging(self, sender: Name, message: m.TAGGING) -> None:
-        """Refuse what only a rendezvous point can answer."""
+        """Refuse what only a rendezvous point can answer, unless the asker is content with an
+        answer through routers."""
+        if isinstance(message, m.Describe | m.Follow) and message.relayed:
+            self._on_seek(sender, message)
+            return
         reason = (
             f"{self.name!r} is a router, expected the rendezvous point; use the address of the "
             "node whose file has a journal"
@@ -325,6 +335,8 @@ class Downstream(ABC):
         if isinstance(message, m.HandOver):
             key = message.source, message.batch, message.part
             self.send(sender, m.Taken(self.epoch, *key, reason))
+        elif isinstance(message, m.Register):
+            self.ask_above(message)
         else:
             kind = m.Described if isinstance(message, m.Describe) else m.Changed
             self.send(sender, kind(self.epoch, message.request, refusal=reason))
@@ -407,5 +419,5 @@ class Downstream(ABC):
         m.Resume: _on_question, m.Confirm: _on_question,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
         m.Whose: _on_whose, m.Describe: _on_tagging, m.Follow: _on_tagging,
-        m.HandOver: _on_tagging,
+        m.HandOver: _on_tagging, m.Register: _on_tagging, m.Seek: _on_seek,
     }  # fmt: skip

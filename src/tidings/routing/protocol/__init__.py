@@ -5,6 +5,7 @@
     messages.py          every message, and what it means
     frames.py            messages as bytes; everything that a router reads comes first
     bodies.py            a payload, and what its publisher tells about it
+    tags.py              the tag of a publication that somebody else tagged
     marks.py             the marks of a newly numbered notification, as columns
     message_merging.py   merges adjacent messages of the same kind
     stored_interest.py   an interest with its dialect, as it is stored
@@ -29,6 +30,7 @@ from tidings.routing.protocol.lineage import Break, Lineage, Span
 from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import Life, Mark, Notification, Range
 from tidings.routing.protocol.stored_interest import unpack_interest
+from tidings.routing.protocol.tags import Tag, pack_tag, unpack_tag
 from tidings.routing.protocol.times import Times
 
 __all__ = [
@@ -44,11 +46,14 @@ __all__ = [
     "Piece",
     "Range",
     "Span",
+    "Tag",
     "Times",
     "body_of",
     "digest",
     "pack_marks",
+    "pack_tag",
     "unpack_interest",
+    "unpack_tag",
     "unwrap",
     "work_of",
     "wrap",

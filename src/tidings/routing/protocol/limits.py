@@ -59,6 +59,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # bytes of publications that are not on the disk; beyond this, reading stops
     unsynced_bytes: Positive = 64 << 20
 
+    # changes of nodes since the version of a tag, for a publication without attributes
+    tag_changes: Positive = 1_000
     part_bytes: Positive = 4 << 20  # bytes of the columns of one part that is handed over
     names: Positive = 10_000  # named subscriptions
     sources: Positive = 10_000  # sources of parts whose progress is remembered

@@ -7,7 +7,8 @@ as their epoch; see lineage.py.
             Ask Count Recover Publish           passed on towards the root
             Resume Confirm                      named subscriptions: where was I?; I have this
             Whose                               the nodes that an owner wants
-            Describe Follow HandOver            for the root itself: see below
+            Describe Follow HandOver Register   for the root itself: see below
+            Seek                                which preprocessors are there?
     down    Setup Gone Refuse                   the place of a node; it was dropped; no such node
             Beat Which Graph                    totals and digests; what do you want?; the graph
             Lineage                             the lives of the rendezvous point
@@ -15,7 +16,7 @@ as their epoch; see lineage.py.
             Notification Skipped                a notification with its marks; some may be missing
             Answer Counted Recovered Settled Published      answers to questions
             Resumption Confirmed                answers to named subscriptions
-            Described Changed Taken             answers to those who tag
+            Described Changed Taken Found       answers to those who tag
 
 Whoever tags notifications elsewhere (a pipeline on Spark) is linked to the root itself. It follows
 the changes of nodes, and hands its notifications over in parts:
@@ -23,6 +24,13 @@ the changes of nodes, and hands its notifications over in parts:
     Describe ──> Described      the definition of the channel
     Follow ──> Changed          the nodes that began and ended since a version, page by page
     HandOver ──> Taken          many tagged notifications as columns; each part is taken once
+
+A preprocessor follows the changes too, and registers its address with the root. Agents seek it,
+link themselves to it, and ask it for tags and nodes:
+
+    Register                    a preprocessor says now and then where it listens
+    Seek ──> Found              the addresses of preprocessors
+    Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
 
 Both ends of a link keep the same sets, and either can miss a message. So each sends a digest of its
 sets now and then; if the digests differ, the other end asks for the whole set.
@@ -39,12 +47,17 @@ from tidings.routing.protocol.stored_interest import pack_interest
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The number of a node, a notification or a request. Numbers outside the range are refused."""
 MOST_NODES = 2_000_000  # in one message
+MOST_PREPROCESSED = 10_000  # notifications in one message
+MOST_PREPROCESSORS = 100
 MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
 MOST_RANGES = 1024
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
+NODE = "node"
+"""The dialect of an interest that is the number of a node, which somebody else obtained."""
+MOST_TAG = 8 * (2 + 65_535)  # bytes of a tag: as many nodes as a notification can have marks
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. It is limited because others remember it."""
 LONGEST_WITHIN = 4096  # characters
@@ -298,7 +311,8 @@ class Whose(Up, frozen=True, tag="whose"):
 class Publish(Message, frozen=True, tag="publish"):
     """A notification from a publisher. Each publisher stamps its notifications from 1 on. All
     stamps before `first` are acknowledged. Subscribers get the payload, and what the rest says
-    about it: see bodies.py."""
+    about it: see bodies.py. Whoever may preprocess can tag it (see tags.py), and may then leave the
+    content out."""
 
     publisher: PartyName
     stamp: Number
@@ -310,6 +324,7 @@ class Publish(Message, frozen=True, tag="publish"):
     time: Number = 0  # microseconds since 1970
     piece: tuple[Number, Number, Number] | None = None  # see bodies.Piece
     fast: bool = False  # it has no stamp, and is not numbered, journalled or acknowledged
+    tag: Annotated[bytes, msgspec.Meta(max_length=MOST_TAG)] = b""
 
     @property
     def about(self) -> bool:
@@ -321,9 +336,11 @@ class Publish(Message, frozen=True, tag="publish"):
 
 
 class Describe(Message, frozen=True, tag="describe"):
-    """What is the definition of the channel?"""
+    """What is the definition of the channel? Routers pass the question on if `relayed` is set;
+    whoever hands parts over must be linked to the root itself."""
 
     request: Number
+    relayed: bool = False
 
 
 class Follow(Message, frozen=True, tag="follow"):
@@ -336,6 +353,7 @@ class Follow(Message, frozen=True, tag="follow"):
     life: Number = 0
     upto: Number = 0
     after: Number = 0
+    relayed: bool = False
 
 
 class HandOver(Message, frozen=True, tag="hand over"):
@@ -359,6 +377,36 @@ class HandOver(Message, frozen=True, tag="hand over"):
         """Bytes of all columns."""
         starts = len(self.node_starts) + len(self.payload_starts)
         return starts + len(self.nodes) + len(self.payloads)
+
+
+# -- preprocessors ---------------------------------------------------------------------------------
+
+
+class Register(Message, frozen=True, tag="register"):
+    """A preprocessor of this channel listens at an address, as `tidings://host:port/channel`."""
+
+    address: PartyName
+
+
+class Seek(Message, frozen=True, tag="seek"):
+    """Which preprocessors are there?"""
+
+    request: Number
+
+
+class Preprocess(Message, frozen=True, tag="preprocess"):
+    """Which tags do notifications with these attributes have?"""
+
+    request: Number
+    contents: Annotated[tuple[bytes, ...], msgspec.Meta(max_length=MOST_PREPROCESSED)]
+
+
+class Propose(Message, frozen=True, tag="propose"):
+    """Which node belongs to an interest?"""
+
+    request: Number
+    interest: bytes
+    dialect: PartyName = "sql"
 
 
 # -- down ------------------------------------------------------------------------------------------
@@ -505,9 +553,9 @@ class Settled(Down, frozen=True, tag="settled"):
 
 class Published(Down, frozen=True, tag="published"):
     """One of three answers to a publisher. The stamps from `since` to `stamp` are on the disk, with
-    serials up to `serial`. Or `stamp` was refused, which says nothing about other stamps. Or the
-    rendezvous point lacks the stamp `expected` and all after it, which the publisher considers
-    settled."""
+    serials up to `serial`. Or `stamp` was refused, which says nothing about other stamps; if its
+    tag is too old, it must be tagged again at a newer `version`. Or the rendezvous point lacks the
+    stamp `expected` and all after it, which the publisher considers settled."""
 
     publisher: str
     stamp: Number
@@ -515,6 +563,7 @@ class Published(Down, frozen=True, tag="published"):
     since: Number = 0
     serial: Number = 0
     expected: Number = 0
+    version: Number = 0
 
 
 class Described(Down, frozen=True, tag="described"):
@@ -561,14 +610,43 @@ class Taken(Down, frozen=True, tag="taken"):
     version: Number = 0
 
 
-LINK = Hello | Welcome | Goodbye | Watch | Report
+class Found(Down, frozen=True, tag="found"):
+    """The preprocessors that are registered."""
+
+    request: Number
+    addresses: Annotated[tuple[PartyName, ...], msgspec.Meta(max_length=MOST_PREPROCESSORS)] = ()
+
+
+class Preprocessed(Message, frozen=True, tag="preprocessed"):
+    """The tags of notifications, see tags.py; an empty one for a notification that can't be read.
+    Or why there are none."""
+
+    request: Number
+    tags: tuple[bytes, ...] = ()
+    refusal: str = ""
+
+
+class Proposed(Message, frozen=True, tag="proposed"):
+    """The node of an interest at a version, 0 if it has none; or why the interest is refused."""
+
+    request: Number
+    node: Number = 0
+    life: Number = 0
+    version: Number = 0
+    refusal: str = ""
+
+
+LINK = Hello | Welcome | Goodbye | Watch | Report | Preprocess | Preprocessed | Propose | Proposed
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
-      | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver)  # fmt: skip
+      | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver | Register
+      | Seek)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
         | Counted | Recovered | Settled | Skipped | Published | Described | Changed
         | Resumption | Confirmed
-        | Taken)  # fmt: skip
-TAGGING = Describe | Follow | HandOver
+        | Taken | Found)  # fmt: skip
+TAGGING = Describe | Follow | HandOver | Register
 """From those who tag. They need a right of their own, and only a rendezvous point answers them."""
-ANSWERS = Answer | Counted | Recovered | Settled | Resumption | Confirmed
+ANSWERS = (
+    Answer | Counted | Recovered | Settled | Resumption | Confirmed | Described | Changed | Found
+)
 """To questions that routers pass on."""

@@ -96,6 +96,10 @@ class Interests(Protocol):
         """The same as `tag` for many notifications. Those that `tag` would raise an error for are
         in `refused`. If some take long, it may stop after the first few; it tags at least one."""
 
+    def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
+        """Those of a few nodes that match a notification. TidingsError if it is refused;
+        TooMuchWork if one of the nodes may take long."""
+
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """The same, with a share of time for each owner's filters; TidingsError if it is refused.
         `owners` returns the owners of a node."""

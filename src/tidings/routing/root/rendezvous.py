@@ -34,7 +34,7 @@ from tidings.routing.protocol.marks import columns
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.cursors import Cursors
-from tidings.routing.root.handover import Definition, Following, Piece, TakeOver
+from tidings.routing.root.handover import Correcting, Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.interests import Interests, Places
@@ -111,12 +111,16 @@ class Rendezvous(Downstream):
         resolving = Resolving(
             graph, caches, interests, self.history, self.set_aside, tagger, self.limits
         )
+        correcting = Correcting(
+            graph, self.registry, interests, self.set_aside, resolving, self.limits
+        )
+        tagger.correcting = correcting
         self.take_over = TakeOver(
             context, self.history, self.sources, resolving, counts, queue, problems
         )
         self.runs = RunIntake(
             context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
-            resolving.table, caches, problems,
+            resolving.table, caches, problems, correcting,
         )  # fmt: skip
         self._recall_coverings(resolving)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
@@ -206,6 +210,12 @@ class Rendezvous(Downstream):
         elif isinstance(message, m.Describe | m.Follow):
             self.hear(sender)
             self.following.answer(sender, message)
+        elif isinstance(message, m.Register):
+            self.hear(sender)
+            self.following.register(message)
+        elif isinstance(message, m.Seek):
+            self.hear(sender)
+            self.following.seek(sender, message)
         else:
             self.receive_from_below(sender, message)
         return self.drain_outgoing()

@@ -68,7 +68,9 @@ class MarkIndex:
         return sum(len(one.nodes) for one in chunks) + sum(len(one.marks) for one in recent) // 16
 
     def add(self, marks: bytes, spans: Spans) -> None:
-        """Add the marks of a group."""
+        """Add the marks of a group, which may have none."""
+        if not marks:
+            return
         chunks, recent = self._parts
         recent = (*recent, Recent(marks, spans))
         if len(recent) >= MOST_RECENT or sum(len(one.marks) for one in recent) >= RECENT_BYTES:

@@ -31,8 +31,9 @@ class NodeGraph(PatchedEdges):
 
     # -- changes -------------------------------------------------------------------------------
 
-    def insert(self, number: int, over: Reach, under: Reach) -> int:
-        """Add a node between the nodes that cover it and those that it covers; return its place."""
+    def insert(self, number: int, over: Reach, under: Reach) -> tuple[Array, Array]:
+        """Add a node between the nodes that cover it and those that it covers; return its parents
+        and children."""
         above, below = self._separate_equals(number, over, under)
         place, stamp = self._new_place(number), over.stamp
         edges, out = self._edges, self._out
@@ -56,7 +57,7 @@ class NodeGraph(PatchedEdges):
         self._inner[parents] = 1
         self._inner[place] = len(children) > 0
         self._touched += [changed, np.array([place])]
-        return place
+        return parents, children
 
     def _separate_equals(self, number: int, over: Reach, under: Reach) -> tuple[Array, Array]:
         """The nodes above and below a new node. A node that covers the new node and is covered by

@@ -9,6 +9,7 @@ Cost: 46 bytes per place for numbers, flags, marks and search queues, and 8 per 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -50,6 +51,7 @@ class PatchedEdges:
 
     def __init__(self, compiled: CompiledGraph = EMPTY) -> None:
         self._compiled = compiled
+        self._compiled_at = compiled.numbers.data
         count = len(compiled.numbers)
         room = count + 1024
         self._size = count  # places in use
@@ -75,7 +77,7 @@ class PatchedEdges:
     def _view(self) -> None:
         """Views in which single elements are read faster than in arrays."""
         self._number_at, self._alive_at = self.numbers.data, self.alive.data
-        self._inner_at = self._inner.data
+        self._inner_at, self._there_at = self._inner.data, self._there.data
 
     def __len__(self) -> int:
         """The number of nodes."""
@@ -92,11 +94,11 @@ class PatchedEdges:
         """The place of a node; None if there is no such node."""
         place = self._added.get(number)
         if place is None:
-            numbers = self._compiled.numbers
-            place = int(np.searchsorted(numbers, number))
+            numbers = self._compiled_at
+            place = bisect_left(numbers, number)
             if place == len(numbers) or numbers[place] != number:
                 return None
-        return place if self._there[place] else None
+        return place if self._there_at[place] else None
 
     def need(self, number: int) -> int:
         place = self.place(number)

@@ -24,7 +24,8 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class Following:
-    """Answers Describe and Follow. A neighbour that asks too much is ignored, and asks again."""
+    """Answers Describe, Follow and Seek. A neighbour that asks too much is ignored, and asks
+    again."""
 
     def __init__(
         self,
@@ -41,6 +42,31 @@ class Following:
         self._registry = registry
         self._queue = queue
         self._definition = definition
+        self._preprocessors: dict[str, float] = {}  # by address: when it was last heard of
+
+    def register(self, message: m.Register) -> None:
+        """Remember where a preprocessor listens, until it is silent for too long. If there are too
+        many, those that registered last are not found."""
+        self._forget_silent()
+        if (
+            len(self._preprocessors) < m.MOST_PREPROCESSORS
+            or message.address in self._preprocessors
+        ):
+            self._preprocessors[message.address] = self._context.now
+
+    def seek(self, sender: Name, message: m.Seek) -> None:
+        """Answer with the addresses of preprocessors."""
+        if self._charges.may_ask(sender):
+            self._forget_silent()
+            self._charges.charge(sender, 1 + len(self._preprocessors))
+            found = tuple(self._preprocessors)
+            self._context.send(sender, m.Found(self._context.epoch, message.request, found))
+
+    def _forget_silent(self) -> None:
+        since = self._context.now - self._context.times.expire
+        self._preprocessors = {
+            address: heard for address, heard in self._preprocessors.items() if heard >= since
+        }
 
     def answer(self, sender: Name, message: m.Describe | m.Follow) -> None:
         if not self._charges.may_ask(sender):

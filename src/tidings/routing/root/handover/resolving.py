@@ -12,13 +12,12 @@ equal tags have equal results until a node changes that was looked at for them, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.model import TidingsError
 from tidings.routing.forwarding.graph_caches import GraphCaches, HeaderCache
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours import Name
@@ -27,16 +26,12 @@ from tidings.routing.root.handover.node_table import NodeTable
 from tidings.routing.root.history import History
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes import SetAside
-from tidings.routing.root.publishing import Tagger
+from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import MatchColumns
 
 MOST_KNOWN = 10_000  # tags whose results are remembered
 
 Numbers = npt.NDArray[np.int64]
-
-
-class Outdated(TidingsError):
-    """A tag names a node that is not known here: its notification must be tagged again."""
 
 
 class Tags(NamedTuple):
@@ -77,11 +72,8 @@ class Resolving:
     def renewed(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
         """The nodes that there are now, and all that match. Outdated if one of the given nodes is
         not known here."""
+        starts, nodes = self.lowest(starts, nodes, version)
         codes = self.table.codes_of(nodes)
-        odd = self.table.odd(starts, nodes, codes, self._limits.marks)
-        if odd is not None:
-            starts, nodes = self._resolve_odd(starts, nodes, odd, version)
-            codes = self.table.codes_of(nodes)
         matched = self.table.matched(starts, codes)
         wide = np.diff(matched.starts) > self._limits.matches
         if wide.any():
@@ -89,6 +81,20 @@ class Resolving:
             codes = self.table.codes_of(nodes)
             matched = self.table.matched(starts, codes)
         return Tags(starts, nodes, codes, matched)
+
+    def lowest(self, starts: Numbers, nodes: Numbers, version: int) -> tuple[Numbers, Numbers]:
+        """The nodes that there are now, for the nodes of each notification. Outdated as above."""
+        codes = self.table.codes_of(nodes)
+        odd = self.table.odd(starts, nodes, codes, self._limits.marks)
+        return (starts, nodes) if odd is None else self._resolve_odd(starts, nodes, odd, version)
+
+    def renew_one(self, given: Label, version: int) -> Label:
+        """The same for one notification. Shares are not checked."""
+        found = self._known.known.get((version, given))
+        if found is None:
+            found, seen = self._replace(given, version)
+            self._known.put((version, given), found, seen)
+        return found
 
     def _look(self, node: int) -> tuple[bool, Iterable[int]]:
         """Can a node stay in a tag as it is, and which nodes cover it?"""
@@ -117,26 +123,11 @@ class Resolving:
             if self._caches.version == before:
                 break
             rows = [*range(len(starts) - 1)]
-        sizes = np.diff(starts)
-        pieces, at = list[Numbers](), 0
-        for row, label in found.items():
-            pieces += nodes[at : starts[row]], np.array(label, np.int64)
-            sizes[row], at = len(label), starts[row + 1]
-        pieces.append(nodes[at:])
-        changed = np.zeros(len(starts), np.int64)
-        np.cumsum(sizes, out=changed[1:])
-        return changed, np.concatenate(pieces)
+        return replace_rows(starts, nodes, found)
 
     def _resolve_row(self, starts: Numbers, nodes: Numbers, row: int, version: int) -> Label:
         given = tuple(nodes[starts[row] : starts[row + 1]].tolist())
-        return self._tagger.fit(lambda: self._resolve_one(given, version))
-
-    def _resolve_one(self, given: Label, version: int) -> Label:
-        found = self._known.known.get((version, given))
-        if found is None:
-            found, seen = self._replace(given, version)
-            self._known.put((version, given), found, seen)
-        return found
+        return self._tagger.fit(lambda: self.renew_one(given, version))
 
     def _replace(self, given: Label, version: int) -> tuple[Label, set[int]]:
         """The nodes for those of a tag, and all nodes on which this depends."""
@@ -152,7 +143,8 @@ class Resolving:
             if node not in graph:
                 raise Outdated(
                     f"found node {node} in a tag of version {version}, which is not a node of this "
-                    f"channel, expected nodes of version {self._history.version}"
+                    f"channel, expected nodes of version {self._history.version}",
+                    self._history.version,
                 )
             todo += (one for one in self._equals(node) if one <= version and one in graph)
             if node in aside:
@@ -160,3 +152,18 @@ class Resolving:
             else:
                 there.add(node)
         return graph.lowest(there), seen
+
+
+def replace_rows(
+    starts: Numbers, nodes: Numbers, rows: Mapping[int, Label]
+) -> tuple[Numbers, Numbers]:
+    """Lists of nodes with others in some rows, which are given in ascending order."""
+    sizes = np.diff(starts)
+    pieces, at = list[Numbers](), 0
+    for row, label in rows.items():
+        pieces += nodes[at : starts[row]], np.array(label, np.int64)
+        sizes[row], at = len(label), starts[row + 1]
+    pieces.append(nodes[at:])
+    changed = np.zeros(len(starts), np.int64)
+    np.cumsum(sizes, out=changed[1:])
+    return changed, np.concatenate(pieces)

@@ -20,10 +20,11 @@ from tidings.routing.forwarding.neighbours import Context, Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover.columns import Columns, Piece
-from tidings.routing.root.handover.resolving import Outdated, Resolving
+from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.history import History
 from tidings.routing.root.problems import Problems
+from tidings.routing.root.publishing import Outdated
 from tidings.routing.root.records import Block, PayloadColumns, Progress
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -82,7 +83,7 @@ class TakeOver:
                 self._need_known(message)
                 self._take_rest(piece, progress)
         except Outdated as problem:
-            self._refuse(sender, piece, str(problem), version=self._history.version)
+            self._refuse(sender, piece, str(problem), version=problem.version)
         except TidingsError as problem:
             self._refuse(sender, piece, str(problem))
         except Exception:
@@ -104,7 +105,8 @@ class TakeOver:
         if not history.knows(message.version):
             raise Outdated(
                 f"found a part that was tagged at version {message.version}, about which "
-                f"not enough is known any more; expected version {history.version}"
+                f"not enough is known any more; expected version {history.version}",
+                history.version,
             )
 
     def _take_rest(self, piece: Piece, before: Progress) -> None:

@@ -118,13 +118,18 @@ class Nodes(NodePart):
         """Retire nodes that were unwanted for so long that no subscription can still be coming."""
         late = self._context.now - 2 * self._context.times.expire
         old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
+        earlier: list[int] = []
         if self._earlier and self._earlier_since < late:
-            old.update(self._take_earlier())
+            earlier = self._take_earlier()
+            old.update(earlier)
         if old:
             for record in self._queue.records:
                 old.difference_update(
                     record.matched if isinstance(record, Record) else record.times
                 )
+        for node in earlier:
+            if node not in old:  # a notification that waits for the disk matched it
+                self.stop_wanting(node)
         for node in sorted(old):
             self.unwanted.pop(node, None)
             with self._problems.survive(f"forget node {node}"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+import msgspec
+
 from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
@@ -33,6 +35,15 @@ class Placing(NodePart):
 
     def answer(self, sender: Name, message: m.Ask) -> None:
         """Answer with the node of a filter, or with the reason why there is none."""
+        if message.dialect == m.NODE:
+            named = self._name_filter(message)
+            if named is None:
+                text = message.interest[:30].decode(errors="replace")
+                refusal = f"found the node {text!r}, expected a node of this channel"
+                epoch = self._context.epoch
+                self._context.send(sender, m.Answer(epoch, message.request, refusal=refusal))
+                return
+            message = named
         if not self._admission.admit(sender, message):
             return
         refusal, placed = self._place(sender, message)
@@ -56,6 +67,16 @@ class Placing(NodePart):
             never=placed.never,
         )  # fmt: skip
         self._queue.hold((sender, answer))
+
+    def _name_filter(self, message: m.Ask) -> m.Ask | None:
+        """The same question with the filter of the node that it names; so rights and limits are
+        those of the filter. None if there is no such node."""
+        text = message.interest[:20]
+        node = int(text) if text.isdigit() else 0
+        if node not in self._graph:
+            return None
+        interest = self._interests.text(node).encode()
+        return msgspec.structs.replace(message, interest=interest, dialect="sql")
 
     def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
         """Place a filter and record its owner; return a refusal, or the place."""

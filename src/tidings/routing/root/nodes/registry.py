@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import merge
 
 from tidings.routing.protocol import messages as m
@@ -55,6 +55,16 @@ class Registry:
         forgotten = len(self._ends) - len(self.history.gone)
         if forgotten > 1000 + len(self.history.gone):
             del self._ends[:forgotten], self._ended[:forgotten]
+
+    def begun_since(self, version: int, most: int) -> Sequence[int] | None:
+        """The living nodes that began after a version; None if there are more than `most`."""
+        first = bisect_right(self._living, version)
+        return self._living[first:] if len(self._living) - first <= most else None
+
+    def count_since(self, version: int) -> int:
+        """How many living nodes began after a version, and how many nodes ended."""
+        ended = len(self._ends) - bisect_right(self._ends, version)
+        return len(self._living) - bisect_right(self._living, version) + ended
 
     def page(self, question: m.Follow, text: Callable[[int], str], epoch: int) -> m.Changed:
         """A page of the answer to a question. `text` returns the filter of a node."""

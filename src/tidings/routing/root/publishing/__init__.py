@@ -12,6 +12,6 @@ Used only inside `routing`, by the rendezvous point. Start at intake.py.
 
 from tidings.routing.root.publishing.intake import Intake
 from tidings.routing.root.publishing.stamps import Stamps
-from tidings.routing.root.publishing.tagger import Tagger
+from tidings.routing.root.publishing.tagger import Outdated, Tagger
 
-__all__ = ["Intake", "Stamps", "Tagger"]
+__all__ = ["Intake", "Outdated", "Stamps", "Tagger"]

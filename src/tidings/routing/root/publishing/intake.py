@@ -19,7 +19,7 @@ from tidings.routing.protocol.bodies import body_of
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.stamps import MOST_FIRST, Stamps
-from tidings.routing.root.publishing.tagger import Tagger
+from tidings.routing.root.publishing.tagger import Outdated, Tagger
 from tidings.routing.root.records import Block, Record
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -67,9 +67,14 @@ class Intake:
         try:
             try:
                 record = self._record(message)
+            except Outdated:
+                raise
             except TidingsError as problem:  # refused for good, so its stamp is used up
                 refusal, record = str(problem), Record(0, who, stamp, (), (), b"")
             self._queue.append(record, len(message.payload) + len(message.content))
+        except Outdated as problem:  # not for good: the stamp is not used up, see `_repeat`
+            self._skip(sender, message, str(problem), problem.version)
+            return
         except TidingsError as problem:
             self._skip(sender, message, str(problem))
             return
@@ -106,23 +111,28 @@ class Intake:
             self._tagger.matched(lowest), body_of(message),
         )  # fmt: skip
 
-    def _skip(self, sender: Name, message: m.Publish, refusal: str) -> None:
+    def _skip(self, sender: Name, message: m.Publish, refusal: str, version: int = 0) -> None:
         """Refuse a publication without writing to the journal."""
         self._stamps.skip(message.publisher, message.stamp, message.first)
-        self._refuse(sender, message, refusal)
+        self._refuse(sender, message, refusal, version)
 
-    def _refuse(self, sender: Name, message: m.Publish, refusal: str) -> None:
+    def _refuse(self, sender: Name, message: m.Publish, refusal: str, version: int = 0) -> None:
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
-        self._context.send(sender, m.Published(epoch, who, stamp, refusal))
+        self._context.send(sender, m.Published(epoch, who, stamp, refusal, version=version))
 
     def _repeat(self, sender: Name, message: m.Publish, last: int) -> None:
         """Answer a repeated publication again. An acknowledgment covers all stamps up to `last`.
-        Refusals are not stored, because the publication is simply refused again."""
+        Refusals are not stored, because the publication is simply refused again. That does not hold
+        for a publication without attributes: its tag may have become too old only since it was
+        accepted. But it was accepted, or its publisher does not wait for an answer: if it was
+        refused, its stamp was not used up, and no later one was accepted before the publisher had
+        the refusal."""
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
         since = self._stamps.solid_since(who, stamp)
         if since is None:
             try:
-                self._tagger.tag(message)
+                if message.content or not message.tag:
+                    self._tagger.tag(message)
             except TidingsError as problem:
                 self._refuse(sender, message, str(problem))
                 return

@@ -1,8 +1,12 @@
-"""Finds the lowest nodes of a notification, and sets aside filters beyond their owner's share."""
+"""Finds the lowest nodes of a notification, and sets aside filters beyond their owner's share.
+
+A publication that was tagged elsewhere is not matched again, but its tag is corrected.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from tidings.model import TidingsError
 from tidings.routing.forwarding.label_graph import Label
@@ -14,6 +18,22 @@ from tidings.routing.root.ownership import Claims
 
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload; the rest of a frame is for headers
 ROUNDS = 4  # rounds of setting filters aside for one notification; the next one continues
+
+
+class Outdated(TidingsError):
+    """The tag of a notification can't be used: it must be tagged again, at this version
+    or later."""
+
+    def __init__(self, reason: str, version: int) -> None:
+        super().__init__(reason)
+        self.version = version
+
+
+class Corrects(Protocol):
+    """What a tagger needs for publications that were tagged elsewhere."""
+
+    def correct(self, data: bytes, content: bytes) -> Label:
+        """The lowest nodes of a publication with this tag and these attributes, or Outdated."""
 
 
 class Tagger:
@@ -28,6 +48,8 @@ class Tagger:
         self._set_aside = set_aside
         self.matched = set_aside.ancestors.matched
         """All nodes that match a notification, given its lowest ones."""
+        self.correcting: Corrects | None = None
+        """Without it, tags of publications are ignored."""
 
     def tag(self, message: m.Publish) -> Label:
         """The lowest nodes of a publication; TidingsError if it is refused. It is not refused for
@@ -36,7 +58,17 @@ class Tagger:
             raise TidingsError(
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
             )
-        return self.fit(lambda: self._ask_filters(message.content))
+        return self.fit(lambda: self._find(message))
+
+    def _find(self, message: m.Publish) -> Label:
+        tag, content = message.tag, message.content
+        if tag and self.correcting is not None and len(content) <= self._limits.content_bytes:
+            try:
+                return self.correcting.correct(tag, content)
+            except (Outdated, TooMuchWork):
+                if not content:
+                    raise
+        return self._ask_filters(content)
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         """The lowest nodes of many publications, as the interests find them: no share is checked

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import MAGIC
+from tidings.routing.protocol.tags import FRONT
+from tidings.routing.root.handover import TagColumns
 from tidings.routing.root.records import PayloadColumns
 
 FEW = 8  # shorter runs are read one by one
@@ -69,6 +71,39 @@ class Run(m.Message, frozen=True):
         buffer, places = self.rows.buffer, self.rows.columns[first:end, 4:6].tolist()
         return [buffer[start:end] for start, end in places]
 
+    @property
+    def lacks_contents(self) -> bool:
+        """Has any of them no attributes?"""
+        rows = self.rows.columns
+        return bool((rows[:, 4] == rows[:, 5]).any())
+
+    def drop_tags(self) -> None:
+        """Treat all of them as if they were not tagged."""
+        self.rows.columns[:, 13] = self.rows.columns[:, 12]
+
+    def tags(self, first: int, end: int) -> tuple[int, TagColumns | None]:
+        """The tags of the publications from `first` on, up to the first whose tag is of another
+        version; that one, or `end`. None if these are not tagged."""
+        places = self.rows.columns[first:end, 12:14]
+        sizes = places[:, 1] - places[:, 0]
+        tagged = (sizes >= FRONT) & (sizes % 8 == 0)
+        many = _first_other(tagged)
+        if not tagged[0]:
+            return first + many, None
+        buffer = self.rows.buffer
+        data = b"".join([buffer[start:stop] for start, stop in places[:many].tolist()])
+        words = np.frombuffer(data, "<i8")
+        sizes = sizes[:many] // 8
+        heads = np.cumsum(sizes) - sizes
+        same = (words[heads] == words[0]) & (words[heads + 1] == words[1])
+        many = _first_other(same)
+        starts = np.zeros(many + 1, np.int64)
+        np.cumsum(sizes[:many] - 2, out=starts[1:])
+        is_node = np.ones(int(sizes[:many].sum()), bool)
+        is_node[heads[:many]] = is_node[heads[:many] + 1] = False
+        nodes = words[: len(is_node)][is_node].astype(np.int64)
+        return first + many, TagColumns(int(words[0]), int(words[1]), starts, nodes)
+
     def write_bodies(self, first: int, end: int) -> PayloadColumns:
         """The bodies of some publications, one after the other, as `body_of` makes them. The buffer
         need not be kept."""
@@ -86,11 +121,11 @@ class Run(m.Message, frozen=True):
         """One of the publications."""
         buffer = self.rows.buffer
         row = self.rows.columns[at].tolist()
-        _, _, stamp, first, content, behind, payload, end, _, shares, told, told_end = row
+        _, _, stamp, first, content, behind, payload, end, _, shares, told, told_end, *tag = row
         subject, time = _decode(_PAIR + buffer[told:told_end])
         return m.Publish(
             self.publisher, stamp, first, buffer[content:behind], buffer[payload:end], shares == 1,
-            subject, time,
+            subject, time, tag=buffer[tag[0] : tag[1]],
         )  # fmt: skip
 
 
@@ -102,7 +137,7 @@ def join_runs(runs: Sequence[Run]) -> Run:
     for run in runs:
         rest = run.rows.columns[run.rows.done :]
         if len(rest):
-            first, end = int(rest[0, 0]), int(rest[-1, 11])
+            first, end = int(rest[0, 0]), int(rest[-1, -1])
             buffers.append(run.rows.buffer[first:end])
             moved = rest + (at - first)
             moved[:, _NO_PLACES] = rest[:, _NO_PLACES]
@@ -120,7 +155,8 @@ def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run |
     kinds = np.empty(len(starts), np.uint8)
     places = np.array(starts, np.int64)
     data, read = np.frombuffer(buffer, np.uint8), kernels.read_frames
-    if read(data, places, m.LONGEST_NAME, m.LONGEST_SUBJECT, columns, kinds) < FEW:
+    most = m.LONGEST_NAME, m.LONGEST_SUBJECT, m.MOST_TAG
+    if read(data, places, *most, columns, kinds) < FEW:
         yield from ((at, None) for at in range(len(starts)))
         return
     breaks = np.flatnonzero(kinds != kernels.SAME)
@@ -131,11 +167,17 @@ def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run |
             yield from ((at, None) for at in range(first, end))
             continue
         while first < end:
-            most = columns[first, 0] + BYTES
-            upto = first + int(np.searchsorted(columns[first:end, 7], most, "right"))
+            size = columns[first, 0] + BYTES
+            upto = first + int(np.searchsorted(columns[first:end, 7], size, "right"))
             upto = min(max(upto, first + 1), first + MOST_ROWS, end)
             yield first, Run(name, Rows(buffer, columns[first:upto]))
             first = upto
+
+
+def _first_other(flags: npt.NDArray[np.bool_]) -> int:
+    """The position of the first flag that differs from flag 0; the number of flags if none does."""
+    other = flags != flags[0]
+    return int(np.argmax(other)) if other.any() else len(flags)
 
 
 def _name(buffer: bytes, row: Numbers) -> str | None:

@@ -23,6 +23,7 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.graph_caches import GraphCaches
 from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths
 from tidings.routing.root.counts import Counts
+from tidings.routing.root.handover import Correcting, TagColumns
 from tidings.routing.root.handover.node_table import NodeTable
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.intake import Intake
@@ -73,6 +74,7 @@ class RunIntake:
         table: NodeTable,
         caches: GraphCaches,
         problems: Problems,
+        correcting: Correcting,
     ) -> None:
         self._limits = context.limits
         self._stamps = stamps
@@ -84,6 +86,7 @@ class RunIntake:
         self._table = table
         self._caches = caches
         self._problems = problems
+        self._correcting = correcting
 
     def take(self, sender: Name, run: Run) -> None:
         """Take the next publications of a run, all if nothing takes long. `run.rows.done` counts
@@ -118,9 +121,15 @@ class RunIntake:
         return len(run) if fits.all() else at + int(np.argmin(fits))
 
     def _tag(self, run: Run, at: int, end: int) -> Tags:
+        end, given = run.tags(at, end)
+        contents = run.contents(at, end)
+        if given is not None:
+            corrected = self._correct(given, contents, at)
+            if corrected is not None:
+                return corrected
         version = self._caches.version
         try:
-            found = self._tagger.tag_many(run.contents(at, end))
+            found = self._tagger.tag_many(contents)
         except Exception:  # each by itself shows which one it is
             self._problems.report("tag many notifications")
             starts = np.zeros(end - at + 1, np.int64)
@@ -128,6 +137,18 @@ class RunIntake:
         wide = np.flatnonzero(np.diff(found.starts) > self._limits.marks)
         odd = sorted(at + row for row in {*found.refused, *wide.tolist()})
         return Tags(at, version, found.starts, found.nodes, odd, end)
+
+    def _correct(self, given: TagColumns, contents: list[bytes], at: int) -> Tags | None:
+        """The tags of rows that were tagged elsewhere; None if they must be tagged here. Rows
+        without attributes can't, and are taken one by one."""
+        try:
+            found = self._correcting.correct_many(given, contents)
+        except TidingsError:
+            return None
+        wide = np.flatnonzero(np.diff(found.starts) > self._limits.marks)
+        odd = sorted(at + row for row in {*found.odd, *wide.tolist()})
+        end = at + len(contents)
+        return Tags(at, self._caches.version, found.starts, found.nodes, odd, end)
 
     def _append(self, sender: Name, run: Run, at: int, end: int, tags: Tags) -> bool:
         """Number rows and give them to the journal. False if nothing was done, because one of them

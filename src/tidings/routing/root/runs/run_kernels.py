@@ -1,14 +1,15 @@
 """Kernels that read the frames of publications, and write their bodies.
 
-A publication is an array of eleven in MessagePack: "publish", the publisher's name, its stamp, the
+A publication is an array of twelve in MessagePack: "publish", the publisher's name, its stamp, the
 first unsettled stamp, the attributes, the payload, whether subscribers get the attributes, subject,
-time, piece, fast. A frame in another form is left to the usual decoder, which also says what is
-wrong with it; so are pieces of payloads, fast publications, and subjects that are not ASCII.
+time, piece, fast, the tag. A frame in another form is left to the usual decoder, which also says
+what is wrong with it; so are pieces of payloads, fast publications, and subjects that are not
+ASCII.
 
-Shapes (n frames): data uint8, the bytes of a buffer; starts int64 [n]; columns int64 [n, 12], whose
+Shapes (n frames): data uint8, the bytes of a buffer; starts int64 [n]; columns int64 [n, 14], whose
 rows are name, its end, stamp, first, attributes, their end, payload, its end, attributes with their
-size in front, 1 if subscribers get them, subject and time as they were encoded, their end; kinds
-uint8 [n].
+size in front, 1 if subscribers get them, subject and time as they were encoded, their end, tag, its
+end; kinds uint8 [n].
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from tidings.matching.jit import kernel
 
 OTHER, SAME, NEW = 0, 1, 2  # not read; of the same publisher as the frame before; of another one
-COLUMNS = 12
+COLUMNS = 14
 FRONT = 12  # bytes of a body in front of what is told: the magic bytes, and a size
 
 
@@ -87,15 +88,17 @@ def read_subject(data: Any, at: int, end: int, most: int) -> Any:
 
 @kernel
 def read_frames(
-    data: Any, starts: Any, most_name: int, most_subject: int, columns: Any, kinds: Any
-) -> Any:
+    data: Any, starts: Any, most_name: int, most_subject: int, most_tag: int, columns: Any,
+    kinds: Any,
+) -> Any:  # fmt: skip
     """Read the frames that begin at `starts`; returns how many are publications.
 
-    Sets columns and kinds. Names have at most `most_name` bytes, and subjects `most_subject`.
+    Sets columns and kinds. Names have at most `most_name` bytes, subjects `most_subject`, and tags
+    `most_tag`.
     """
     many = 0
     last = -1  # the frame before, if it is a publication
-    tag = b"\x9b\xa7publish"
+    tag = b"\x9c\xa7publish"
     for row in range(len(starts)):
         start = starts[row]
         length = (
@@ -149,9 +152,13 @@ def read_frames(
         if at < 0:
             continue
         _, at = read_integer(data, at, end)
-        if at < 0 or at + 2 != end or data[at] != 0xC0 or data[at + 1] != 0xC2:
+        if at < 0 or at + 2 >= end or data[at] != 0xC0 or data[at + 1] != 0xC2:
             continue
         columns[row, 11] = at
+        size, at = read_size(data, at + 2, end, 0xC4)
+        if at < 0 or size > most_tag or at + size != end:
+            continue
+        columns[row, 12], columns[row, 13] = at, end
         many += 1
         last = row
         kinds[row] = 2

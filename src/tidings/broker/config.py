@@ -201,7 +201,7 @@ def make_node(config: Config) -> Server:
 
 
 def make_door(listen: str, channel: str, config: Config | None) -> Door:
-    """Where a preprocessor listens. With a router's file, the tokens and limits in it hold."""
+    """Where a preprocessor listens. The tokens and limits of a router's file apply, if given."""
     place = address_of(listen, "listen")
     if config is None:
         return Door(place, channel=channel)

@@ -319,7 +319,7 @@ class RootNode(Server):
 
 
 def _must_split(run: Run, found: Permissions) -> bool:
-    """Must the publications of a run be judged one by one? Otherwise all have the same rights,
+    """Must the publications of a run be checked one by one? Otherwise all of them are accepted,
     because they have the same publisher."""
     return bool(found.refusal(run.message(0))) or (not found.may_tag and run.lacks_contents)
 

@@ -72,8 +72,8 @@ ANONYMOUS = "agent-"  # the beginning of the name of an agent that was given no 
 BUSY = 1 << 20  # bytes waiting to be sent, beyond which publications are not repeated
 Order = Literal["serial", "none"]
 Tagging = Literal["root", "local", "preprocessor"]
-"""Who tags what an agent publishes."""
-HEADER_PATIENCE = 5.0  # seconds to find a preprocessor for a header
+"""Who tags the notifications of an agent."""
+HEADER_PATIENCE = 5.0  # seconds within which a preprocessor for a header must be found
 PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
@@ -227,7 +227,7 @@ class Agent:
 
     async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
         """Obtain the header of a notification in advance, from the nodes in this process or from a
-        preprocessor. EnvironmentProblem if nobody can say; Refusal if the attributes are
+        preprocessor. EnvironmentProblem if no preprocessor is found; Refusal if the attributes are
         refused."""
         content = encode_attributes(attributes)
         if self._following.view is not None:
@@ -241,12 +241,12 @@ class Agent:
                 )
             (tag,) = await self._preprocessors.tag([content])
         if not tag:
-            raise Refusal("the notification can't be tagged: its attributes are refused")
+            raise Refusal("the notification can't be tagged, because its attributes are refused")
         return Header(tag)
 
     async def node_of(self, interest: str, dialect: str = "sql") -> int:
-        """The node of a filter, as far as a preprocessor or this process knows; 0 if nobody is
-        subscribed to it. Others can subscribe to the node by its number."""
+        """The node of a filter, as known to this process or to a preprocessor; 0 if nobody is
+        subscribed to the filter. Other agents can subscribe to the node by its number."""
         view = self._following.view
         if view is not None:
             return int(view.place(interest, dialect).node)

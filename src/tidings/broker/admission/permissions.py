@@ -87,7 +87,7 @@ class Permissions(msgspec.Struct, frozen=True):
 
     @property
     def may_tag(self) -> bool:
-        """Are the tags of its publications used?"""
+        """Are the tags of the client's publications used?"""
         return "preprocess" in self.may
 
     def refusal(self, message: m.Message) -> str:

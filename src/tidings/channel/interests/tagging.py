@@ -47,7 +47,7 @@ class Tagging:
         return Fair(self._lowest(event, found.matched), found.over)
 
     def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
-        """Those of a few nodes that match; TooMuchWork if one of them computes something."""
+        """The nodes among a few that match; TooMuchWork if the filter of any of them computes."""
         event = self._contents.read(content)
         filters = {number: self._nodes.filter(number) for number in numbers}
         if any(computes(one.form) for one in filters.values()):
@@ -89,7 +89,7 @@ class Tagging:
         return self._columns.read(contents)
 
     def _match_batch(self, read: Read, contents: Sequence[bytes]) -> tuple[Array, Array] | None:
-        """(starts, places) of all matches; None if a filter tells null from absent."""
+        """(starts, places) of all matches; None if a filter distinguishes null from absent."""
         graph, odd = self._nodes.graph, frozenset(read.odd)
 
         def events() -> Iterator[Event]:

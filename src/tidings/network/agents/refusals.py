@@ -11,8 +11,8 @@ class Refusal(TidingsError):
 
 
 class Outdated(Refusal):
-    """Notifications were tagged at a version of which the rendezvous point no longer knows enough.
-    They must be tagged again, at `version` or a later one."""
+    """Notifications were tagged at a version that is too old for the rendezvous point. They must be
+    tagged again, at `version` or a later version."""
 
     def __init__(self, reason: str, version: int) -> None:
         super().__init__(reason)

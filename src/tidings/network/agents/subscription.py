@@ -46,7 +46,7 @@ class Subscription:
 
     @property
     def node(self) -> int:
-        """The number of its node, by which others can subscribe to it; 0 if it is not known yet."""
+        """The number of the filter's node, to which others can subscribe; 0 if not known yet."""
         return self._machine.node
 
     @property

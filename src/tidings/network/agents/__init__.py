@@ -1,4 +1,4 @@
-"""What applications use with an agent: subscriptions, link states, errors and Arrow data.
+"""The parts of agents: subscriptions, link states, errors, Arrow data, and tags.
 
     subscription.py   the items of a subscription: an asynchronous iterator
     link_state.py     whether there is a link, to which router, since when, and if not, why

@@ -28,7 +28,7 @@ class Subscription:
     rendezvous point is lost, and `Resumed` when it is back.
 
     A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
-    also names a filter that matches everything although it reads attributes. `never` and `note` are
+    also says if a filter matches everything although it reads attributes. `never` and `note` are
     known once the subscription is in force.
     """
 

@@ -4,7 +4,7 @@
          └─ many odd ones ──msgspec, into one class──> records ──^
                   └─ refused: an attribute is new, or of another type ──> learn it, or leave it out
 
-A channel without declared attributes takes any JSON object. But notifications that come together
+A channel without declared attributes takes any JSON object. But notifications that arrive together
 mostly have the same attributes, of the same types. So the columns are the attributes seen so far,
 with their types. A kernel fills the columns. If the kernel can't read many of the notifications,
 because of escapes for instance, msgspec fills a class with the same attributes. Neither way runs

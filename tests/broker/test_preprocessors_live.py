@@ -211,7 +211,7 @@ def kill(process: Process) -> None:
 
 
 def test_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
-    kill_in_turn(tmp_path, seed, 6)
+    kill_in_turn(tmp_path, seed, 3)
 
 
 def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:

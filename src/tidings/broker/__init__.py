@@ -1,4 +1,4 @@
-"""One running node, a router, a rendezvous point or a preprocessor: links, clock and disk.
+"""A running node (router, rendezvous point or preprocessor), with links, a clock and a disk.
 
     frames ─> links ─> messages ─> queues ─> machine (routing) ─> messages ─> links ─> frames
                   `──> notifications from above, by their fronts alone ────────┘
@@ -7,7 +7,7 @@
     router.py         a running router, which keeps a link to the node above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
     preprocessor.py   a running preprocessor, which tags for agents
-    recompiling.py    compiles the filters of a rendezvous point again, beside everything else
+    recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
     admission/        who may connect          queues/    whose turn it is
     released/         notifications that leave the rendezvous point, as frames

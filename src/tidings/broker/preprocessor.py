@@ -3,7 +3,8 @@
     rendezvous point ──changes──> agent with a view ──> preprocessor <──Preprocess, Propose── agents
            ^──Register, now and then─────┘
 
-It keeps nothing that matters: agents that lose it find another, or let the rendezvous point tag.
+A preprocessor has no durable state: agents that lose their preprocessor find another, or let the
+rendezvous point tag.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class PreprocessorNode:
     """A preprocessor of a channel."""
 
     def __init__(self, name: str, agent: Agent, door: Door, *, times: Times | None = None) -> None:
-        """`agent` must tag by itself, and be started."""
+        """`agent` must be started, and have `tag="local"`."""
         self.name = name
         self.door = door
         self._agent = agent
@@ -36,7 +37,7 @@ class PreprocessorNode:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self.tagged = 0
-        """Notifications that were tagged so far."""
+        """How many notifications were tagged so far."""
 
     async def start(self) -> None:
         """Start listening, and register with the rendezvous point."""
@@ -54,13 +55,13 @@ class PreprocessorNode:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port that the preprocessor listens on."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
     @property
     def address(self) -> str:
-        """Where agents find it."""
+        """The address to which agents connect."""
         return f"tidings://{self.door.address.host}:{self.port}/{self.door.channel}"
 
     async def stop(self) -> None:
@@ -78,7 +79,7 @@ class PreprocessorNode:
 
     async def _tick_forever(self) -> None:
         while True:
-            if self._agent.view is not None:  # otherwise it could only refuse
+            if self._agent.view is not None:  # without a view, it could only refuse
                 self._agent.send_up(m.Register(self.address))
             limits = self._connections.connection_limits
             limits.check(self._connections.links, time.monotonic(), 3 * self._times.expire)
@@ -110,7 +111,7 @@ class PreprocessorNode:
     def _room_for(self, name: str) -> str:
         most = self.door.limits.neighbours
         if len(self._connections.links) >= most and name not in self._connections.links:
-            return f"there are {most:,} agents, expected at most that many"
+            return f"there is no place for another agent, expected at most {most:,} agents"
         return ""
 
     def _tag(self, message: m.Preprocess) -> m.Preprocessed:
@@ -123,7 +124,7 @@ class PreprocessorNode:
             return m.Preprocessed(message.request, refusal=str(problem))
         except Exception:  # the agent lets the rendezvous point tag
             _log.exception("%s: notifications could not be tagged", self.name)
-            return m.Preprocessed(message.request, refusal="an unexpected problem, see its log")
+            return m.Preprocessed(message.request, refusal="an unexpected problem; see the log")
         self.tagged += len(tags)
         return m.Preprocessed(message.request, tags)
 

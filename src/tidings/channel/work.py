@@ -28,7 +28,7 @@ class Work(Protocol):
         """Send more; return False if there is nothing to send before an answer arrives."""
 
     def remind(self, connection: Connection, until: float) -> None:
-        """Send again what may have been ignored because too much was requested at once."""
+        """Send messages again that may have been ignored because there were too many at once."""
 
     def receive(self, message: m.Message) -> bool:
         """Process a message; return True if it is an answer. Raise Refusal, or Later, if the

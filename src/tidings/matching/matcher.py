@@ -241,9 +241,9 @@ class Matcher(HeldFilters):
     def match_rows(
         self, batch: pa.RecordBatch, events: Callable[[], Iterable[Event]]
     ) -> tuple[Array, Array] | None:
-        """The same as `match_pairs`, in any order, without sealing the filters that were added
-        last, which takes milliseconds. These are matched one by one, with the rows as mappings,
-        which `events` returns. The batch has no marks of nulls; None if a filter needs them."""
+        """Like `match_pairs`, in any order, but without sealing the write buffer, which takes
+        milliseconds. The filters in the buffer are matched with the events that `events` returns,
+        one for each row. The batch has no null marks; None if a filter needs them."""
         fresh: list[tuple[int, int]] = []
         with self._lock:  # the lock ensures that no filter is missed while it moves into a part
             state = self._state

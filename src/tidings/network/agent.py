@@ -68,12 +68,12 @@ PIECE = 1000  # the number of notifications that `publish_many` sends together
 MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
 FEW = 8  # more publications than this are sent as one piece
 MOST_UNREAD = 100_000  # the most unread notifications of one subscription
-ANONYMOUS = "agent-"  # the beginning of the names of agents that were given none
-BUSY = 1 << 20  # bytes that wait to be sent; beyond it, nothing is repeated
+ANONYMOUS = "agent-"  # the beginning of the name of an agent that was given no name
+BUSY = 1 << 20  # bytes waiting to be sent, beyond which publications are not repeated
 Order = Literal["serial", "none"]
 Tagging = Literal["root", "local", "preprocessor"]
-"""Who tags what an agent publishes."""
-HEADER_PATIENCE = 5.0  # seconds to find a preprocessor for a header
+"""Who tags the notifications of an agent."""
+HEADER_PATIENCE = 5.0  # seconds within which a preprocessor for a header must be found
 PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
@@ -83,7 +83,7 @@ LARGEST_WHOLE = 1 << 30
 
 
 async def _all_of(waiting: Sequence[asyncio.Future[int]]) -> int:
-    """The last stamp, when all are acknowledged; the first problem, when all are answered."""
+    """Wait for all answers; return the last stamp, or raise the first problem."""
     found = await asyncio.gather(*waiting, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):
@@ -100,7 +100,7 @@ def check_payload(payload: object) -> None:
 
 
 def encode_attributes(attributes: Mapping[str, Any] | bytes) -> bytes:
-    """The attributes as they travel. Bytes are encoded already."""
+    """Encode attributes as JSON. Bytes are already encoded."""
     return attributes if isinstance(attributes, bytes) else msgspec.json.encode(attributes)
 
 
@@ -112,8 +112,8 @@ def _check_size(content: bytes, payload: bytes) -> None:
 
 
 class _Piece(msgspec.Struct):
-    """Notifications of `publish_many` that were sent together: their stamps, and the reasons of
-    those that were refused. `done` completes when all are settled."""
+    """Notifications of `publish_many` that were sent together: their stamps, and why some of them
+    were refused. `done` completes when all are answered."""
 
     first: int
     last: int
@@ -140,8 +140,8 @@ class Agent:
         self._on_break = on_break
         self._on_link = on_link
         self._gone = ""  # why there is no link, as `on_link` was told
-        self._since = time.time()  # of the last change of the link
-        self._places = deque(places)  # routers; the first one is tried next, or is linked
+        self._since = time.time()  # when the link last changed
+        self._places = deque(places)  # routers; the first is connected, or is tried next
         self._tls = tls
         self._is_anonymous = name.startswith(ANONYMOUS) and not token
         self._hello = m.Hello(name, places[0].channel, token)
@@ -151,8 +151,8 @@ class Agent:
         self._life = uuid.uuid4().hex
         self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times, window=WINDOW)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
-        self._texts: dict[int, str] = {}  # of subscriptions, as the application wrote them
-        self._live: tuple[str, ...] | None = None  # those that match what is being received
+        self._texts: dict[int, str] = {}  # filters as the application wrote them
+        self._live: tuple[str, ...] | None = None  # filters that the current notification matches
         self._next = 1
         self._link: Link | None = None
         self._refusal = self._reason = ""
@@ -227,7 +227,7 @@ class Agent:
 
     async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
         """Obtain the header of a notification in advance, from the nodes in this process or from a
-        preprocessor. EnvironmentProblem if nobody can say; Refusal if the attributes are
+        preprocessor. EnvironmentProblem if no preprocessor is found; Refusal if the attributes are
         refused."""
         content = encode_attributes(attributes)
         if self._following.view is not None:
@@ -241,12 +241,12 @@ class Agent:
                 )
             (tag,) = await self._preprocessors.tag([content])
         if not tag:
-            raise Refusal("the notification can't be tagged: its attributes are refused")
+            raise Refusal("the notification can't be tagged, because its attributes are refused")
         return Header(tag)
 
     async def node_of(self, interest: str, dialect: str = "sql") -> int:
-        """The node of a filter, as far as a preprocessor or this process knows; 0 if nobody is
-        subscribed to it. Others can subscribe to the node by its number."""
+        """The node of a filter, as known to this process or to a preprocessor; 0 if nobody is
+        subscribed to the filter. Other agents can subscribe to the node by its number."""
         view = self._following.view
         if view is not None:
             return int(view.place(interest, dialect).node)
@@ -297,35 +297,35 @@ class Agent:
         most: int = MOST_UNREAD,
         timeout: float | None = None,
     ) -> Subscription:
-        """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
-        `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
-        rendezvous point until there is room. The rendezvous point reads the filter, in its
-        dialect, and refuses it when the subscription is entered. Notifications come in the order of
-        their serials: a gap holds back what follows, until what is missing comes or is lost.
-        With `order="none"`, nothing is held back. With `fast`, what is missing is neither noticed
-        nor asked for, and comes in any order. After an interruption of more than `drop_after`
+        """Subscribe to a filter in a dialect. Use `async with` to wait until the subscription is in
+        force, for at most `timeout` seconds; Refusal if the rendezvous point refuses the filter.
+        The subscription holds at most `most` unread notifications; the rest stays at the rendezvous
+        point until there is room. Notifications come in the order of their serials: if one is
+        missing, later ones wait until it arrives or is known to be lost. With `order="none"`, later
+        notifications do not wait. With `fast`, missing notifications are neither noticed nor
+        requested, and the order is arbitrary. After an interruption of more than `drop_after`
         seconds, the subscription ends with a `Break`.
 
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
-        until they are confirmed (`Subscription.confirm`), also while nobody is linked. Whoever
-        comes back under the name, with the same token and filter, goes on after the last one that
-        was confirmed.
+        until they are confirmed (`Subscription.confirm`), even while no agent is connected. An
+        agent that subscribes again with the same name, token and filter continues after the last
+        confirmed notification.
 
-        Instead of a filter, `node` can be the number of a node that somebody else obtained
-        (`Subscription.node`, `node_of`). Rights and limits are those of its filter."""
+        Instead of a filter, `node` can be the number of a node that another client obtained
+        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply."""
         if (node is None) == (not interest):
             raise Refusal("found a filter and a node, or neither, expected one of them")
         if node is not None:
             interest, dialect = str(node), m.NODE
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(
-                "found a named subscription that is fast, in no order, or whose name has more than "
-                f"{m.LONGEST_NAME} characters, expected none of these"
+                "found a named subscription that is fast, unordered or has a long name, expected "
+                f"fast=False, order='serial' and a name of at most {m.LONGEST_NAME} characters"
             )
         if name and self._is_anonymous:
             raise Refusal(
                 "found a named subscription of an agent without a name or a token, expected "
-                "connect(..., name=...), because the name of the subscription belongs to the agent"
+                "connect(..., name=...), because subscriptions are stored under the agent's name"
             )
         if order not in ("serial", "none"):
             raise Refusal(f"found the order {order!r}, expected 'serial' or 'none'")
@@ -373,17 +373,18 @@ class Agent:
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1; a payload that is sent in pieces takes several, and its
-        stamp is the last. With `fast`, it goes to those who are there, without a stamp, a serial
-        or the journal; this returns 0 at once, and nobody notices if it is lost. Refusal if it was
-        refused; Broken if earlier acknowledged notifications are gone, and then nothing is
-        published. TimedOut if it is not acknowledged within `timeout` seconds; the agent still
-        tries to publish it. The attributes are a mapping, or bytes that are already encoded as a
-        JSON object, a map in MessagePack, or XML.
+        The stamps of an agent begin with 1. A payload that is sent in pieces takes several stamps,
+        and the last of them is returned. With `fast`, only subscribers that are connected get the
+        notification, without a stamp, a serial or the journal; 0 is returned at once, and a loss is
+        not noticed. Refusal if the notification was refused; Broken if earlier acknowledged
+        notifications are gone, and then nothing is published. TimedOut if the notification is not
+        acknowledged within `timeout` seconds; the agent still tries to publish it. The attributes
+        are a mapping, or bytes that are already encoded as a JSON object, a map in MessagePack, or
+        XML.
 
-        A `header` was obtained in advance, with `header`. With a header, attributes may be left
-        out: then nobody but the holder of the header has seen them. Outdated if such a header is
-        too old."""
+        `header` is a header that was obtained in advance, with the method `header`. With a header,
+        the attributes may be left out, and are then not sent. Outdated if such a header is too
+        old."""
         if header is None and attributes is None:
             raise Refusal("found neither attributes nor a header, expected one of them")
         if fast:
@@ -426,7 +427,7 @@ class Agent:
         subject: str = "",
         share: bool = True,
     ) -> None:
-        """Send a notification to those who are there; see `publish`. It is dropped if there is no
+        """Send a notification to connected subscribers; see `publish`. It is dropped if there is no
         link, or if too much waits to be sent. Refusal if it does not fit into a frame."""
         content = encode_attributes(attributes)
         self._check(content, payload, subject)
@@ -453,8 +454,8 @@ class Agent:
         share: bool = True,
         tag: bytes = b"",
     ) -> asyncio.Future[int]:
-        """The same, with attributes that are already encoded as JSON, MessagePack or XML, and
-        perhaps a tag."""
+        """Like `publish_soon`, with attributes that are already JSON, MessagePack or XML, and
+        perhaps with a tag."""
         self._check(content, payload, subject)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
@@ -511,12 +512,12 @@ class Agent:
     async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
         disk; return how many there were. Arrow data is taken too: each row is a notification, and
-        the column `payload`, if there is one, is the payload. If one is refused, stop publishing,
-        wait for the answers to all that were sent, and raise Refusal."""
+        the column `payload`, if there is one, is the payload. If a notification is refused, stop
+        publishing, wait for the answers to all that were sent, and raise Refusal."""
         given = pairs_of(notifications)
         waiting: deque[_Piece] = deque()
         count = 0  # acknowledged
-        problem: Refusal | None = None  # why no more are sent
+        problem: Refusal | None = None  # why no more notifications are sent
         try:
             while True:
                 pairs: list[tuple[bytes, bytes]] = []
@@ -525,7 +526,7 @@ class Agent:
                         content = encode_attributes(attributes)
                         _check_size(content, payload)
                         pairs.append((content, payload))
-                except Refusal as found:  # those before it are sent
+                except Refusal as found:  # the notifications before this one are sent
                     problem = found
                 if pairs:
                     tags = await self._tag_pairs(pairs)
@@ -642,7 +643,7 @@ class Agent:
             await self._lost.wait()
             if not self._gone:
                 self._tell_link(self._refusal)
-                self._places.rotate(-1)  # another one may be there at once
+                self._places.rotate(-1)  # another router may answer at once
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
             try:
@@ -713,7 +714,7 @@ class Agent:
             if link is not None and now - link.heard > 2 * self._times.silent:
                 link.abort("nothing was heard for too long")
             self._dispatch(self._router.tick(now))
-            if link is None or link.waiting < BUSY:  # else they are still being sent
+            if link is None or link.waiting < BUSY:  # otherwise too many are still unsent
                 self._hand_over(PUBLISHER, self._publisher.tick(now))
             for number, (machine, subscription) in [*self._subscriptions.items()]:
                 self._hand_over(number, machine.tick(now))
@@ -726,8 +727,9 @@ class Agent:
         return time.monotonic()
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """Pass the messages of one of our state machines to our router. It would pass publications
-        on as they are, so of many only the first goes there, to note where the answers go."""
+        """Pass the messages of one of our state machines to our router. The router would forward
+        publications unchanged. So if there are many, only the first passes through the router,
+        which notes where the answers go; the rest is sent directly."""
         if sender == PUBLISHER and len(sent) > FEW and self._link is not None:
             rest = [message for _, message in sent[1:]]
             if all(isinstance(one, m.Publish) for _, one in sent):
@@ -752,15 +754,15 @@ class Agent:
                 subscription.wake()
 
     def _texts_for(self, message: m.Notification) -> tuple[str, ...]:
-        """The filters of this agent that a notification from above matches: our router passes it
-        on to exactly these."""
+        """The filters of this agent that a notification from above matches: those of the
+        subscriptions to which our router forwards it."""
         ways = self._router.ways(tuple([mark.label for mark in message.marks]))
         return tuple([self._texts[one] for one in ways if one in self._texts])
 
     def _matched(self, number: int, message: m.Notification) -> tuple[str, ...]:
-        """The same when one of them is delivered. One that was missed and recovered has labels that
-        our router may not know. Then these are the filters that are known to match it: at least
-        the one that recovered it."""
+        """The filters that a delivered notification matches. Our router may not know the labels of
+        a recovered notification. In that case, only filters that are known to match are returned,
+        at least the filter of the subscription `number`."""
         if self._live is not None:
             return self._live
         known = dict.fromkeys((self._texts[number], *self._texts_for(message)))
@@ -812,7 +814,7 @@ async def connect(
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
     addresses or as "tidings://one:7400,two:7400/channel", the agent uses the first that it can
-    reach, and another one when that is gone.
+    reach, and another one when that link is lost.
 
     `name` distinguishes the agent from others; `token` is needed if the router requires one.
     `authorities` is a file with the certificates to trust for the router, instead of those that

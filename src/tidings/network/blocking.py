@@ -6,8 +6,8 @@
             for notification in told: ...
 
 Inside, a thread runs the asynchronous agent in its own event loop, so it does not matter whether
-the caller has one. All methods may be called from several threads. Publications are passed to the
-loop many at a time, because waking a thread costs more than publishing.
+the caller has an event loop. All methods may be called from several threads. Publications are
+passed to the loop many at a time, because waking a thread costs more than publishing.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _UNANSWERED = "the notification was not acknowledged"
 
 
 class BlockingSubscription:
-    """The notifications for one interest. Iterating waits for the next notification, and ends when
-    the subscription or its agent is closed."""
+    """The notifications that match one filter. Iterating waits for the next notification, and ends
+    when the subscription or its agent is closed."""
 
     def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
         self._agent = agent
@@ -68,7 +68,7 @@ class BlockingSubscription:
 
     @property
     def note(self) -> str:
-        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        """A remark of the rendezvous point about an unusual filter; empty for other filters."""
         return self._subscription.note
 
     @property
@@ -104,7 +104,7 @@ class BlockingSubscription:
         self._agent.run(self._subscription.confirm(one, timeout))
 
     def drop(self, timeout: float | None = None) -> None:
-        """Give the name up and end the subscription."""
+        """Give up the name and end the subscription."""
         self._agent.run(self._subscription.drop(timeout))
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class BlockingAgent:
         self._lock = threading.Condition()
         self._is_closed = False
         self._under_way = 0
-        self._abandoned: set[Future[int]] = set()  # those of them that nobody waits for any more
+        self._abandoned: set[Future[int]] = set()  # futures that nobody waits for any more
         self._todo: deque[tuple[bytes, bytes, str, bool, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
@@ -168,10 +168,10 @@ class BlockingAgent:
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
-        acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
-        acknowledged within `timeout` seconds; the agent still tries to publish it, until it is
-        closed. For `fast` and `header`, see `Agent.publish`."""
+        The stamps of an agent begin with 1. Refusal if the notification was refused; Broken if
+        earlier acknowledged notifications are gone, and then nothing is published. TimedOut if the
+        notification is not acknowledged within `timeout` seconds; the agent still tries to publish
+        it, until the agent is closed. For `fast` and `header`, see `Agent.publish`."""
         self.check_thread()
         if header is not None or attributes is None:
             return self.run(

@@ -7,7 +7,7 @@ import msgspec
 
 class Change(msgspec.Struct, frozen=True):
     """A `tidings.snapshots.versioned.ChangeLike`: each node is one subscription, whose id is the
-    number of the node. Versions count from that of the snapshot on, without gaps."""
+    number of the node. Versions follow the version of the snapshot, without gaps."""
 
     version: int
     id: int

@@ -3,11 +3,11 @@
     Changed, whole ──compile──> snapshot ──┐
     Changed, since the version before ─────┴──> view ──> tags of this version
 
-These are the snapshots and views that pipelines on Spark use, in memory. A filter that can't be
-read here is left out; so does the rendezvous point.
+The snapshots and views are those that pipelines on Spark use, in memory. A filter that can't be
+read is left out, as at the rendezvous point.
 
-Cost: a change takes some milliseconds, and after REBUILD_AFTER of them all nodes are compiled again
-(a second for 10,000 filters). `put` may run in another thread: until it is done, tags are of the
+Cost: a change takes some milliseconds, and after REBUILD_AFTER changes all nodes are compiled again
+(a second for 10,000 filters). `put` may run in another thread: until it is done, tags have the
 version before.
 """
 
@@ -30,13 +30,13 @@ from tidings.routing.protocol import messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
 LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
-FEW = 50  # notifications; fewer are tagged one by one, because a batch costs a millisecond
+FEW = 50  # fewer notifications are tagged one by one, because a batch costs a millisecond
 REBUILD_AFTER = 2_000  # changes
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The node of an interest at a version; 0 if it has none. The rendezvous point has the last
-    word."""
+    """The node of a filter at a version; 0 if it has none. Only the rendezvous point knows the
+    current node."""
 
     node: int
     life: int
@@ -44,7 +44,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class _State(NamedTuple):
-    """What tags are computed from. It is replaced as a whole, because `put` has its own thread."""
+    """The data for computing tags, replaced as a whole because `put` runs in another thread."""
 
     life: int
     version: int
@@ -71,7 +71,7 @@ class ChannelView:
 
     @property
     def version(self) -> int:
-        """The version of its tags; 0 if it knows nothing yet."""
+        """The version of the view's tags; 0 if no nodes are known yet."""
         return 0 if self._state is None else self._state.version
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class ChannelView:
     # -- changes -------------------------------------------------------------------------------
 
     def put(self, told: m.Changed) -> None:
-        """Take what the rendezvous point says: all nodes, or the changes since the last version."""
+        """Apply an answer of the rendezvous point: all nodes, or the changes since this version."""
         if told.whole or self._live is None or told.life != self.life:
             self._nodes = {}
             self._replay(told.changes)
@@ -108,7 +108,7 @@ class ChannelView:
         self._state = state
 
     def _warm(self, state: _State) -> None:
-        """Load the kernels: without a cache this takes seconds, in which nobody should wait."""
+        """Load the kernels before the first tag, because without a cache this takes seconds."""
         load_kernels()
         probe = pa.RecordBatch.from_pydict({"probe": pa.array([1.0, 2.0])})
         state.view.lowest_members(*state.view.matched(probe))
@@ -116,7 +116,7 @@ class ChannelView:
         many.lowest_members(*many.matched(pa.RecordBatch.from_pydict({"n": pa.array([2, 3])})))
 
     def _is_new(self, one: m.NodeChange) -> bool:
-        """Can a new node be tagged with?"""
+        """Whether the filter of a new node can be read; if so, note its identity."""
         assert one.filter is not None
         try:
             self._keys[parse(one.filter, attributes=self.attributes).key] = one.node
@@ -148,13 +148,13 @@ class ChannelView:
     # -- tags ----------------------------------------------------------------------------------
 
     def tag(self, content: bytes) -> bytes:
-        """The tag of a notification; TidingsError if it can't be read, or nothing is known yet."""
+        """The tag of a notification; TidingsError if it can't be read, or if no nodes are known."""
         state = self._need_state()
         nodes = self._lowest(state.view, self._contents.read(content))
         return pack_tag(state.life, state.version, nodes)
 
     def tag_many(self, contents: Sequence[bytes]) -> list[bytes]:
-        """The tags of many; an empty one for a notification that can't be read."""
+        """The tags of many notifications; the tag is empty if a notification can't be read."""
         state = self._need_state()
         tags: list[bytes] = []
         read = None
@@ -173,7 +173,7 @@ class ChannelView:
         return tags
 
     def place(self, interest: str, dialect: str = "sql") -> Place:
-        """The node of an interest; TidingsError if it is refused."""
+        """The node of a filter; TidingsError if the filter is refused."""
         state = self._need_state()
         node = self._keys.get(parse(interest, dialect, attributes=self.attributes).key, 0)
         return Place(node if node in self._nodes else 0, state.life, state.version)
@@ -191,8 +191,8 @@ class ChannelView:
         return pack_tag(state.life, state.version, nodes)
 
     def _lowest(self, view: View, event: Event) -> list[int]:
-        """The numbers of the lowest nodes that match. All nodes above a matching one match too, so
-        the search goes no further than they do."""
+        """The numbers of the lowest nodes that match: matching nodes that are not above another
+        matching node."""
         count = len(view.numbers)
         matched: list[Any] = view.matcher.match(event)
         matched = [place for place in matched if place < count]
@@ -206,7 +206,7 @@ class ChannelView:
 
 
 def _reach_up(view: View, places: Sequence[Any]) -> set[int]:
-    """The places above some places."""
+    """All places above the given places."""
     found: set[int] = set()
     todo = [*places]
     while todo:

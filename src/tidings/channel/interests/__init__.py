@@ -20,7 +20,7 @@
     compile_nodes.py  what that process does
     graph/            nodes and edges as arrays
 
-For broker. Start at interests.py, then nodes.py.
+Used by broker. Start at interests.py, then nodes.py.
 """
 
 from tidings.channel.interests.compilation import Compilation

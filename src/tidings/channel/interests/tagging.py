@@ -1,7 +1,7 @@
-"""The lowest nodes that match a notification, or each of many.
+"""The lowest nodes that match a notification, or each of many notifications.
 
-Many notifications are matched together, as columns. Where their attributes are declared, or filters
-compute or tell null from absent, they are matched one by one.
+Many notifications are matched together, as columns. They are matched one by one if attributes are
+declared, or if a filter computes or distinguishes null from absent.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tidings.preprocessing import Contents, EventColumns, Read
 from tidings.routing.root import Fair, TaggedMany, TooMuchWork
 
 Array = npt.NDArray[Any]
-FEW = 100  # notifications; fewer are tagged one by one, because a batch costs a millisecond
-SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
+FEW = 100  # fewer notifications are tagged one by one, because a batch costs a millisecond
+SLICE = 0.002  # seconds after which tagging one by one stops
 
 
 class Tagging:
@@ -47,7 +47,7 @@ class Tagging:
         return Fair(self._lowest(event, found.matched), found.over)
 
     def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
-        """Those of a few nodes that match; TooMuchWork if one of them computes something."""
+        """The nodes among a few that match; TooMuchWork if the filter of any of them computes."""
         event = self._contents.read(content)
         filters = {number: self._nodes.filter(number) for number in numbers}
         if any(computes(one.form) for one in filters.values()):
@@ -55,7 +55,7 @@ class Tagging:
         return [number for number, one in filters.items() if one.matches(event)]
 
     def _lowest(self, event: Event, computed: Iterable[int]) -> list[int]:
-        """The lowest nodes, given the computing ones that match."""
+        """The lowest nodes, given the matching nodes whose filters compute."""
         nodes = self._nodes
         graph = nodes.graph
         found: list[Any] = [graph.need(number) for number in computed]
@@ -89,7 +89,7 @@ class Tagging:
         return self._columns.read(contents)
 
     def _match_batch(self, read: Read, contents: Sequence[bytes]) -> tuple[Array, Array] | None:
-        """(starts, places) of all matches; None if a filter tells null from absent."""
+        """(starts, places) of all matches; None if a filter distinguishes null from absent."""
         graph, odd = self._nodes.graph, frozenset(read.odd)
 
         def events() -> Iterator[Event]:
@@ -108,7 +108,7 @@ class Tagging:
         return bounds(np.bincount(row, minlength=len(contents))), place[order]
 
     def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
-        """Tag one by one, and stop when that takes long."""
+        """Tag notifications one by one, and stop when that takes too long."""
         until = time.monotonic() + SLICE
         found: list[list[int]] = []
         refused: dict[int, TidingsError] = {}
@@ -122,7 +122,8 @@ class Tagging:
     def _tag_or_refuse(
         self, content: bytes, at: int, refused: dict[int, TidingsError]
     ) -> list[int]:
-        """The tag, ascending, or none and a problem by position."""
+        """The nodes of a tag, ascending. If the notification is refused, return no nodes, and add
+        the problem to `refused`."""
         try:
             return sorted(self.tag(content))
         except TidingsError as problem:
@@ -140,7 +141,7 @@ def _sorted_rows(starts: Array, nodes: Array) -> Array:
 def _replaced(
     starts: Array, nodes: Array, lists: Mapping[int, Sequence[int]]
 ) -> tuple[Array, Array]:
-    """Lists of nodes with others in some rows, which are given in ascending order."""
+    """Replace the nodes of some rows; `lists` has the new nodes by row, in ascending order."""
     sizes, pieces, at = np.diff(starts), list[Array](), 0
     for row, given in lists.items():
         pieces += nodes[at : starts[row]], np.array(given, np.int64)

@@ -1,6 +1,6 @@
-"""What an agent gives to an application besides itself.
+"""The parts of agents: subscriptions, link states, errors, Arrow data, and tags.
 
-    subscription.py   the items of one interest: an asynchronous iterator
+    subscription.py   the items of a subscription: an asynchronous iterator
     link_state.py     whether there is a link, to which router, since when, and if not, why
     header.py         a tag that was obtained in advance
     refusals.py       the errors of agents

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidings.preprocessing import ChannelView
 
 EVERY = 0.1  # seconds between two questions for changes
-FIRST = 1 << 50  # requests; other questions of an agent have lower numbers
+FIRST = 1 << 50  # the first request number; other questions of an agent have lower numbers
 
 _log = logging.getLogger(__name__)
 
@@ -38,9 +38,9 @@ class Following:
         self._answered = asyncio.Event()
         self.view: ChannelView | None = None
         self.refusal = ""
-        """Why the rendezvous point does not tell its nodes."""
+        """Why the rendezvous point does not send its nodes."""
         self.ready = asyncio.Event()
-        """Set once the nodes are known, or refused."""
+        """Set once the nodes are known, or the request for them was refused."""
 
     def receive(self, message: m.Message) -> None:
         """Process an answer."""
@@ -54,7 +54,7 @@ class Following:
         try:
             return self.view.tag(content)
         except TidingsError:
-            return b""  # the rendezvous point says what is wrong
+            return b""  # the rendezvous point reports the problem
 
     def tag_many(self, contents: Sequence[bytes]) -> list[bytes]:
         if self.view is None or not self.view.version:
@@ -89,7 +89,7 @@ class Following:
             changed = (await self._ask(question)).changed
             assert changed is not None
             if view.version and (changed.whole or changed.life != view.life):
-                return  # the definition may be another, too
+                return  # the definition may have changed too
             if changed.changes or changed.version != view.version or not view.version:
                 await loop.run_in_executor(None, view.put, changed)
             self.view, self.refusal = view, ""
@@ -101,7 +101,7 @@ class Following:
         return self._request
 
     async def _ask(self, question: m.Describe | m.Follow) -> Follower:
-        """Ask until the answer is complete; Refusal if it is one."""
+        """Ask until the answer is complete; Refusal if the answer is a refusal."""
         follower = self._follower = Follower(question)
         while not follower.is_done:
             self._answered.clear()

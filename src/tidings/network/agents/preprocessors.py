@@ -1,11 +1,11 @@
-"""An agent that lets preprocessors tag: it finds them through its channel, and shares its questions
-out among them.
+"""Preprocessors that tag for an agent: the agent finds them through its channel, and asks them in
+turn.
 
     Seek ──> Found ──> links to a few of them ──Preprocess──> tags
                            └── gone, or silent: the next one; none: no tag, the root tags
 
 A question that is not answered in time is not repeated: the notification is published without a
-tag. So nothing waits for a preprocessor for long, and nothing is lost with one.
+tag. So no notification waits long for a preprocessor, and none is lost when a preprocessor ends.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tidings.network.link import Link
 from tidings.network.router_url import RouterUrl, parse_address
 from tidings.routing.protocol import Times, frames, messages as m
 
-MOST_LINKS = 4  # preprocessors that one agent uses at a time
-PATIENCE = 2.0  # seconds for an answer; beyond it, the next question goes to others
-AGAIN = 5.0  # seconds before one that failed is tried again
-FIRST = 1 << 60  # requests; other questions of an agent have lower numbers
+MOST_LINKS = 4  # the most preprocessors that one agent uses at a time
+PATIENCE = 2.0  # seconds for an answer, after which the link to a preprocessor is closed
+AGAIN = 5.0  # seconds before a preprocessor that failed is tried again
+FIRST = 1 << 60  # the first request number; other questions of an agent have lower numbers
 
 
 class Preprocessors:
@@ -38,14 +38,14 @@ class Preprocessors:
         self._hello = hello
         self._times = times
         self._links: dict[str, Link] = {}
-        self._failed: dict[str, float] = {}  # by address: when it failed
+        self._failed: dict[str, float] = {}  # when a preprocessor failed, by address
         self._open: dict[int, tuple[Link, asyncio.Future[m.Message]]] = {}
         self._request = FIRST
         self._sought = FIRST
         self._turn = 0
         self._any = asyncio.Event()  # is there a link?
         self.asked = 0
-        """Notifications that preprocessors tagged."""
+        """How many notifications preprocessors tagged."""
 
     def __len__(self) -> int:
         return len(self._links)
@@ -53,7 +53,7 @@ class Preprocessors:
     # -- for the agent -------------------------------------------------------------------------
 
     async def tag(self, contents: Sequence[bytes]) -> list[bytes]:
-        """The tags of notifications, empty for those that the rendezvous point must tag."""
+        """The tags of notifications; a tag is empty if the rendezvous point must tag."""
         answer = await self._ask(lambda request: m.Preprocess(request, tuple(contents)))
         if isinstance(answer, m.Preprocessed) and len(answer.tags) == len(contents):
             self.asked += len(contents)
@@ -61,12 +61,12 @@ class Preprocessors:
         return [b""] * len(contents)
 
     async def place(self, interest: str, dialect: str) -> m.Proposed | None:
-        """The node of an interest; None if nobody answers."""
+        """The node of a filter; None if no preprocessor answers."""
         answer = await self._ask(lambda request: m.Propose(request, interest.encode(), dialect))
         return answer if isinstance(answer, m.Proposed) else None
 
     async def seek_forever(self) -> None:
-        """Keep links to preprocessors."""
+        """Look for preprocessors, and keep links to them."""
         while True:
             self._sought += 1
             self._send(m.Seek(self._sought))
@@ -76,7 +76,7 @@ class Preprocessors:
             await asyncio.sleep(self._times.resubscribe if enough else self._times.retry / 10)
 
     async def wait_for_any(self, seconds: float) -> bool:
-        """Wait until there is a preprocessor; False if there is none in time."""
+        """Wait for a link to a preprocessor; False if there is none in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._any.wait()
@@ -89,7 +89,7 @@ class Preprocessors:
         now = time.monotonic()
         self._failed = {one: at for one, at in self._failed.items() if now - at < AGAIN}
         new = [one for one in message.addresses if one not in {*self._links, *self._failed}]
-        random.shuffle(new)  # agents choose different ones
+        random.shuffle(new)  # so that agents choose different preprocessors
         for address in new[: max(0, MOST_LINKS - len(self._links))]:
             await self._connect(address)
 
@@ -159,7 +159,7 @@ class Preprocessors:
                 answer.cancel()
 
     async def _ask(self, question: Callable[[int], m.Message]) -> m.Message | None:
-        """Ask the next preprocessor; None if it does not answer in time, or refuses."""
+        """Ask the next preprocessor; None if there is none, or if it does not answer in time."""
         links = [*self._links.items()]
         if not links:
             return None

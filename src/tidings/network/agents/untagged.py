@@ -1,6 +1,6 @@
 """Notifications that wait for their tags, in the order in which they are published.
 
-put ──> waiting ──(all that wait, at once)──> preprocessor ──> published, in order
+A preprocessor tags all waiting notifications at once. Then they are published in order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from tidings.network.agents.refusals import Refusal
 from tidings.routing.protocol import About
 
-MOST = 1000  # notifications that are tagged at once
+MOST = 1000  # the most notifications that are tagged at once
 
 Publish = Callable[[bytes, bytes, About, bytes], asyncio.Future[int]]
 Waiting = tuple[bytes, bytes, About, asyncio.Future[int]]
@@ -39,7 +39,7 @@ class Untagged:
         return done
 
     def close(self) -> None:
-        """Give up what was not published yet."""
+        """Refuse the notifications that were not published yet."""
         if self._task is not None:
             self._task.cancel()
         for *_, done in self._waiting:
@@ -59,7 +59,7 @@ class Untagged:
 
 
 def _settle(done: asyncio.Future[int], published: asyncio.Future[int]) -> None:
-    """Pass a result on."""
+    """Copy the result of one future to another."""
     if published.cancelled():
         done.cancel()
     elif (problem := published.exception()) is not None:

@@ -4,7 +4,7 @@
     parents   compiled, or those of a patch; a place has one if its parents changed
     children  those of the compiled graph and of `_more`, if the child still has that parent
 
-Cost: 46 bytes per place for numbers, flags, marks and room to search, and 8 per compiled edge.
+Cost: 46 bytes per place for numbers, flags, marks and search queues, and 8 per compiled edge.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def compile_graph(numbers: Array, parent_starts: Array, parents: Array) -> Compi
     child_starts = bounds(np.bincount(parents, minlength=len(numbers)))
     found = CompiledGraph(numbers, parent_starts, parents, child_starts, lower[order])
     for array in found:
-        array.flags.writeable = False  # Numba compiles kernels again for arrays that differ in this
+        array.flags.writeable = False  # a writeable array would make Numba compile kernels again
     return found
 
 
@@ -55,7 +55,7 @@ class PatchedEdges:
         count = len(compiled.numbers)
         room = count + 1024
         self._size = count  # places in use
-        self._added: dict[int, int] = {}  # place by number, of nodes that are not compiled
+        self._added: dict[int, int] = {}  # places of nodes that are not compiled, by number
         self._more: dict[int, set[int]] = {}
         self._patches = self._filled = 0
         self.numbers = _grown(compiled.numbers, room)
@@ -120,7 +120,7 @@ class PatchedEdges:
         return [added[number] for number in numbers]
 
     def existing(self, places: Array) -> Array:
-        """Those of the places that still have a node."""
+        """The places among these that still have a node."""
         found: Array = places[self._there[places] != 0]
         return found
 
@@ -131,7 +131,7 @@ class PatchedEdges:
         return found
 
     def patched(self) -> Array:
-        """The places of the nodes whose parents differ from the compiled ones."""
+        """The places of nodes whose parents differ from their compiled parents."""
         size = self._size
         return np.flatnonzero((self._edges.patch[:size] >= 0) & (self._there[:size] != 0))
 
@@ -186,7 +186,7 @@ class PatchedEdges:
         return self._up if is_up else self._down, self._stamp
 
     def climb(self, places: Array, marks: Array, stamp: int) -> Array:
-        """Mark these places and all places above them; return those not marked before."""
+        """Mark these places and all places above them; return the newly marked places."""
         count = edge_kernels.climb(places, self._edges, marks, stamp, self._out)
         return self._out[:count].astype(np.int64)
 
@@ -225,7 +225,7 @@ class PatchedEdges:
         self._inner[parents] = 1
 
     def _make_room(self, patches: int, parents: int) -> None:
-        """Make room for so many more patches, with so many parents in all."""
+        """Make room for this many more patches, with this many parents in total."""
         edges = self._edges
         if self._patches + patches > len(edges.first):
             room = 2 * (self._patches + patches)

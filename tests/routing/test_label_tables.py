@@ -159,9 +159,9 @@ def test_loading_what_does_not_fit() -> None:
     graph = LabelGraph[str]()
     for numbers, parents, words in (
         ([5, 6, 5], [[], [5], []], "found node 5 twice, expected each node once"),
-        ([5, 6], [[], [7]], "found parent 7 of node 6, expected parents first"),
-        ([5, 6], [[6], []], "found parent 6 of node 5, expected parents first"),
-        ([5], [[5]], "found parent 5 of node 5, expected parents first"),
+        ([5, 6], [[], [7]], "found parent 7 of node 6, expected each parent before its child"),
+        ([5, 6], [[6], []], "found parent 6 of node 5, expected each parent before its child"),
+        ([5], [[5]], "found parent 5 of node 5, expected each parent before its child"),
     ):
         with pytest.raises(GraphError, match=words):
             graph.load(*columns(numbers, parents))

@@ -126,7 +126,7 @@ def _take_what_is_left(folder: Path) -> None:
 
 
 def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point, list[Record]]]:
-    """Read the groups after a point up to the physical end of a log, and mark this as its end.
+    """Read the groups after a point up to the physical end of a log, and move the end mark there.
     Complete groups are kept even if they were not acknowledged, and an incomplete group is cut off.
     The caller must hold the lock. LogError if data is missing."""
     mark, version = read_mark(folder, log), after.version

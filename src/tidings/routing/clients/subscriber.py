@@ -534,7 +534,7 @@ class Subscriber:
         if self.confirming is not None:
             self.confirming.pause()
         self._resume()
-        if self.phase is not Phase.ASKING:  # otherwise no further break needs to be reported
+        if self.phase is not Phase.ASKING:  # in ASKING, no subscription can break
             self.inbox.append(Break(reason))
         self._pieces.clear()
         self._counting = self._recovering = None

@@ -127,7 +127,9 @@ class CoverGraph:
         is_wrong = (uppers >= lowers) | (numbers[uppers] != parents)
         if len(wrong := np.flatnonzero(is_wrong)):
             parent, node = parents[wrong[0]], numbers[lowers[wrong[0]]]
-            raise GraphError(f"found parent {parent} of node {node}, expected parents first")
+            raise GraphError(
+                f"found parent {parent} of node {node}, expected each parent before its child"
+            )
         self._slots.fill(numbers)
         self._edges.fill(uppers + 1, lowers + 1, len(numbers))
 

@@ -349,7 +349,7 @@ class Router(Downstream):
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _slice_nodes(mine, parts)
-        while max(map(len, nodes)) > 2 * WANTED:  # for example, all numbers may be even
+        while max(map(len, nodes)) > 2 * WANTED:  # if, for example, all numbers are even
             parts += 1
             nodes = _slice_nodes(mine, parts)
         for part, some in enumerate(nodes):

@@ -108,8 +108,8 @@ class SlotLists:
         return count
 
     def remove_at(self, owner: int, at: int) -> int:
-        """Remove the value at a position. The last value moves there, and is returned; 0 if the
-        removed value was the last."""
+        """Remove the value at a position, and move the last value there; return the moved value, or
+        0 if no value was moved."""
         last = self.counts[owner] - 1
         moved = 0
         if at != last:

@@ -83,7 +83,7 @@ class Run(m.Message, frozen=True):
 
     def tags(self, first: int, end: int) -> tuple[int, TagColumns | None]:
         """The end of the publications from `first` on whose tags have the same version, and these
-        tags; or the end of those without tags, and None."""
+        tags. If `first` has no tag, the end of the publications without tags, and None."""
         places = self.rows.columns[first:end, 12:14]
         sizes = places[:, 1] - places[:, 0]
         tagged = (sizes >= FRONT) & (sizes % 8 == 0)

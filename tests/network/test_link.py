@@ -103,12 +103,14 @@ def test_a_stranger_that_begins_with_something_large() -> None:
     async def work() -> None:
         ends = Ends(largest=100)
         ends.link.strange = True
-        ends.link.data_received(frames.encode(m.Publish("p", 1, 1, b"", b"x" * 5000))[:50])
+        frame = frames.encode(m.Publish("p", 1, 1, b"", b"x" * 5000))
+        ends.link.data_received(frame[:50])
         short = Ends()
         short.link.strange = True
         short.link.data_received(b"\0\0\0\0\2\1\0")  # a frame of nothing
         assert short.link.bad
-        assert ends.reasons == ["found a frame of 5,025 bytes, expected at most 100"]
+        size = len(frame) - 4  # without the size itself
+        assert ends.reasons == [f"found a frame of {size:,} bytes, expected at most 100"]
 
     asyncio.run(work())
 

@@ -171,13 +171,13 @@ class RootNode(Server):
 
     async def _load_block_kernels(self) -> None:
         """Load the kernels for parts and for runs of publications. Nothing else waits for them."""
-        ask_for_kernels()  # kernels that find frames are loaded in another thread
         await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
         self._takes_parts = True
 
     def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:
             return False
+        ask_for_kernels()  # many publications come at once, so frames should be found fast too
         for at, run in find_runs(buffer, starts):
             found = self.connections.permissions_of(link)
             if run is None:

@@ -140,6 +140,7 @@ def ask_for_more(
         publisher = _Publisher(port)
         with publisher:
             beside = _timed(pid, RATE, lambda: asker.ask_at(RATE, seconds))
+        asker.close()
         half, tail = percentiles(publisher.milliseconds().tolist())
         asked.append(
             msgspec.structs.replace(
@@ -182,6 +183,7 @@ def _memory_when_empty(folder: Path) -> int:
         port = start_node(file, processes)
         asker = _Asker(greet(port, "asker"), iter([b"n = 1"]))
         asker.ask_one()
+        asker.close()
         return _memory(processes[0].pid)[0]
     finally:
         for process in processes:
@@ -214,6 +216,9 @@ class _Asker:
         self._request = 0
         self._sent: dict[int, float] = {}
         self._times: list[float] = []
+
+    def close(self) -> None:
+        self.peer.link.close()
 
     def ask_one(self) -> None:
         self._send(time.perf_counter())
@@ -283,6 +288,7 @@ class _Publisher:
         self._stop.set()
         for thread in self._threads:
             thread.join(2 * PATIENCE)
+        self._peer.link.close()
         if self._problem or not self._done or self._done[-1][0] < len(self._sent):
             raise Missing(f"publications were not acknowledged: {self._problem}")
 

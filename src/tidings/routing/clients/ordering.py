@@ -14,15 +14,18 @@ After a long absence, much may be missing, at many nodes. The numbers of each no
 of serials, so what comes is merged, and what lies before the *frontier* is handed out:
 
     node 7    come up to serial 20      node 9    come up to serial 12: the frontier is 12
+
+Little is held back if all nodes reach about the same serial. So the subscriber asks for as many
+numbers of each node as are expected up to a common serial, the *horizon*.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tidings.routing.clients.tracker import Tracker
+from tidings.routing.clients.tracker import Tracker, cut_ranges
 from tidings.routing.protocol import messages as m
 
 
@@ -32,6 +35,19 @@ class Held(NamedTuple):
     serial: int
     message: m.Notification
     matched: tuple[str, ...]
+
+
+def find_horizon(starts: Sequence[int], densities: Sequence[float], room: int) -> float:
+    """The serial up to which `room` numbers are expected, if each node has so many of them per
+    serial after its start. The starts are in ascending order."""
+    horizon, total, weighted = 0.0, 0.0, 0.0
+    for start, density in zip(starts, densities, strict=True):
+        if total and start >= horizon:
+            break
+        total += density
+        weighted += density * start
+        horizon = (room + weighted) / total
+    return horizon
 
 
 class Ordering:
@@ -76,6 +92,28 @@ class Ordering:
     def reached(self, node: int) -> int:
         """A serial up to which no number of a node is missing."""
         return self._reached.get(node, 0)
+
+    def choose(
+        self, missing: Iterable[m.Range], room: int, complete: int, highest: int
+    ) -> list[m.Range]:
+        """About `room` of the missing numbers: of each node as many as are expected up to the
+        horizon, if they are spread evenly up to the highest serial. Nothing is missing up to the
+        serial `complete`. The node that holds back most is first."""
+        by_node: dict[int, list[m.Range]] = {}
+        for one in missing:
+            by_node.setdefault(one.node, []).append(one)
+        nodes = sorted(by_node, key=self.reached)
+        starts = [max(complete, self.reached(node)) for node in nodes]
+        counts = [sum(last - first + 1 for _, first, last in by_node[node]) for node in nodes]
+        densities = [
+            count / max(1, highest - start) for count, start in zip(counts, starts, strict=True)
+        ]
+        horizon = find_horizon(starts, densities, room)
+        found: list[m.Range] = []
+        for node, start, density in zip(nodes, starts, densities, strict=True):
+            if start < horizon or not found:
+                found += cut_ranges(by_node[node], max(1, round((horizon - start) * density)))
+        return found
 
     def frontier(self, tracker: Tracker) -> int:
         """A serial up to which nothing is missing, as far as is known."""

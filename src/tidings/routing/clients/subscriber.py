@@ -22,7 +22,7 @@ from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Res
 from tidings.routing.clients.ordering import Held, Ordering
 from tidings.routing.clients.pieces import Pieces
 from tidings.routing.clients.publisher import without_incarnation
-from tidings.routing.clients.tracker import Tracker
+from tidings.routing.clients.tracker import Tracker, cut_ranges
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import unwrap
@@ -326,7 +326,7 @@ class Subscriber:
             return
         # a router may pass on marks that do not concern this subscriber
         mine = [mark for mark in message.marks if self.node in mark.label]
-        if self._waiting() >= self.most:
+        if self._is_full():
             self._doubt()
             return
         if not message.serial or self._fast:  # without numbers, or they do not matter
@@ -335,7 +335,11 @@ class Subscriber:
         self._standing.note_serial(message.serial)
         if mine and self._tracker.see(mine):
             self._deliver(message, mine)
-        if not self._tracker.is_complete() and self._recovering is None:
+        # with an order, an open count first tells what else is missing, before the gap
+        is_asking = self._recovering is not None or (
+            self._counting is not None and self._order is not None
+        )
+        if not is_asking and not self._tracker.is_complete():
             self._recover()
 
     def _pass_on_fast(self, message: m.Notification, mine: list[m.Mark]) -> None:
@@ -367,17 +371,19 @@ class Subscriber:
 
     def _on_counted(self, message: m.Counted) -> None:
         # a late answer to an earlier question is as good: it says up to which serial it holds
-        if self._counting is None or message.node != self.node or message.serial < self.complete:
+        if message.node != self.node or message.serial < self.complete:
             return
-        self._counting, self._unanswered = None, 0
-        self._note_progress()
+        if self._counting is not None:
+            self._counting, self._unanswered = None, 0
+            self._note_progress()
         self._standing.note_serial(message.serial)
         self._tracker.learn(message.counts)
         if self._order is not None:
             self._order.counted = max(self._order.counted, message.serial)
             self._release()  # before more is asked for
         if not self._tracker.is_complete():
-            self._recover()
+            if self._recovering is None:
+                self._recover()
         else:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
@@ -409,16 +415,17 @@ class Subscriber:
                 self._deliver(notification, missing)
 
     def _on_settled(self, message: m.Settled) -> None:
-        if self._recovering is None or message.request != self._request:
-            return
-        self._recovering, self._unanswered = None, 0
-        lost = self._tracker.give_up(message.lost)
+        lost = self._tracker.give_up(message.lost)  # also in a late answer to an earlier question
         if lost:
             self._gave_up = True
             self._tell_lost(lost)
+        is_late = message.request != self._request
+        if self._recovering is None or (is_late and not self._has_asked_for()):
+            return
+        self._recovering, self._unanswered = None, 0
         if self._tracker.is_complete():
             self._count()  # to find out whether anything else is missing
-        elif self._tracker.has_some(self._asked_for):
+        elif self._has_asked_for():
             if self._order is not None and self._order.needs_count(self._tracker):
                 self._count()  # otherwise all other parts would be held back
             else:
@@ -468,6 +475,16 @@ class Subscriber:
     def _waiting(self) -> int:
         """Notifications that the application has not read."""
         return len(self.inbox) + (0 if self._order is None else len(self._order))
+
+    def _is_full(self) -> bool:
+        """Is there no room for those that were not asked for? Half of it is for those that were:
+        they come before the ones that are held back, and hand them out."""
+        held = 0 if self._order is None else len(self._order)
+        return len(self.inbox) + held >= self.most or 2 * held > self.most
+
+    def _has_asked_for(self) -> bool:
+        """Has any of the numbers come that were asked for last?"""
+        return self._tracker.has_some(self._asked_for)
 
     def _doubt(self) -> None:
         if self._order is not None:
@@ -566,18 +583,12 @@ class Subscriber:
 
     def _to_recover(self) -> list[m.Range]:
         """The ranges to ask for next: only some of them, so that nobody is busy for long."""
-        found: list[m.Range] = []
         missing, room = self._tracker.list_missing(), MOST_NUMBERS
         order = self._order
-        if order is not None:  # begin with those that hold back most; see ordering.py
-            missing.sort(key=lambda one: order.reached(one.node))
+        if order is not None:
             room = max(LEAST_NUMBERS, min(room, self.most - self._waiting()))
-        for node, first, last in missing[:MOST_RANGES]:
-            found.append(m.Range(node, first, min(last, first + room - 1)))
-            room -= found[-1].last - first + 1
-            if not room:
-                break
-        return found
+            missing = order.choose(missing, room, self.complete, self._standing.serial)
+        return cut_ranges(missing[:MOST_RANGES], room)
 
     def _send(self, message: m.Message) -> None:
         self._out.append((self.router, message))

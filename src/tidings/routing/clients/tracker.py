@@ -15,6 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from tidings.routing.protocol.messages import Mark, Range
 
 
+def cut_ranges(ranges: Iterable[Range], most: int) -> list[Range]:
+    """The first `most` numbers of some ranges."""
+    found: list[Range] = []
+    for node, first, last in ranges:
+        if most <= 0:
+            break
+        found.append(Range(node, first, min(last, first + most - 1)))
+        most -= found[-1].last - first + 1
+    return found
+
+
 class Tracker:
     """The numbers that one subscriber must get. All dictionaries have nodes as keys."""
 

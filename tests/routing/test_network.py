@@ -98,7 +98,7 @@ def check_told(world: World) -> None:
             if serial > one.begun and record.payload[0] in frozenset(one.interest)
         }
         assert not [what for what in latest if isinstance(what, Lost)], name
-        if one._order is not None:
+        if one.stream.order is not None:
             check_order(name, inbox)
         before = {
             what.payload for what in inbox[: len(inbox) - len(latest)] if isinstance(what, Told)

@@ -7,7 +7,8 @@ import random
 from collections import deque
 
 from tidings.routing.clients.ordering import find_horizon
-from tidings.routing.clients.subscriber import LEAST_NUMBERS, Lost, Subscriber, Told
+from tidings.routing.clients.stream import LEAST_NUMBERS
+from tidings.routing.clients.subscriber import Lost, Subscriber, Told
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.times import Times
@@ -87,8 +88,8 @@ def test_much_that_was_missed_comes_in_order(seed: int) -> None:
             sent = [what for message in coming for what in one.receive(message, now)]
             asked += [(now + delay / 4, what) for _, what in sent + one.tick(now)]
             assert len(one.inbox) <= bound
-            assert one._order is not None
-            most_held = max(most_held, len(one._order))
+            assert one.stream.order is not None
+            most_held = max(most_held, len(one.stream.order))
             some = chance.randrange(len(one.inbox) + 1)
             read += [one.inbox.popleft() for _ in range(some)]
         assert [what.serial for what in read if isinstance(what, Told)] == [

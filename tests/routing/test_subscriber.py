@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from tidings.routing.clients import Interrupted, Phase, Resumed
-from tidings.routing.clients.subscriber import MOST_NUMBERS, Lost, Subscriber, Told
+from tidings.routing.clients.stream import MOST_NUMBERS
+from tidings.routing.clients.subscriber import Lost, Subscriber, Told
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break
 from tidings.routing.protocol.times import Times
 
 
-def joined() -> Subscriber:
-    one = Subscriber("s", "r", b"x", Times(retry=3))
+def joined(most: int = 1 << 62) -> Subscriber:
+    one = Subscriber("s", "r", b"x", Times(retry=3), most)
     one.start(0)
     one.receive(m.Answer(1, 1, 7, 0, 0, {}), 0)
     one.receive(m.Setup(1, 7, (), (), 0, 0), 0)
@@ -69,8 +70,7 @@ def test_what_nobody_can_count_any_more_is_noticed() -> None:
 
 
 def test_a_full_inbox_is_filled_when_there_is_room() -> None:
-    one = joined()
-    one.most = 3
+    one = joined(most=3)
 
     def notification(number: int) -> m.Notification:
         return m.Notification(1, number, (m.Mark(7, number, (7,)),), b"", "p", number)

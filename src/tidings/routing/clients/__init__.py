@@ -6,6 +6,9 @@
     pipeline     follows the nodes of the channel, and hands tagged notifications over in parts
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
+    stream.py         what has come of it, and what is missing
+    questions.py      the open questions, and when to ask them again
+    handout.py        hands notifications to the application, once, whole and in order
     items.py          what it yields
     confirming.py     what was confirmed of a named subscription
     ordering.py       holds notifications back until those before them have come

@@ -65,6 +65,7 @@ class Ordering:
         self.counted = 0
         """The serial up to which the tracker knows all missing numbers."""
         self._reached: dict[int, int] = {}  # by node: up to this serial, no number is missing
+        self._passed = 0  # the same for all nodes
 
     def __len__(self) -> int:
         return len(self._held)
@@ -89,9 +90,13 @@ class Ordering:
             if tracker.has_all(mark):
                 self._reached[mark.node] = max(serial, self._reached.get(mark.node, 0))
 
+    def pass_by(self, serial: int) -> None:
+        """Note that a notification has come and is handed out, while nothing was missing."""
+        self.last = self._passed = serial
+
     def reached(self, node: int) -> int:
         """A serial up to which no number of a node is missing."""
-        return self._reached.get(node, 0)
+        return max(self._passed, self._reached.get(node, 0))
 
     def choose(
         self, missing: Iterable[m.Range], room: int, complete: int, highest: int
@@ -140,4 +145,4 @@ class Ordering:
         """Serials may begin again with smaller ones."""
         self._held.clear()
         self._reached.clear()
-        self._doubt, self.last, self.counted = False, 0, 0
+        self._doubt, self._passed, self.last, self.counted = False, 0, 0, 0

@@ -45,6 +45,17 @@ class Tracker:
                 self._settle(mark.node, mark.number)
         return new
 
+    def see_next(self, marks: Iterable[Mark]) -> bool:
+        """Settle the marks of a notification if each is the next at its node; otherwise nothing.
+        Only while nothing is missing."""
+        upto = self._upto
+        for node, number, _ in marks:
+            if number != upto.get(node, 0) + 1:
+                return False
+        for node, number, _ in marks:
+            upto[node] = number
+        return True
+
     def knows(self, node: int) -> bool:
         """Is a node known to be one of those whose notifications must come?"""
         return node in self._upto or node in self._beyond or node in self._known

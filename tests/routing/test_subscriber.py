@@ -342,3 +342,18 @@ def test_a_count_that_comes_while_others_are_asked_for_is_taken() -> None:
     assert serials(one) == [5]  # up to 9 it is known what is missing
     one.receive(m.Recovered(1, 99, (numbered(8, 1, node=8),)), 13)
     assert serials(one) == [5, 6, 8]
+
+
+def test_a_beat_is_as_good_as_a_count_that_is_not_answered() -> None:
+    one = ordered()
+    recover = only(one.receive(numbered(2, 2), 0))
+    one.receive(m.Recovered(1, recover.request, (numbered(1, 1),)), 0)
+    ((_, count),) = one.receive(m.Settled(1, recover.request), 0)
+    assert isinstance(count, m.Count)
+    one.receive(m.Beat(1, 3, {}, digest((7,)), 3), 1)  # 3 has not come
+    assert serials(one) == []
+    one.receive(numbered(3, 3), 1)
+    one.receive(m.Beat(1, 3, {}, digest((7,)), 3), 2)
+    assert serials(one) == [1, 2, 3]
+    assert one.complete == 3
+    assert not one.tick(9)[1:]  # only that it is still there

@@ -116,14 +116,17 @@ class Stream:
             self._recover()
 
     def compare(self, serial: int, total: int) -> None:
-        """Compare with how many notifications there were up to a serial."""
-        if self.questions.is_open() or not self.handout.has_room():
+        """Compare with how many notifications there were up to a serial. If all of them have come,
+        this is as good as an open count, whose answer may take long."""
+        questions = self.questions
+        if questions.recovering is not None or not self.handout.has_room():
             return
         came = sum(one <= serial for one in self._came)
         new = total - self._total
-        if new > came:
+        if new > came and questions.counting is None:
             self.count()
-        elif new == came and serial > self.complete:
+        elif new == came and serial > self.complete and self._tracker.is_complete():
+            self._end_count()
             self._complete_up_to(serial, total)
 
     def take_reply(self, message: m.Counted | m.Recovered | m.Settled) -> None:
@@ -140,10 +143,7 @@ class Stream:
         # a late answer to an earlier question is as good: it says up to which serial it holds
         if message.node != self.node or message.serial < self.complete:
             return
-        if self.questions.counting is not None:
-            self.questions.counting = None
-            self.questions.note_answered()
-            self._note_progress()
+        self._end_count()
         self._standing.note_serial(message.serial)
         self._tracker.learn(message.counts)
         if self.order is not None:
@@ -158,6 +158,12 @@ class Stream:
             if lost > 0 and not self._gave_up:  # at nodes that even the root has forgotten
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
+
+    def _end_count(self) -> None:
+        if self.questions.counting is not None:
+            self.questions.counting = None
+            self.questions.note_answered()
+            self._note_progress()
 
     def _complete_up_to(self, serial: int, total: int) -> None:
         self._gave_up = False

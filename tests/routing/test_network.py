@@ -95,7 +95,7 @@ def check_told(world: World) -> None:
         due = {
             record.payload
             for serial, record in records.items()
-            if serial > one.begun and record.payload[0] in frozenset(one.interest)
+            if serial > one.stream.begun and record.payload[0] in frozenset(one.interest)
         }
         assert not [what for what in latest if isinstance(what, Lost)], name
         if one.stream.order is not None:

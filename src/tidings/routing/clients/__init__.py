@@ -6,6 +6,7 @@
     pipeline     follows the nodes of the channel, and hands tagged notifications over in parts
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
+    joining.py        how it gets its node, and goes on under its name
     stream.py         what has come of it, and what is missing
     questions.py      the open questions, and when to ask them again
     handout.py        hands notifications to the application, once, whole and in order
@@ -16,8 +17,7 @@
     tracker.py        which numbers of each node have come, and which are missing
     publisher.py      stamps, and what to do when the rendezvous point has lost some
     acknowledged_runs.py   the stamps that were acknowledged to a publisher
-    follower.py       the definition of a channel, and the pages of its changes
-    hander.py         the parts that are under way
+    tagging/          what a pipeline follows, and the parts that it hands over
 
 The agent (network/agent.py) runs the first, and the link of a pipeline (channel/link.py) the last
 two. For network, channel and cli. Users see only what subscriptions
@@ -25,11 +25,10 @@ yield; docs/network.md describes it. Start at subscriber.py.
 """
 
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.follower import Follower
-from tidings.routing.clients.hander import Hander
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
 from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Phase, Subscriber
+from tidings.routing.clients.tagging import Follower, Hander
 
 __all__ = [
     "Confirming",

@@ -102,18 +102,21 @@ class Ordering:
         self, missing: Iterable[m.Range], room: int, complete: int, highest: int
     ) -> list[m.Range]:
         """About `room` of the missing numbers: of each node as many as are expected up to the
-        horizon, if they are spread evenly up to the highest serial. Nothing is missing up to the
-        serial `complete`. The node that holds back most is first."""
+        horizon, if they are spread evenly. Nothing is missing up to the serial `complete`. The node
+        that holds back most is first. Nothing after the last count can be handed out, so it is not
+        asked for unless nothing before it is missing."""
         by_node: dict[int, list[m.Range]] = {}
         for one in missing:
             by_node.setdefault(one.node, []).append(one)
         nodes = sorted(by_node, key=self.reached)
+        before = [node for node in nodes if max(complete, self.reached(node)) < self.counted]
+        nodes, end = (before, self.counted) if before else (nodes, highest)
         starts = [max(complete, self.reached(node)) for node in nodes]
         counts = [sum(last - first + 1 for _, first, last in by_node[node]) for node in nodes]
         densities = [
-            count / max(1, highest - start) for count, start in zip(counts, starts, strict=True)
+            count / max(1, end - start) for count, start in zip(counts, starts, strict=True)
         ]
-        horizon = find_horizon(starts, densities, room)
+        horizon = min(end, find_horizon(starts, densities, room))
         found: list[m.Range] = []
         for node, start, density in zip(nodes, starts, densities, strict=True):
             if start < horizon or not found:

@@ -3,9 +3,10 @@
     counting      how far have the nodes counted?
     recovering    where are these missing notifications?
 
-One of the two is open at a time. A busy network is asked less often, because every question costs
-a whole answer: twice as long after each time without an answer, and not before the last answer
-would have come.
+One of the two is open at a time. A busy network is asked less often, and for less, because every
+question costs a whole answer, and one that comes too late is dropped on the way: after each time
+without an answer, the pause is twice as long, and later half as much is asked for. A question is not
+repeated before the last answer would have come, but when all routers have forgotten it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Iterable
 from tidings.routing.protocol.messages import Range
 from tidings.routing.protocol.times import Times
 
-MOST_DOUBLED = 2  # times that the pause is doubled
 PATIENCE = 1.5  # times as long as the last answer took
 REMEMBERED = 32  # questions whose time is remembered
 
@@ -74,14 +74,29 @@ class Questions:
         if asked is not None:
             self._took = now - asked
 
-    def note_answered(self) -> None:
-        self._unanswered = 0
+    def end_counting(self) -> bool:
+        """Note that the count is there; False if nobody asked."""
+        was_open, self.counting = self.counting is not None, None
+        self._unanswered = 0 if was_open else self._unanswered
+        return was_open
+
+    def end_recovering(self) -> None:
+        self.recovering, self._unanswered = None, 0
+
+    def note_part(self, now: float) -> None:
+        """Note that some of the missing ones have come: the rest is on its way."""
+        if self.recovering is not None:
+            self.recovering, self._unanswered = now, 0
+
+    def limit(self, most: int, least: int) -> int:
+        """How many numbers to ask for."""
+        return max(least, most >> min(max(self._unanswered - 1, 0), 30))
 
     def is_due(self, since: float | None, now: float) -> bool:
         """Is it time to ask again what was asked at a time?"""
-        pause = self._times.retry * 2 ** min(self._unanswered, MOST_DOUBLED)
-        took = min(PATIENCE * self._took, self._times.request)  # later, nobody knows the question
-        if since is None or now - since <= max(pause, took):
+        retry = self._times.retry
+        pause = max(retry * 2 ** min(self._unanswered, 30), PATIENCE * self._took)
+        if since is None or now - since <= min(pause, max(retry, self._times.request)):
             return False
         self._unanswered += 1
         return True

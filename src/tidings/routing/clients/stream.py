@@ -11,7 +11,7 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tidings.routing.clients.handout import HandOut
 from tidings.routing.clients.questions import Questions
@@ -36,15 +36,11 @@ class Stream:
         self.order = handout.order
         self.now = 0.0
         self.sent: list[m.Message] = []
-        self.heard = float("-inf")
-        """When the last beat came."""
-        self.is_on = False
-        """Are notifications due?"""
+        self.heard = float("-inf")  # when the last beat came
+        self.is_on = False  # are notifications due?
         self.node = 0
-        self.begun = 0
-        """The serial after which notifications are due."""
-        self.complete = 0
-        """The serial up to which nothing is missing."""
+        self.begun = 0  # the serial after which notifications are due
+        self.complete = 0  # the serial up to which nothing is missing
         self._tracker = Tracker({})
         self._total = 0  # of the node, up to `complete`
         self._came: list[int] = []  # the serials after `complete` that have come
@@ -160,9 +156,7 @@ class Stream:
             self._complete_up_to(message.serial, message.total)
 
     def _end_count(self) -> None:
-        if self.questions.counting is not None:
-            self.questions.counting = None
-            self.questions.note_answered()
+        if self.questions.end_counting():
             self._note_progress()
 
     def _complete_up_to(self, serial: int, total: int) -> None:
@@ -173,9 +167,7 @@ class Stream:
         self._came = [one for one in self._came if one > serial]
 
     def _take_recovered(self, message: m.Recovered) -> None:
-        if self.questions.recovering is not None:  # the rest is on its way
-            self.questions.recovering = self.now
-            self.questions.note_answered()
+        self.questions.note_part(self.now)
         for notification in message.notifications:
             if self.handout.room() <= 0:
                 self.release()  # as much as possible
@@ -190,16 +182,12 @@ class Stream:
                 self._deliver(notification, missing)
 
     def _take_settled(self, message: m.Settled) -> None:
-        lost = self._tracker.give_up(message.lost)  # also in a late answer to an earlier question
-        if lost:
-            self._gave_up = True
-            self.handout.tell_lost(lost)
+        self._give_up(message.lost)  # also in a late answer to an earlier question
         questions = self.questions
         is_late = message.request != questions.request
         if questions.recovering is None or (is_late and not self._has_asked_for()):
             return
-        questions.recovering = None
-        questions.note_answered()
+        questions.end_recovering()
         if self._tracker.is_complete():
             self.count()  # to find out whether anything else is missing
         elif self._has_asked_for():
@@ -262,12 +250,18 @@ class Stream:
             self._note_progress()  # nobody can answer, or there is no room for it
         elif self.now - order.since > self._times.gap:
             if self.questions.was_answered:
-                self._gave_up, self.questions.recovering = True, None
-                self.handout.tell_lost(self._tracker.give_up(self.questions.asked_for))
+                self.questions.recovering = None
+                self._give_up(self.questions.asked_for)
                 self._note_progress()
                 self._recover()  # what else is missing
             elif not self.questions.is_open():
                 self.count()  # whether anything is missing
+
+    def _give_up(self, ranges: Iterable[m.Range]) -> None:
+        lost = self._tracker.give_up(ranges)
+        if lost:
+            self._gave_up = True
+            self.handout.tell_lost(lost)
 
     def _note_progress(self) -> None:
         self.questions.was_answered = False
@@ -290,7 +284,10 @@ class Stream:
 
     def _to_recover(self) -> list[m.Range]:
         """The ranges to ask for next: only some of them, so that nobody is busy for long."""
-        missing, room = self._tracker.list_missing(), MOST_NUMBERS
+        missing, room = (
+            self._tracker.list_missing(),
+            self.questions.limit(MOST_NUMBERS, LEAST_NUMBERS),
+        )
         order = self.order
         if order is not None:
             room = max(LEAST_NUMBERS, min(room, self.handout.room()))

@@ -13,12 +13,12 @@ for missing notifications until they come or are lost. The nearest router that h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from enum import Enum
 from typing import Any, ClassVar
 
 from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.handout import HandOut
 from tidings.routing.clients.items import Delivery, Lost, Told
+from tidings.routing.clients.joining import Joining, Phase
 from tidings.routing.clients.ordering import Ordering
 from tidings.routing.clients.stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
@@ -32,14 +32,6 @@ __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 DROPPED = "the subscription was dropped after an interruption"
 UNHEARD = "the rendezvous point is not heard"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
-
-
-class Phase(Enum):
-    ASKING = "asking"
-    JOINING = "joining"
-    ON = "on"
-    REFUSED = "refused"
-    STOPPED = "stopped"
 
 
 class Subscriber:
@@ -69,11 +61,7 @@ class Subscriber:
         self.name = name
         self.router = router
         self.interest = interest
-        self.dialect = dialect
         self.times = times or Times()
-        self.phase = Phase.STOPPED
-        self.refusal = ""
-        self.note, self.never = "", False  # what the rendezvous point says about the interest
         self.confirming = Confirming(durable) if durable else None
         self._fast = fast and not durable
         self._drop_after = drop_after
@@ -83,18 +71,34 @@ class Subscriber:
         self.inbox = self._handout.inbox
         self.stream = Stream(self.times, self._standing, self._handout)
         self._flows = False  # is `stream.flows()` true since the last message?
-        self._numbered = 1 << 40  # the next request of a confirmation
-        self._asked = self._resubscribed = float("-inf")
+        self._joining = Joining(
+            interest, dialect, self._standing, self.stream, self.confirming, fast=self._fast
+        )
+        self._resubscribed = float("-inf")
+
+    @property
+    def phase(self) -> Phase:
+        return self._joining.phase
+
+    @property
+    def refusal(self) -> str:
+        """Why the interest or the name is refused."""
+        return self._joining.refusal
+
+    @property
+    def note(self) -> str:
+        """What the rendezvous point says about the interest."""
+        return self._joining.note
+
+    @property
+    def never(self) -> bool:
+        """Whether the interest can never match."""
+        return self._joining.never
 
     @property
     def node(self) -> int:
         """The node of the interest; 0 if it is not known yet."""
         return self.stream.node
-
-    @property
-    def begun(self) -> int:
-        """The serial after which notifications are due."""
-        return self.stream.begun
 
     @property
     def complete(self) -> int:
@@ -109,20 +113,14 @@ class Subscriber:
 
     def start(self, now: float) -> list[Sent]:
         self.stream.now = now
-        self._ask()
+        self._joining.ask()
         return self._drain_outgoing()
 
     def stop(self, now: float) -> list[Sent]:
         self.stream.now = now
-        if self.phase in (Phase.JOINING, Phase.ON):
-            self._send(m.Unsubscribe(self.epoch, (self.node,)))
-        self._leave(Phase.STOPPED)
+        self._joining.leave()
+        self._flows = False
         return self._drain_outgoing()
-
-    def _leave(self, phase: Phase) -> None:
-        """Expect no notifications."""
-        self.phase = phase
-        self.stream.is_on = self._flows = False
 
     def confirm(self, serial: int, now: float) -> list[Sent]:
         """Confirm everything up to a serial."""
@@ -142,11 +140,8 @@ class Subscriber:
 
     def _say_confirmed(self) -> None:
         if self.confirming is not None and self.phase is Phase.ON:
-            again = self.times.retry
-            message = self.confirming.next_message(self.epoch, self._numbered, self._now, again)
-            if message is not None:
-                self._numbered += 1
-                self._send(message)
+            found = self.confirming.next_message(self.epoch, self._now, self.times.retry)
+            self.stream.sent += [] if found is None else [found]
 
     def interrupt(self, reason: str, now: float) -> None:
         """Note that nothing is heard any more; the next beat shows that this is over."""
@@ -186,13 +181,10 @@ class Subscriber:
         self.stream.now = now
         if self.phase not in (Phase.STOPPED, Phase.REFUSED):
             self._trace()
-        late = now - self._asked > self.times.retry
-        if self.phase is Phase.ASKING and late:
-            self._ask()
-        elif self.phase is Phase.JOINING and late:
-            self._join()
-        elif self.phase is Phase.ON:
+        if self.phase is Phase.ON:
             self._tick_on(now)
+        elif now - self._joining.asked > self.times.retry:
+            self._joining.ask_again()
         self._end_long_interruption()
         self._flows = not self._fast and self.stream.flows()
         return self._drain_outgoing()
@@ -202,17 +194,17 @@ class Subscriber:
         if begun is not None and most is not None and self._now - begun > most:
             self.stream.end()
             self.inbox.append(Break(f"{DROPPED} of more than {most:g} seconds"))
-            self._send(m.Unsubscribe(self.epoch, (self.node,)))
-            self._leave(Phase.STOPPED)
+            self._joining.leave()
 
     def _tick_on(self, now: float) -> None:
         if now - self._resubscribed >= self.times.resubscribe:
             self._resubscribed = now
             self._send(m.Resubscribe(self.epoch, digest((self.node,)), self.complete))
-        if now - self.stream.heard > 2 * self.times.silent:
-            self.interrupt(UNHEARD, self.stream.heard)
-        if now - self.stream.heard > self.times.silent and now - self._asked > self.times.silent:
-            self._join()  # a restarted router knows nothing about this subscriber
+        heard, silent = self.stream.heard, self.times.silent
+        if now - heard > 2 * silent:
+            self.interrupt(UNHEARD, heard)
+        if now - heard > silent and now - self._joining.asked > silent:
+            self._joining.join()  # a restarted router knows nothing about this subscriber
         self.stream.tick()
         self._say_confirmed()
 
@@ -222,8 +214,7 @@ class Subscriber:
         return self._standing.life
 
     def _trace(self) -> None:
-        question = self._standing.next_question(self._now)
-        if question is not None:
+        if (question := self._standing.next_question(self._now)) is not None:
             self._send(question)
 
     def _judge(self, message: m.Lineage) -> None:
@@ -238,64 +229,12 @@ class Subscriber:
         because answers of the old life are ignored."""
         self._resubscribed = float("-inf")
         self.stream.doubt()
-        if self.phase is Phase.ASKING:
-            self._ask()
-        elif self.phase is Phase.JOINING:
-            self._join()
-        else:
+        self._joining.ask_again()
+        if self.phase is Phase.ON:
             self.stream.ask_again()
 
-    def _on_answer(self, message: m.Answer) -> None:
-        if self.phase is not Phase.ASKING or message.request != self.stream.questions.request:
-            return
-        self._standing.note_serial(message.serial)
-        if message.refusal:
-            self.phase, self.refusal = Phase.REFUSED, message.refusal
-            return
-        self.phase = Phase.JOINING
-        self.note, self.never = message.note, message.never
-        self.stream.begin(message.node, message.serial, message.total, message.counts)
-        self._join()
-
-    def _on_setup(self, message: m.Setup) -> None:
-        if self.phase is Phase.JOINING and message.node == self.node:
-            self._standing.note_serial(message.serial)
-            if self.confirming is not None and not self.confirming.begun:
-                self._resume_name()
-                return
-            self._go_live()  # before this, routers on the way may have sent it nothing
-        elif self.phase is Phase.ON and message.node == self.node:
-            self.stream.doubt()  # the router had forgotten it
-
-    def _go_live(self) -> None:
-        self.phase = Phase.ON
-        self.stream.is_on = True
-        self.stream.heard = self._now
-        if not self._fast:
-            self.stream.count()
-
-    def _resume_name(self) -> None:
-        """Ask how far the name was confirmed. Until that is known, what comes is ignored."""
-        assert self.confirming is not None
-        self._asked = self._now
-        request = self.stream.questions.number()
-        # the same words in another dialect are another filter
-        words = b"" if self.dialect == "sql" else self.dialect.encode() + b": "
-        name, node = self.confirming.name, self.node
-        self._send(m.Resume(self.epoch, request, name, node, words + self.interest))
-
-    def _on_resumption(self, message: m.Resumption) -> None:
-        if self.phase is not Phase.JOINING or message.request != self.stream.questions.request:
-            return
-        if message.refusal:
-            self.phase, self.refusal = Phase.REFUSED, message.refusal
-            return
-        assert self.confirming is not None
-        if message.note:
-            self.inbox.append(Break(message.note))
-        self.confirming.begin(message.serial, message.total)
-        self.stream.begin(self.node, message.serial, message.total, message.counts)
-        self._go_live()
+    def _on_joining(self, message: m.Answer | m.Setup | m.Resumption) -> None:
+        self._joining.take(message)
 
     def _on_confirmed(self, message: m.Confirmed) -> None:
         if self.confirming is not None:
@@ -307,9 +246,7 @@ class Subscriber:
             self._restart("the rendezvous point no longer had the filter")
 
     def _on_notification(self, message: m.Notification) -> None:
-        if self.phase not in (Phase.JOINING, Phase.ON):
-            return
-        if self.confirming is not None and not self.confirming.begun:
+        if not self._joining.expects():
             return
         if self._handout.is_full():
             self.stream.doubt()
@@ -346,17 +283,7 @@ class Subscriber:
         self._handout.resume(self._now)
         if self.phase is not Phase.ASKING:  # otherwise it was told, or expects nothing yet
             self.inbox.append(Break(reason))
-        self._ask()
-
-    def _ask(self) -> None:
-        self.phase = Phase.ASKING
-        self._asked = self._now
-        request = self.stream.questions.number()
-        self._send(m.Ask(request, self.interest, dialect=self.dialect))
-
-    def _join(self) -> None:
-        self._asked = self._now
-        self._send(m.Subscribe(self.epoch, (self.node,)))
+        self._joining.ask()
 
     def _send(self, message: m.Message) -> None:
         self.stream.sent.append(message)
@@ -366,7 +293,7 @@ class Subscriber:
         return [(self.router, message) for message in sent]
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
-        m.Answer: _on_answer, m.Setup: _on_setup, m.Refuse: _on_refuse, m.Beat: _on_beat,
+        m.Answer: _on_joining, m.Setup: _on_joining, m.Refuse: _on_refuse, m.Beat: _on_beat,
         m.Notification: _on_notification, m.Counted: _on_reply, m.Recovered: _on_reply,
-        m.Settled: _on_reply, m.Resumption: _on_resumption, m.Confirmed: _on_confirmed,
+        m.Settled: _on_reply, m.Resumption: _on_joining, m.Confirmed: _on_confirmed,
     }  # fmt: skip

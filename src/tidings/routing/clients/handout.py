@@ -54,9 +54,9 @@ class HandOut:
         return self.most - len(self.inbox) - (0 if self.order is None else len(self.order))
 
     def is_full(self) -> bool:
-        """Is there no room for those that were not asked for? Half of it is for those that were:
-        they come before the ones that are held back, and hand them out."""
-        return self.room() <= 0 or (self.order is not None and 2 * len(self.order) > self.most)
+        """Is there no room for those that were not asked for? Those that were are taken all the
+        same while anything can be handed out: they come before the ones that are held back."""
+        return self.room() <= 0
 
     # -- notifications -------------------------------------------------------------------------
 

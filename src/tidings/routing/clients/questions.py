@@ -5,8 +5,8 @@
 
 One of the two is open at a time. A busy network is asked less often, and for less, because every
 question costs a whole answer, and one that comes too late is dropped on the way: after each time
-without an answer, the pause is twice as long, and later half as much is asked for. A question is not
-repeated before the last answer would have come, but when all routers have forgotten it.
+without an answer, the pause is twice as long, and later half as much is asked for. A question is
+not repeated before the last answer would have come, but when all routers have forgotten it.
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ class Stream:
         )
         order = self.order
         if order is not None:
-            room = max(LEAST_NUMBERS, min(room, self.handout.room()))
+            room = max(LEAST_NUMBERS, min(room, self.handout.most - len(self.handout.inbox)))
             missing = order.choose(missing, room, self.complete, self._standing.serial)
         return cut_ranges(missing[:MOST_RANGES], room)
 

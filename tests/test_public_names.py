@@ -32,6 +32,7 @@ NAMES = [
     "Filter",
     "FilterError",
     "GraphError",
+    "Header",
     "InterestNode",
     "Interrupted",
     "LinkState",
@@ -41,6 +42,7 @@ NAMES = [
     "NotificationError",
     "ObjectPreprocessor",
     "Ontology",
+    "Outdated",
     "Preprocessor",
     "Refusal",
     "RefusedFilters",
@@ -143,7 +145,7 @@ def test_public_functions_are_found() -> None:
 def test_errors_are_one_tree() -> None:
     errors = [getattr(tidings, name) for name in NAMES]
     errors = [one for one in errors if isinstance(one, type) and issubclass(one, Exception)]
-    assert len(errors) == 10
+    assert len(errors) == 11
     assert all(issubclass(one, tidings.TidingsError) for one in errors)
 
 

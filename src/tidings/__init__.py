@@ -11,7 +11,7 @@ their folders export:
     cli          the program `tidings`
     studies      measurements
     spark        tables, streams and backtests         broker     one running router or root
-    channel      a channel as a pipeline sees it
+    channel      a channel as a pipeline sees it       preprocessing   tagging outside the root
     snapshots    compiled subscriptions                network    links, agents
     store        durable state                         routing    forwarding by header, no I/O
     graph        content graphs
@@ -71,7 +71,9 @@ if TYPE_CHECKING:
         BlockingAgent,
         BlockingSubscription,
         Broken,
+        Header,
         LinkState,
+        Outdated,
         Refusal,
         Subscription,
         TimedOut,
@@ -103,6 +105,7 @@ __all__ = [
     "Filter",
     "FilterError",
     "GraphError",
+    "Header",
     "InterestNode",
     "Interrupted",
     "LinkState",
@@ -112,6 +115,7 @@ __all__ = [
     "NotificationError",
     "ObjectPreprocessor",
     "Ontology",
+    "Outdated",
     "Preprocessor",
     "Refusal",
     "RefusedFilters",
@@ -139,8 +143,8 @@ _LATER = {
     "Snapshot": "tidings.snapshots",
     **dict.fromkeys(
         (
-            "Agent", "BlockingAgent", "BlockingSubscription", "Broken", "LinkState", "Refusal",
-            "Subscription", "TimedOut", "connect", "connect_blocking",
+            "Agent", "BlockingAgent", "BlockingSubscription", "Broken", "Header", "LinkState",
+            "Outdated", "Refusal", "Subscription", "TimedOut", "connect", "connect_blocking",
         ),
         "tidings.network",
     ),

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from tidings.routing.protocol import frames, messages as m
+from tidings.routing.protocol import frames, messages as m, pack_tag
 
 HUGE = (2**31, 2**32 - 1, 2**53, 2**62, 2**63 - 1)
 FILTERS = [f"f{at % 7} > {at}".encode() for at in range(60)]
@@ -96,7 +96,13 @@ class Senseless:
         chance = self.chance
         name = chance.choice(("fuzz", self.text()))
         payload = chance.randbytes(chance.randrange(20))
-        return m.Publish(name, self.number(), self.number(), chance.choice(CONTENTS), payload)
+        numbers = [self.number() for _ in range(chance.randrange(4))]
+        tag = chance.choice(
+            (b"", chance.randbytes(19), pack_tag(1, 1, [one & (2**62 - 1) for one in numbers]))
+        )
+        return m.Publish(
+            name, self.number(), self.number(), chance.choice(CONTENTS), payload, tag=tag
+        )
 
     def describe(self) -> m.Message:
         return m.Describe(self.number())

@@ -25,6 +25,7 @@ from tidings.routing.protocol.limits import NONE, Limits
 from tidings.routing.root import Block, Rendezvous, Run, TaggedMany, find_runs, join_runs
 from tidings.routing.root.publishing import tagger
 from tidings.routing.root.runs import run as run_module, run_intake
+from tidings.store.journal.mark_index import MOST_RECENT
 
 
 @pytest.fixture(autouse=True)
@@ -328,6 +329,21 @@ def test_the_rest_of_a_slow_run_waits_for_others() -> None:
         assert publications.count == 42
 
     asyncio.run(work())
+
+
+def test_many_runs_that_match_nothing(tmp_path: Path) -> None:
+    """They are acknowledged, and what matches later is found in the journal."""
+    root = LimitedRoot(tmp_path, NONE)
+    root.want("n > 2")
+    stamp = 0
+    for turn in range(MOST_RECENT + 2):
+        value = 3 if turn > MOST_RECENT else 1
+        given = [m.Publish("p", stamp + at, 1, b'{"n": %d}' % value, b"x") for at in range(1, 13)]
+        stamp += len(given)
+        found = [*say_runs(root, b"".join(map(frames.encode, given))), *root.sync()]
+        stamps = [one.stamp for one in found if isinstance(one, m.Published)]
+        assert max(stamps) == stamp
+    assert len(root.journal.find([m.Range(1, 1, 100)])[0]) == 12
 
 
 def test_interests_that_fail_or_stop_early(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_few_are_told_of_and_the_rest_is_counted(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.WARNING):
         interests = ArrayInterests(Attributes({"n": "integer", "s": "string"}), stored, last=303)
     assert len(caplog.records) == MOST_TOLD + 1
-    assert "302 stored filters were set aside in all" in caplog.records[-1].getMessage()
+    assert "302 stored filters were set aside in total" in caplog.records[-1].getMessage()
     assert interests.tag(b'{"n": 2}') == [301]
     assert interests.place(b"n > 5").node == 304
     assert [one.node for one in interests.all_placed()] == [301, 304]

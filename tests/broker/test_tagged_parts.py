@@ -237,13 +237,13 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "tagged in life 5 of the channel, expected life 1001" in answer.refusal
     assert not answer.version
     answer = refused(replace(good, version=root.version + 1))
-    assert f"at version {before + 1}, about which not enough is known" in answer.refusal
+    assert f"at version {before + 1}, which is unknown or too old" in answer.refusal
     assert answer.version == root.version
     answer = refused(make_part("out", (3, 0), [((99,), b"")], root.life, root.version).message())
     assert "found node 99 in a tag of version" in answer.refusal
     assert answer.version == root.version
     answer = refused(replace(good, node_starts=b"123"))
-    assert answer.refusal == "node_starts: found 3 bytes, expected whole numbers of 8 bytes"
+    assert answer.refusal == "node_starts: found 3 bytes, expected integers of 8 bytes each"
     answer = refused(replace(good, payload_starts=good.node_starts + bytes(8)))
     assert (
         "payload_starts: found 0 ... 0, expected increasing numbers from 0 to 1" in answer.refusal
@@ -255,7 +255,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     answer = refused(replace(good, payloads=bytes(5 << 20)))
     assert answer.refusal.endswith("bytes, expected at most 4,194,304")
     answer = refused(replace(good, nodes=bytes(8)))
-    assert answer.refusal == "found the node 0, expected positive numbers"
+    assert answer.refusal == "found node 0, expected positive numbers"
     assert not refused(good).refusal
     answer = refused(replace(good, part=2))
     assert answer.refusal == ("found part 2 of batch 3 of 'out', expected part 1 of batch 3")
@@ -264,10 +264,10 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         root.drop(gone)
         gone = root.place(f"n > {number + 5}")
     answer = refused(replace(good, part=1, version=before))
-    assert "about which not enough is known any more" in answer.refusal
+    assert "which is unknown or too old" in answer.refusal
     assert answer.version == root.version
     root.machine.sources._most = 1
-    assert "the limit sources" in refused(replace(good, source="other")).refusal
+    assert "the limit `sources`" in refused(replace(good, source="other")).refusal
 
 
 def test_a_journal_that_lost_data_begins_another_life(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_parts_that_are_too_old(owner: Owner, monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.setattr(history, "MOST_AROUND", 0)
         while link.changes().changes:
             time.sleep(0.05)  # until nobody wants the node any more
-        with pytest.raises(Outdated, match="not enough is known any more") as found:
+        with pytest.raises(Outdated, match="is unknown or too old") as found:
             link.hand_over(parts)
         assert found.value.version == link.changes().version
 

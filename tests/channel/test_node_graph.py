@@ -87,8 +87,10 @@ def test_edges_and_tags_are_those_of_the_definition(seed: int, run: int) -> None
                 if sets[one] <= values and graph.need(one) not in under:
                     under.add(np.array([graph.need(one)]))
             sets[number] = values
-            place = graph.insert(number, over, under)
-            assert place == graph.need(number)
+            parents, children = graph.insert(number, over, under)
+            place = graph.need(number)
+            assert sorted(parents.tolist()) == sorted(graph.parents(place).tolist())
+            assert sorted(children.tolist()) == sorted(graph.children(place).tolist())
         if sets and rng.random() < 0.2:
             chosen = rng.choice(sorted(sets))
             graph.alive[graph.need(chosen)] ^= 1
@@ -110,7 +112,8 @@ def test_room_is_made(seed: int) -> None:
         graph.insert(number, over, under)
     over, under = Reach(graph, is_up=True), Reach(graph, is_up=False)
     under.add(np.array([graph.need(one) for one in range(1, 1500)]))
-    top = graph.insert(1500, over, under)
+    graph.insert(1500, over, under)
+    top = graph.need(1500)
     assert graph.numbers_of(graph.children(top).tolist()) == [1]
     assert len(graph.children(graph.need(8))) == 1491
     graph.remove(graph.need(8))

@@ -166,8 +166,8 @@ def test_what_is_refused_leaves_no_log_behind(
         (("list", "nowhere"), "nowhere: there is no log of subscriptions"),
         (("log", "nowhere.toml"), "nowhere.toml: there is no such file"),
         (("drop", "LOG", "ben"), "there is no subscription with the id 'ben'"),
-        (("list", "LOG", "--at", "9"), "found the version 9, expected one from 0 to 1"),
-        (("log", "LOG", "--after", "9"), "found the version 9, expected one from 0 to 1"),
+        (("list", "LOG", "--at", "9"), "found version 9, expected a version from 0 to 1"),
+        (("log", "LOG", "--after", "9"), "found version 9, expected a version from 0 to 1"),
         (("add", "FULL", "x", "a > 1"), "found other files, expected a log or an empty folder"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,31 @@ def test_a_filter_removed_while_its_part_is_made_stays_removed(
     assert matcher.match({"y": 0}) == []
     assert matcher.match({"y": 1}) == ["new1"]
     assert matcher.match({"x": 2999}) == ["old2999"]
+
+
+def test_rows_are_matched_without_sealing_what_is_new(seed: int) -> None:
+    """Through additions and removals, against each filter by itself."""
+    rng = random.Random(seed)
+    matcher = Matcher()
+    filters = {}
+    for turn in range(30):
+        for n in range(turn * 40, turn * 40 + rng.choice([0, 3, 40])):
+            filters[n] = parse(f"x > {rng.randint(0, 90)} AND (y IS NULL OR y != {n % 7})")
+            matcher.add(n, filters[n])
+        for id_ in rng.sample(sorted(filters), len(filters) // 8):
+            matcher.remove(id_)
+            del filters[id_]
+        if turn % 10 == 9:
+            matcher.merge()
+        events = [
+            {"x": rng.randint(0, 99), "y": rng.choice([None, *range(7)])}
+            for _ in range(rng.choice([1, 20]))
+        ]
+        batch = pa.RecordBatch.from_pylist(events, pa.schema({"x": pa.int64(), "y": pa.int64()}))
+        found = matcher.match_rows(batch, partial(list, events))
+        assert found is not None
+        pairs = zip(found[0].tolist(), found[1].tolist(), strict=True)
+        expected = [
+            (row, n) for row, one in enumerate(events) for n in filters if filters[n].matches(one)
+        ]
+        assert sorted(pairs) == sorted(expected)

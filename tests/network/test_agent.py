@@ -135,7 +135,7 @@ def test_a_rendezvous_point_that_is_not_heard(tmp_path: Path) -> None:
         async with connect(at(edge), times=FAST) as agent, agent.subscribe("n >= 0") as told:
             await root.stop()
             found = await told.next(30)
-            assert found == Interrupted("the rendezvous point is not heard")
+            assert found == Interrupted("nothing was heard from the rendezvous point")
             assert agent.state.linked
         await edge.stop()
         await asyncio.sleep(0)

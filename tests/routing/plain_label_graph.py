@@ -192,7 +192,7 @@ class PlainLabelGraph(Generic[Neighbour]):
         """Remove a node. Its parents still cover its children."""
         node = self._node(number)
         if node.subscribers:
-            raise GraphError(f"node {number} has subscribers, expected none before it is removed")
+            raise GraphError(f"node {number} has subscribers, expected none before its removal")
         del self.nodes[number]
         for parent in node.parents:
             self.nodes[parent].drop_child(number)
@@ -275,7 +275,7 @@ class PlainLabelGraph(Generic[Neighbour]):
             return set()
         uppers = self._reach([above], up=True) | {above}
         if below in uppers:
-            raise GraphError(f"node {below} covers node {above}, so it can't be below it")
+            raise GraphError(f"node {below} covers node {above}, expected no circle")
         changed = {below}
         for lower in (below, *self._reach([below], up=False)):
             for upper in self.nodes[lower].parents:

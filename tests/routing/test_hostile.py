@@ -13,7 +13,7 @@ from tests.routing.test_frames import labels, numbers, others, ranges
 from tidings.channel.interests import ArrayInterests
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.router import Router
-from tidings.routing.protocol import messages as m
+from tidings.routing.protocol import messages as m, pack_tag
 from tidings.routing.root.rendezvous import Rendezvous
 from tidings.store.journal import FileJournal
 
@@ -50,7 +50,8 @@ likely = st.one_of(
     st.builds(m.Count, st.just(1), small, small, small),
     st.builds(m.Recover, st.just(1), small, ranges),
     st.builds(m.Publish, st.just("p"), small, small,
-              st.sampled_from(contents), st.just(b"")),
+              st.sampled_from(contents), st.just(b""),
+              tag=st.binary(max_size=20) | st.builds(pack_tag, small, small, nodes)),
     st.builds(m.Setup, st.just(1), small, nodes, nodes, small, small),
     st.builds(m.Gone, st.just(1), nodes),
     st.builds(m.Refuse, st.just(1), nodes),

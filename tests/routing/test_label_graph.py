@@ -152,7 +152,7 @@ def test_what_is_refused() -> None:
     graph.insert(2, [1], ())
     with pytest.raises(GraphError, match="node 7 is not in the graph"):
         graph.subscribe(7, "F")
-    with pytest.raises(GraphError, match="node 1 covers node 2, so it can't be below it"):
+    with pytest.raises(GraphError, match="node 1 as a child of node 2, expected a node that does"):
         graph.insert(2, (), [1])
     graph.subscribe(2, "F")
     with pytest.raises(GraphError, match="node 2 has subscribers"):

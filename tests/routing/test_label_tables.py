@@ -159,9 +159,9 @@ def test_loading_what_does_not_fit() -> None:
     graph = LabelGraph[str]()
     for numbers, parents, words in (
         ([5, 6, 5], [[], [5], []], "found node 5 twice, expected each node once"),
-        ([5, 6], [[], [7]], "found parent 7 of node 6, expected a node before it"),
-        ([5, 6], [[6], []], "found parent 6 of node 5, expected a node before it"),
-        ([5], [[5]], "found parent 5 of node 5, expected a node before it"),
+        ([5, 6], [[], [7]], "found parent 7 of node 6, expected each parent before its child"),
+        ([5, 6], [[6], []], "found parent 6 of node 5, expected each parent before its child"),
+        ([5], [[5]], "found parent 5 of node 5, expected each parent before its child"),
     ):
         with pytest.raises(GraphError, match=words):
             graph.load(*columns(numbers, parents))
@@ -170,7 +170,7 @@ def test_loading_what_does_not_fit() -> None:
         graph.remove(1)
     graph.load(*columns([2**62, 3, 4], [[], [2**62], [2**62]]))
     assert graph.children(2**62) == (3, 4)
-    with pytest.raises(GraphError, match="found a graph of 3 nodes, expected an empty one"):
+    with pytest.raises(GraphError, match="found a graph of 3 nodes, expected an empty graph"):
         graph.load(*columns([5], [[]]))
 
 
@@ -181,9 +181,9 @@ def test_a_place_that_is_refused_changes_nothing() -> None:
             one.insert(number, parents, ())
         one.subscribe(1, "F")
     for number, above, under, words in (
-        (2, (4,), (1,), "node 1 covers node 2"),
-        (1, (3,), (4,), "node 1 covers node 3"),
-        (5, (3,), (4, 1), "node 1 covers node 5"),
+        (2, (4,), (1,), "node 1 as a child of node 2"),
+        (1, (3,), (4,), "node 3 as a parent of node 1"),
+        (5, (3,), (4, 1), "node 1 as a child of node 5"),
     ):
         with pytest.raises(GraphError, match=words):
             graph.insert(number, above, under)

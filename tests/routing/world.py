@@ -22,6 +22,7 @@ from tidings.routing.forwarding.ways import Forwarding, Mode
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
+from tidings.routing.protocol.tags import pack_tag
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.cursors import Cursor
 from tidings.routing.root.history import Gone, History
@@ -76,6 +77,11 @@ class Sets:
                 refused[at] = problem
         starts = np.cumsum([0, *map(len, tags)], dtype=np.int64)
         return TaggedMany(starts, np.array([n for one in tags for n in one], np.int64), refused)
+
+    def among(self, content: bytes, nodes: Sequence[int]) -> list[int]:
+        if len(content) != 1:
+            raise TidingsError("found no point")
+        return [n for p, n in self.numbers.items() if n in nodes and content[0] in p]
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         return Fair(self.tag(content), {})
@@ -304,6 +310,9 @@ class World:
         self.subscribers: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
         self.pipelines: dict[str, Pipeline] = {}
+        self.tags = False  # do publishers tag what they publish, at some version of late?
+        self.mirrors: list[tuple[int, int, dict[int, frozenset[int]]]] = []  # life, version, nodes
+        self.tagged = 0
         self.published: dict[tuple[str, int], bytes] = {}  # by publisher and stamp
         self.wrong: set[tuple[str, int]] = set()  # those that must be refused
         self.full = False  # is the disk?
@@ -336,12 +345,22 @@ class World:
             router = self.chance.choice([ROOT, *self.routers])
             one = self.publishers[name] = Publisher(name, router, self.times, window=20)
         content = b"" if point is None else bytes([point])
-        self.send(name, one.publish(content, payload, self.now))
+        tag = b"" if point is None else self._tag(point)
+        self.send(name, one.publish(content, payload, self.now, tag=tag))
         stamp = one.acknowledged + one.waiting
         self.published[name, stamp] = payload
         self.published_at[name, stamp] = self.now
         if point is None:
             self.wrong.add((name, stamp))
+
+    def _tag(self, point: int) -> bytes:
+        """The tag of a point by one of the last mirrors, or none."""
+        if not self.tags or not self.mirrors or self.chance.random() < 0.2:
+            return b""
+        life, version, nodes = self.chance.choice(self.mirrors[-6:])
+        self.tagged += 1
+        there = {points: node for node, points in nodes.items() if point in points}
+        return pack_tag(life, version, lowest(there))
 
     def pipe(self, name: str, payloads: Sequence[bytes]) -> None:
         """A pipeline gets a batch of points; it is linked to the root."""
@@ -460,6 +479,9 @@ class World:
     def _tick(self) -> None:
         if self.root.failed and not self.full:
             self.root = self._new_root()
+        if self.tags and len(self.disk.log) == self.disk.synced:
+            history = self.disk.history
+            self.mirrors.append((history.life, history.version, self.disk.nodes))
         everyone: dict[str, Any] = {ROOT: self.root, **self.routers, **self.subscribers}
         for name, one in {**everyone, **self.publishers, **self.pipelines}.items():
             if self._down.get(name, 0.0) <= self.now:

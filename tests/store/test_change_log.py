@@ -219,7 +219,7 @@ def test_versions_that_are_not_there(tmp_path: Path, no_sync: None) -> None:
     log.put("x", "a = 3")
     for bad in (-1, 4, True):
         for ask in (log.subscriptions, log.changes, log.forget_before):
-            with pytest.raises(LogError, match=r"expected one from 0 to 3, the latest in"):
+            with pytest.raises(LogError, match=r"expected a version from 0 to 3, the latest in"):
                 ask(bad)
     log.forget_before(3)
     with pytest.raises(LogError, match=r"the state at version 2 was dropped, expected version 3"):

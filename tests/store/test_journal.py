@@ -305,9 +305,7 @@ def test_a_journal_that_somebody_took_away_is_not_written_to(tmp_path: Path) -> 
     journal = opened(tmp_path / "journal")
     (tmp_path / "journal").rename(tmp_path / "elsewhere")
     journal.append(record(1))
-    with pytest.raises(
-        EnvironmentProblem, match="the folder of the journal was removed or replaced"
-    ):
+    with pytest.raises(EnvironmentProblem, match="the folder of the journal was removed or"):
         write(journal)
 
 
@@ -389,7 +387,7 @@ def test_the_budget_of_the_disk_is_a_clear_refusal(tmp_path: Path) -> None:
             journal.append(record(serial))
             write(journal)
 
-    with pytest.raises(EnvironmentProblem, match="expected at most 30,000, which is the limit"):
+    with pytest.raises(EnvironmentProblem, match="expected at most 30,000, the limit"):
         fill()
     files = sorted((tmp_path / "journal").iterdir())
     for _ in range(3):
@@ -658,5 +656,5 @@ def test_a_damaged_journal_of_the_format_before_is_one_sentence(tmp_path: Path) 
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE about (key TEXT PRIMARY KEY, value INTEGER)")
         connection.execute("INSERT INTO about VALUES ('format', 9)")
-    with pytest.raises(EnvironmentProblem, match="found a journal of format 9"):
+    with pytest.raises(EnvironmentProblem, match="found a journal in format 9"):
         FileJournal(path)

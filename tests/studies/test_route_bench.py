@@ -21,6 +21,7 @@ from tidings.studies.network import (
     route_lookup,
     route_parts,
     route_peers,
+    route_preprocessors,
 )
 from tidings.studies.network.route_bench import Case, bench_route, run_system
 from tidings.studies.network.route_flow import Missing, Receiver, System, pump, send_paced
@@ -194,6 +195,17 @@ def test_parts_that_are_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found.told >= 3 * 300
     assert found.told % 300 == 0
     assert found.marks >= 1
+    assert found.filters == 50
+
+
+def test_preprocessors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(route_preprocessors, "FILTERS", 50)
+    monkeypatch.setattr(route_preprocessors, "EVENTS", 300)
+    monkeypatch.setattr(route_preprocessors, "ENOUGH", 1)
+    found = route_preprocessors.measure_preprocessors(tmp_path, 0.05, 2, 1000, b"payload")
+    assert len(found.rates) == 2
+    assert found.published >= 6 * 500
+    assert min(found.alone, found.helped, found.ratio, *found.rates) > 0
     assert found.filters == 50
 
 

@@ -1,4 +1,4 @@
-"""One running node (a router or a rendezvous point): a state machine with links, clock and disk.
+"""A running node (router, rendezvous point or preprocessor), with links, a clock and a disk.
 
     frames ─> links ─> messages ─> queues ─> machine (routing) ─> messages ─> links ─> frames
                   `──> notifications from above, by their fronts alone ────────┘
@@ -6,7 +6,8 @@
     server.py         the base of both kinds of node; decides which queue a message waits in
     router.py         a running router, which keeps a link to the node above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
-    recompiling.py    compiles the filters of a rendezvous point again, beside everything else
+    preprocessor.py   a running preprocessor, which tags for agents
+    recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
     admission/        who may connect          queues/    whose turn it is
     released/         notifications that leave the rendezvous point, as frames
@@ -14,13 +15,15 @@
     reports.py        the status of a node and of the nodes below it
     garbage.py        infrequent full garbage collections
 
-Users who run nodes in their own programs import `RootNode`, `RouterNode`, `Door` and `Address` from
-here (docs/network.md). Only `cli` uses the rest. Start at server.py, then root.py.
+Users who run nodes in their own programs import `RootNode`, `RouterNode`, `PreprocessorNode`,
+`Door` and `Address` from here (docs/network.md). Only `cli` uses the rest. Start at server.py, then
+root.py.
 """
 
 from tidings.broker.admission.listen import Address, Door
-from tidings.broker.config import load_config, make_node, renew
+from tidings.broker.config import load_config, make_door, make_node, renew
 from tidings.broker.garbage import collect_seldom
+from tidings.broker.preprocessor import PreprocessorNode
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
@@ -30,6 +33,7 @@ from tidings.broker.tree_file import Tree, load_tree
 __all__ = [
     "Address",
     "Door",
+    "PreprocessorNode",
     "RootNode",
     "RouterNode",
     "RunningTree",
@@ -39,6 +43,7 @@ __all__ = [
     "collect_seldom",
     "load_config",
     "load_tree",
+    "make_door",
     "make_node",
     "renew",
 ]

@@ -84,13 +84,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forwarding: Literal["adaptive", "labels", "lists"] = "adaptive"
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
     extra: Extra | None = None
-    columns: dict[str, Any] = {}  # names with types, or tables of them
+    columns: dict[str, Any] = {}  # names with types, perhaps in nested tables
     tokens: dict[str, str | Grant] | None = None
     tls: Tls | None = None
     times: dict[str, float] = {}
     limits: Limits = Limits()
     folder: Path = Path()
-    warnings: tuple[str, ...] = ()  # about files that others may read and we do not own
+    warnings: tuple[str, ...] = ()  # warnings about secret files that others may read
 
     def at(self, path: str) -> Path:
         return (self.folder / path).absolute()
@@ -112,7 +112,7 @@ def load_config(path: str | Path) -> Config:
 
 
 def _problems(found: Config) -> Iterator[Problem]:
-    """The problems that the types of the settings don't reveal."""
+    """The problems that a check of types can't find."""
     if (found.upstream is None) == (found.journal is None):
         yield Problem(
             ("upstream",), "expected either upstream, for a router, or journal, for a rendezvous "
@@ -200,8 +200,16 @@ def make_node(config: Config) -> Server:
     )
 
 
+def make_door(listen: str, channel: str, config: Config | None) -> Door:
+    """Where a preprocessor listens. The tokens and limits of a router's file apply, if given."""
+    place = address_of(listen, "listen")
+    if config is None:
+        return Door(place, channel=channel)
+    return Door(place, tokens=config.tokens, channel=channel, limits=config.limits)
+
+
 def renew(node: Server, config: Config) -> int:
-    """Have a running node use the tokens now in its file; return the number of closed links.
+    """Make a running node use the tokens now in its file; return the number of closed links.
     Everything else in the file takes effect at the next start."""
     if (config.tokens is None) != (node.door.tokens is None):
         raise ConfigError(
@@ -255,7 +263,7 @@ def _server_tls(config: Config) -> ssl.SSLContext | None:
     context = server_context(config.at(tls.certificate), config.at(tls.key))
     if tls.authorities is not None:
         load_authorities(context, config.at(tls.authorities))
-        has_tokens = bool(config.tokens)  # for clients without a certificate
+        has_tokens = bool(config.tokens)  # then clients need no certificate
         context.verify_mode = ssl.CERT_OPTIONAL if has_tokens else ssl.CERT_REQUIRED
     return context
 

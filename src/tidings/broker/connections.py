@@ -43,7 +43,7 @@ class Connections:
         self._register = Register(door.tokens)
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
-        self._owners: dict[Name, str] = {}  # of neighbours' filters; routers name owners themselves
+        self._owners: dict[Name, str] = {}  # owners of filters, by neighbour; not for routers
         self._certified: set[str] = set()  # names seen in certificates
         self._warned_at = float("-inf")
 
@@ -72,7 +72,7 @@ class Connections:
 
     def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
         """Process the first message of a stranger; True if it becomes a neighbour. `room` returns
-        the reason if there is no room for a name."""
+        why there is no room for a name; empty if there is room."""
         self.connection_limits.end_greeting(link)
         if not isinstance(message, m.Hello):
             self.connection_limits.send_away(link, "expected a greeting")
@@ -99,12 +99,12 @@ class Connections:
         self._owners[link.name] = "" if message.routes else found.owner
         self._places.take(found)
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
-        link.read_at_once(LEAST)  # until it is known how many neighbours send
+        link.read_at_once(LEAST)  # only a little, until it is known how many neighbours send
         return True
 
     def _admit(self, hello: m.Hello, certified: frozenset[str]) -> Permissions | str:
-        """The permissions of a client that says hello, or the reason to refuse it. `certified`
-        holds the names in its certificate."""
+        """The permissions of a client that sent a greeting, or the reason to refuse the client.
+        `certified` holds the names in its certificate."""
         door = self.door
         if hello.channel != door.channel:
             return f"found the channel {hello.channel[:80]!r}, expected {door.channel!r}"
@@ -165,7 +165,7 @@ class Connections:
     def remove(self, link: Link, reason: str) -> None:
         """Forget a link that was closed."""
         if link in self.connection_limits and link.bytes_in and not link.bad:
-            self._log_refusal(reason)  # if no byte came, it was only a port check
+            self._log_refusal(reason)  # without any bytes, it was only a port check
         self.connection_limits.remove(link)
         if link.bad:
             self.connection_limits.counts["bad frame"] += 1

@@ -1,10 +1,10 @@
 """When a node runs the garbage collector for reference cycles.
 
-A full collection visits everything that a node keeps, and nothing is forwarded meanwhile: 0.2 s for
-a gigabyte. Python starts a full collection whenever the heap has grown by a quarter, which took 3 %
-of the time of a router whose neighbours came and went. Reference counts free nearly all garbage,
-and most of the remaining garbage is collected while it is young. So the young generations are
-collected as usual, and full collections take at most a thousandth of the time.
+A full collection visits all objects of a node, which takes 0.2 s for a gigabyte. Nothing is
+forwarded meanwhile. Python starts a full collection whenever the heap has grown by a quarter, which
+took 3 % of the time of a router whose neighbours came and went. Reference counts free nearly all
+garbage, and most of the remaining garbage is collected while it is young. So the young generations
+are collected as usual, and full collections take at most a thousandth of the time.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import gc
 import time
 from collections.abc import Iterator
 
-NEVER = 1 << 30  # so many collections of the middle generation that Python never starts a full one
+NEVER = 1 << 30  # a threshold that is never reached, so Python starts no full collection
 OFTEN = 30.0  # seconds between two full collections, at least
-PART = 1000  # the pause is at least this many times as long as the last full collection
+PART = 1000  # the pause lasts at least this many times the duration of the last full collection
 
 
 @contextlib.contextmanager
 def collect_nothing() -> Iterator[None]:
-    """Collect no garbage while very much is loaded that stays: each collection would visit all of
-    it."""
+    """Collect no garbage while many lasting objects are loaded, because each collection would visit
+    all of them."""
     was_on = gc.isenabled()
     gc.disable()
     try:

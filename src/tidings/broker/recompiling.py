@@ -1,7 +1,7 @@
-"""Compiles the nodes of a rendezvous point again after many changes, beside everything else.
+"""Compiles the nodes of a rendezvous point again after many changes, in the background.
 
-Another process compiles; a thread waits for it and opens the result. Only the moment in which it is
-taken over belongs to the event loop.
+Another process compiles; a thread waits for it and opens the result. Only the last step, which
+takes the result over, runs in the event loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from tidings.channel.interests import ArrayInterests, Compilation
 
 AGAIN = 300.0  # seconds before another attempt after a failure
-MOST_FAILED = 5  # attempts in a row; then only the next start compiles
+MOST_FAILED = 5  # failures in a row, after which only the next start compiles
 _log = logging.getLogger(__name__)
 
 
@@ -30,8 +30,8 @@ class Recompiling:
         """How many compilations were taken over."""
 
     def tend(self, interests: ArrayInterests) -> None:
-        """Start a compilation if it is due. These are the interests in use: what was compiled for
-        others is not taken over."""
+        """Start a compilation if it is due. `interests` are now in use; a compilation of earlier
+        interests is not taken over."""
         self._interests = interests
         at_work = self._task is not None and not self._task.done()
         if at_work or not interests.is_due or self._failures >= MOST_FAILED:

@@ -3,10 +3,10 @@
     [node] ──Report: its own status, and the reports of neighbours below──> the node above
        └────────────────the same──> neighbours that sent Watch
 
-About once a beat each node sends a report, so every node knows its whole subtree, one beat late for
-each level. The report of a neighbour expires after the time after which a silent neighbour is
-dropped. Reports are bounded: all reports together describe at most MOST_REPORTED nodes. A neighbour
-can crowd out the reports of others only if there are very many of them.
+About once a beat each node sends a report, so every node knows its whole subtree, with a delay of
+one beat per level. Reports expire after the same time as silent neighbours. Reports are bounded:
+all reports together describe at most MOST_REPORTED nodes, and the largest reports are cut first. So
+the reports of a neighbour can crowd out others only if there are very many neighbours.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Reports:
         self.past = Totals()  # of closed links
 
     def watch(self, name: Name) -> bool:
-        """Add a watcher; return False if it is already one."""
+        """Register a watcher; return False if it is already registered."""
         before = len(self.watchers)
         self.watchers.add(name)
         return len(self.watchers) > before
@@ -192,7 +192,7 @@ def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
 
 
 def _select_links(links: Iterable[m.LinkStatus]) -> tuple[m.LinkStatus, ...]:
-    """The first MOST_LINKS links: routers come first, then the longest queues."""
+    """The first MOST_LINKS links: routers come first, then links with the longest queues."""
     order = sorted(links, key=lambda one: (_KINDS[one.kind], -one.waiting, -one.dropped, one.name))
     return tuple(order[: m.MOST_LINKS])
 

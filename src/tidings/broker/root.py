@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from tidings.broker.admission.listen import Door
+from tidings.broker.admission.permissions import Permissions
 from tidings.broker.garbage import collect_nothing
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
@@ -35,14 +36,15 @@ from tidings.routing.root import (
     Memory,
     Record,
     Rendezvous,
+    Run,
     find_runs,
 )
 from tidings.store.journal import FileJournal, Retention
 
-FEW = 8  # frames of a buffer; fewer are read one by one
+FEW = 8  # if a buffer has fewer frames, they are read one by one
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_SINGLE = 1_000_000  # labels in the cache
-MOST_LABELS = 8 << 20  # bytes; if the labels take more, each is only the node of its mark
+MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
 
 _log = logging.getLogger(__name__)
 
@@ -64,9 +66,9 @@ class FramedRendezvous(Rendezvous):
     ) -> None:
         super().__init__(name, interests, journal, memory, times, cache, limits, definition)
         self.released: list[bytes | FrameRun] = []
-        # encoded labels by node: the first labels of marks,
+        # the encoded first labels of nodes
         self._labels: NodeCache[bytes] = self.caches.add(NodeCache())
-        self._alone: dict[int, bytes] = {}  # and just the node, for notifications with many marks
+        self._alone: dict[int, bytes] = {}  # labels of one node, for notifications with many marks
 
     def release(self, record: Record, nodes: Label) -> None:
         known: dict[int, bytes] = self._labels if len(nodes) <= MOST_LISTED else self._alone
@@ -77,7 +79,7 @@ class FramedRendezvous(Rendezvous):
         self.released.append(frames.encode_marked(front, record.marks, labels))
 
     def release_block(self, block: Block) -> None:
-        """The same for many. If one of them has many marks, they are encoded one by one."""
+        """Encode the notifications of a block, one by one if any of them has many marks."""
         widest = int(np.diff(block.marks.starts).max(initial=0))
         if widest > MOST_LISTED:
             super().release_block(block)
@@ -117,7 +119,7 @@ class RootNode(Server):
     ) -> None:
         self._path = Path(journal)
         self._attributes = attributes
-        self.extra = ExtraFields()  # also of earlier machines
+        self.extra = ExtraFields()  # shared by all state machines of this node
         self._times = times
         self._name = name
         self._cache_bytes = cache_bytes
@@ -143,12 +145,12 @@ class RootNode(Server):
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when tending last failed
         self._takes_parts = False  # are the kernels for parts and runs loaded?
-        self._tried = 0.0  # the last attempt to start a new machine
+        self._tried = 0.0  # when a restart of the machine was last tried
         self._recompiling = Recompiling()
         self._preparing = Preparing(self._prepare, super().take_question)
 
     async def start(self) -> None:
-        # load the kernels before anybody waits: without a cache this takes seconds
+        # load the kernels before clients connect: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
@@ -168,8 +170,8 @@ class RootNode(Server):
         self._preparing.forget(link)
 
     async def _load_block_kernels(self) -> None:
-        """Load what parts and runs of publications need. Nobody else waits for it."""
-        ask_for_kernels()  # that find frames, in a thread of their own
+        """Load the kernels for parts and for runs of publications. Nothing else waits for them."""
+        ask_for_kernels()  # kernels that find frames are loaded in another thread
         await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
         self._takes_parts = True
 
@@ -180,10 +182,12 @@ class RootNode(Server):
             found = self.connections.permissions_of(link)
             if run is None:
                 self._take_frame(link, buffer, starts[at])
-            elif found is None or found.refusal(run.message(0)):  # it goes by the name alone
+            elif found is None or _must_split(run, found):
                 for start in starts[at : at + len(run)]:
                     self._take_frame(link, buffer, start)
             else:
+                if not found.may_tag:
+                    run.drop_tags()
                 link.told_in += len(run)
                 self.publications.put(link, run)
         return True
@@ -220,7 +224,7 @@ class RootNode(Server):
         return self.extra.fields
 
     def _renew(self, interests: ArrayInterests) -> None:
-        """If stored filters are read in another way than before, those who tag must start over."""
+        """If stored filters are read differently than before, programs that tag must start over."""
         hidden, what = tuple(sorted(interests.refused)), self._definition
         declared = what.attributes is not None
         text = msgspec.json.encode((what.attributes, what.extra)) if declared else b""
@@ -266,7 +270,7 @@ class RootNode(Server):
                 return
             while (upto := self.machine.next_stop(batch.upto)) < batch.upto:
                 self._release_stored(upto)
-                await asyncio.sleep(0)  # others have their turn between blocks
+                await asyncio.sleep(0)  # let other tasks run between blocks
             self._release_stored(batch.upto)
             self._tend()
 
@@ -290,7 +294,7 @@ class RootNode(Server):
         for run in joined_frames(released):
             try:
                 self.forward(run.data, run.starts, run.ends)
-            except Exception:  # they are on the disk, and subscribers ask for what they miss
+            except Exception:  # all are on the disk; subscribers ask for missing notifications
                 _log.exception("%s: notifications could not be forwarded", self._name)
 
     async def _restart_machine(self) -> None:
@@ -312,6 +316,12 @@ class RootNode(Server):
         self.journal.revive()
         self.journal.begin_life(draw_life())
         return self._load_machine()
+
+
+def _must_split(run: Run, found: Permissions) -> bool:
+    """Must the publications of a run be checked one by one? Otherwise all of them are accepted,
+    because they have the same publisher."""
+    return bool(found.refusal(run.message(0))) or (not found.may_tag and run.lacks_contents)
 
 
 def _define(channel: str, attributes: Attributes | None) -> Definition:

@@ -105,13 +105,13 @@ class RouterNode(Server):
             del self.links[UPSTREAM]
         self.reports.end_link(link, above=True)
         if not link.name and not self._said:
-            refused = "; over TLS, certificates are refused so" if self._tls is not None else ""
+            refused = "; over TLS, a certificate may be refused" if self._tls is not None else ""
             self._say_of_above(f"{reason} before it answered{refused}")
         _log.info("%s: the router above: %s", self.machine.name, reason)
         self._lost.set()
 
     def _say_of_above(self, reason: str) -> None:
-        """Log a reason about the node above, but not the same one twice in a row."""
+        """Log a warning about the node above, but not the same warning twice in a row."""
         if reason != self._said:
             self._said = reason
             _log.warning("%s: the router above: %s", self.machine.name, reason)
@@ -155,7 +155,7 @@ class RouterNode(Server):
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
         if first == last == self.machine.epoch:
-            if not serial:  # published as fast: look for the last that was not
+            if not serial:  # a fast notification has no serial: look at the others
                 serial = max(frames.place_of(buffer, start)[1] for start in starts)
             self.machine.note_passed(serial)
             self.forward(buffer, starts, ends)

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.connections import Connections
@@ -150,7 +152,8 @@ class Server:
         """Why there is no room for a neighbour; empty if there is room."""
         most, known = self.limits.neighbours, self.machine.neighbours
         if len(known) >= most and name not in known:
-            for gone in [*known.keys() - self.links.keys()]:  # on return they repeat everything
+            # neighbours that return repeat everything, so those without a link can be dropped
+            for gone in [*known.keys() - self.links.keys()]:
                 self.machine.drop(gone)
             self.dispatch(self.machine.drain_outgoing())
         if len(self.links) >= most and name not in self.links:
@@ -173,8 +176,8 @@ class Server:
         self._end_slice()
 
     def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
-        """Process the frames of a buffer with runs of publications; False if nothing was done,
-        because there are no runs here."""
+        """Process the frames of a buffer, with publications as runs; False if nothing was done,
+        because this node or this buffer has no runs."""
         return False
 
     def _take_frame(self, link: Link, buffer: bytes, start: int) -> None:
@@ -194,6 +197,8 @@ class Server:
             self._refuse(link, message, refusal)
         elif isinstance(message, m.Publish):
             link.told_in += 1
+            if message.tag and not found.may_tag:
+                message = msgspec.structs.replace(message, tag=b"")
             self.publications.put(link, message)
         elif isinstance(message, m.HandOver):
             self.take_part(link, message)
@@ -205,13 +210,13 @@ class Server:
         elif isinstance(message, m.Watch):
             if self.reports.watch(link.name):
                 self.report([link.name])
-        elif isinstance(message, m.Trace | m.Whose):  # other work depends on their answers
+        elif isinstance(message, m.Trace | m.Whose):  # other work depends on the answers
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
             self.take_question(link, message)
 
     def take_part(self, link: Link, message: m.HandOver) -> None:
-        """Process a part that is handed over, in pieces, between which others have their turn."""
+        """Process a part that is handed over, in pieces, so that others have turns in between."""
         for piece in self.machine.split(message):
             link.told_in += len(piece) if isinstance(piece, Piece) else 0
             self.publications.put(link, piece)
@@ -222,7 +227,7 @@ class Server:
 
     def _is_beyond(self, link: Link, message: m.Message) -> bool:
         """Must a large message be dropped before it is split, because its sender asks for too much?
-        A sender that knows another life is told of the current one at once."""
+        A sender that names another life is told the current life at once."""
         if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
             return False
         if message.epoch != self.machine.epoch:
@@ -231,7 +236,7 @@ class Server:
         return not self.machine.may_want(link.name, len(message.nodes), self.now)
 
     def _count_notified(self) -> tuple[int, int]:
-        """How many notifications arrived so far, and how many marks one of the latest has."""
+        """How many notifications have arrived, and how many marks one of the latest has."""
         return self.publications.count + self.passed_on, self._marks
 
     def _take_later(self, link: Link, message: m.Message) -> None:
@@ -344,7 +349,7 @@ class Server:
 
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
-        if reports:  # report before the tick, whose messages would count as waiting
+        if reports:  # report first: the messages of the tick would count as waiting
             self.report([UPSTREAM, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.after_receiving()

@@ -40,12 +40,12 @@ PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at
 LOOK = 1.0  # seconds between two checks for silent nodes
 SETTLED = 30.0  # seconds of running after which a node counts as healthy
 ENDING = 5.0  # seconds for all nodes to exit
-MOST_LOG = 16 << 20  # bytes of a log; then it replaces the old log
+MOST_LOG = 16 << 20  # bytes; a longer log is moved to the old log
 STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
 WATCHER = "<up>"
 _SIGNALS = {one.value: one.name for one in signal.Signals}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-ERROR = "error: "  # the prefix of a command's last line
+ERROR = "error: "  # the prefix of the last line of a command that fails
 
 
 class State(Enum):
@@ -66,8 +66,8 @@ class NodeProcess:
         self.starts = 0
         self.heard = False  # was there a sign of life since the last check?
         self.process: asyncio.subprocess.Process | None = None
-        self.tokens: Mapping[str, str | Grant] | None = None  # as written to its file
-        self.known = asyncio.Event()  # its port is known
+        self.tokens: Mapping[str, str | Grant] | None = None  # the tokens in its file
+        self.known = asyncio.Event()  # set when its port is known
         self.listening = asyncio.Event()
         if self.port:
             self.known.set()
@@ -156,7 +156,7 @@ class RunningTree:
         while True:
             began = time.monotonic()
             how = await self._run(branch)
-            if not branch.listening.is_set():  # it never ran, so a restart would not help
+            if not branch.listening.is_set():  # it never listened; a restart would not help
                 log = self._log_of(branch)
                 raise EnvironmentProblem(f"{branch.name} can't be started: {how} (see {log})")
             if time.monotonic() - began > SETTLED:
@@ -176,7 +176,7 @@ class RunningTree:
                 sys.executable, "-P", "-m", "tidings", "router", "--config", str(config), "--log",
                 "--until-stdin-ends",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=out,
-                start_new_session=True,  # only we get Ctrl-C, and stop the nodes in order
+                start_new_session=True,  # Ctrl-C must not reach the nodes before they are stopped
             )  # fmt: skip
             branch.starts += 1
             watching = asyncio.create_task(self._watch(branch, process))
@@ -220,7 +220,7 @@ class RunningTree:
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
         self._announce(f"{branch.name} listens{again} at {branch.address()}")
-        if branch.tokens != self.tree.tokens:  # the tokens changed while it started
+        if branch.tokens != self.tree.tokens:  # the tokens changed while the node started
             self._renew(branch)
 
     def _log_of(self, branch: NodeProcess) -> Path:
@@ -233,7 +233,7 @@ class RunningTree:
         return path
 
     def renew(self, tokens: Mapping[str, str | Grant] | None) -> None:
-        """Have all nodes use other tokens."""
+        """Make all nodes use other tokens."""
         if (tokens is None) != (self.tree.tokens is None):
             raise ConfigError(
                 "found "

@@ -125,7 +125,7 @@ def load_tree(path: str | Path) -> Tree:
 
 
 def _problems(file: _File, folder: Path) -> Iterator[Problem]:
-    """The problems that can't be found from the types of the settings alone."""
+    """The problems that a check of types can't find."""
     if file.tokens == {}:
         yield Problem(
             ("tokens",),

@@ -1,9 +1,9 @@
-"""A channel as a pipeline sees it: its filters by version, and the way to hand tagged batches over.
+"""A channel as a pipeline uses it: its filters by version, and a link that takes tagged batches.
 
     pipeline ──describe, changes──> owner (the rendezvous point)      the filters, at a version
              ──hand_over(parts)──>        numbers, writes, forwards    each part once
 
-    changes.py    what a channel tells: its description, and the changes of its nodes
+    changes.py    the description of a channel, and the changes of its nodes
     part.py       a part of a tagged batch, as columns
     interests/    the filters of the channel, by the million, at its rendezvous point
     link.py       the link to the owner, for code without `async`
@@ -16,6 +16,6 @@ For spark, and for users who tag by other means (docs/network.md). Start at link
 from tidings.channel.changes import Changes, Description, NodeChange
 from tidings.channel.link import ChannelLink
 from tidings.channel.part import MOST_BYTES, Part
-from tidings.channel.work import Outdated
+from tidings.network import Outdated
 
 __all__ = ["MOST_BYTES", "Changes", "ChannelLink", "Description", "NodeChange", "Outdated", "Part"]

@@ -1,5 +1,5 @@
-"""What the owner of a channel sends to those who tag for it: a description, and the changes of its
-nodes."""
+"""What the owner of a channel sends to programs that tag for it: a description of the channel, and
+the changes of its nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Description(msgspec.Struct, frozen=True):
 
     name: str
     life: int
-    """The lineage of its numbers. It changes only when they begin anew, after a break."""
+    """Changes only after a break, when the numbers of the channel's nodes begin anew."""
     attributes: dict[str, str] | None
     """The declared attributes with their types, as model/type_text.py reads them; None if nothing
     is declared."""
@@ -26,7 +26,7 @@ class NodeChange(msgspec.Struct, frozen=True):
     version: int
     node: int
     filter: str | None
-    """As SQL text."""
+    """The SQL text of the filter."""
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -35,6 +35,6 @@ class Changes(msgspec.Struct, frozen=True):
     life: int
     version: int
     whole: bool
-    """Are these all living nodes at the version, rather than the changes since another one? So it
-    is if the owner does not know the changes since then any more, or if its life is another."""
+    """Are these all nodes at the version, rather than the changes since an earlier version? That is
+    the case if the owner no longer knows those changes, or began a new life."""
     changes: tuple[NodeChange, ...]

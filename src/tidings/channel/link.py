@@ -28,7 +28,7 @@ from tidings.routing.protocol import messages as m
 TIMEOUT = 60.0  # seconds for an answer, including reconnecting
 PAUSES = (0.1, 2.0)  # the first and the longest pause in seconds before another attempt
 GREETING = 10.0  # seconds for one attempt to connect
-SIGN = 4.0  # seconds of waiting after which a message shows that this end is still there
+SIGN = 4.0  # seconds of waiting after which a message shows that this end is still alive
 
 
 class ChannelLink:
@@ -44,7 +44,7 @@ class ChannelLink:
         timeout: float = TIMEOUT,
         name: str | None = None,
     ) -> None:
-        """`name` is needed only if the token is bound to one."""
+        """`name` is needed only if the token is bound to a name."""
         self.address = address
         self._place = parse_address(address)
         self._tls = context_for(self._place, None, authorities)
@@ -53,7 +53,7 @@ class ChannelLink:
         self._timeout = timeout
         self._connection: Connection | None = None
         self._request = 0
-        self._signed = 0.0  # when a message last showed that this end is there
+        self._signed = 0.0  # when a message last showed that this end is alive
         self._lock = threading.Lock()
 
     def describe(self) -> Description:
@@ -86,7 +86,7 @@ class ChannelLink:
         return handing.hander.done
 
     def close(self) -> None:
-        """Close the connection. Close the connection; the next call opens another."""
+        """Close the connection. The next call opens another."""
         with self._lock:
             self._drop()
 
@@ -115,7 +115,7 @@ class ChannelLink:
                 return
             except (LostConnection, Later) as problem:
                 reason = str(problem)
-            except BaseException:  # answers to this work must not be taken for answers to the next
+            except BaseException:  # late answers must not be taken for answers to the next work
                 self._drop()
                 raise
             self._drop()
@@ -132,7 +132,7 @@ class ChannelLink:
         now = time.monotonic()
         if now >= limit:
             self._give_up("it does not answer")
-        if now - max(moved, self._signed) > SIGN:  # an end that is silent for long is disconnected
+        if now - max(moved, self._signed) > SIGN:  # a long silent end would be disconnected
             self._signed = now
             connection.send(m.Trace(0), limit)
             work.remind(connection, limit)

@@ -1,9 +1,12 @@
 """A part of a tagged batch: many notifications, as columns.
 
-node_starts     0  2  3  3            n + 1 numbers: the nodes of notification i are
-nodes           5  9  5                   nodes[node_starts[i] : node_starts[i + 1]]
-payload_starts  0  11 20 31           and its payload is
-payloads        ...                       payloads[payload_starts[i] : payload_starts[i + 1]]
+    node_starts     0  2  3  3
+    nodes           5  9  5
+    payload_starts  0  11 20 31
+    payloads        ...
+
+Notification i has the nodes nodes[node_starts[i] : node_starts[i + 1]], and its payload is
+payloads[payload_starts[i] : payload_starts[i + 1]].
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ class Part(msgspec.Struct, frozen=True, eq=False):
     """Notifications in the order in which they are numbered.
 
     The owner takes each (source, batch, part) once, and in order. A source may begin with any
-    batch. In each batch, parts count from 0, and the part with `last` ends the batch; then the next
-    batch follows, so a batch without notifications is one empty part."""
+    batch. In each batch, parts count from 0, and the part with `last` ends the batch. Batch numbers
+    have no gaps, so a batch without notifications is handed over as one empty part."""
 
     source: str
     batch: int

@@ -7,18 +7,9 @@ from typing import Protocol
 
 from tidings.channel.connection import Connection
 from tidings.channel.part import Part
-from tidings.network import Refusal
+from tidings.network import Outdated, Refusal
 from tidings.routing.clients import Follower, Hander
 from tidings.routing.protocol import messages as m
-
-
-class Outdated(Refusal):
-    """A part was tagged at a version of which the owner no longer knows enough. The notifications
-    of that part must be tagged again, at `version` or a later one."""
-
-    def __init__(self, reason: str, version: int) -> None:
-        super().__init__(reason)
-        self.version = version
 
 
 class Later(Exception):
@@ -37,7 +28,7 @@ class Work(Protocol):
         """Send more; return False if there is nothing to send before an answer arrives."""
 
     def remind(self, connection: Connection, until: float) -> None:
-        """Send again what may have been ignored because too much was requested at once."""
+        """Send messages again that may have been ignored because there were too many at once."""
 
     def receive(self, message: m.Message) -> bool:
         """Process a message; return True if it is an answer. Raise Refusal, or Later, if the

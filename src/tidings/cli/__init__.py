@@ -6,7 +6,7 @@
     filters/         check, convert, match, explain, doctor, graph
     subscriptions/   subscriptions, snapshot
     pipelines/       pipeline, backtest
-    network/         router, up, top, publish, subscribe
+    network/         router, preprocessor, up, top, publish, subscribe
     demo/, bench/    demo; bench and its subcommands
     common/          code that commands share: options, files, errors, screen, shutdown
 

@@ -6,7 +6,7 @@ explains matches, and saves and opens matchers.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +237,32 @@ class Matcher(HeldFilters):
         pieces, register = self._match_lists(events, threads)
         ids = batches.values_of(pieces, register.id_array(), threads)
         return batches.rows_of(pieces, threads), ids
+
+    def match_rows(
+        self, batch: pa.RecordBatch, events: Callable[[], Iterable[Event]]
+    ) -> tuple[Array, Array] | None:
+        """Like `match_pairs`, in any order, but without sealing the write buffer, which takes
+        milliseconds. The filters in the buffer are matched with the events that `events` returns,
+        one for each row. The batch has no null marks; None if a filter needs them."""
+        fresh: list[tuple[int, int]] = []
+        with self._lock:  # the lock ensures that no filter is missed while it moves into a part
+            state = self._state
+            dead = state.register.dead.copy()
+            buffers = [one for one in state.fresh if one]
+            for row, event in enumerate(events() if buffers else ()):
+                fresh += [(row, slot) for one in buffers for slot in one.match(event)]
+        if state.null_paths:
+            return None
+        if len(fresh) > CROWD * batch.num_rows:
+            self._crowded = True
+        pieces = batches.match_lists(state, dead, batch, 1)
+        ids = state.register.id_array()
+        self._tidy()
+        rows, slots = batches.rows_of(pieces, 1), batches.values_of(pieces, ids, 1)
+        if not fresh:
+            return rows, slots
+        more = np.array(fresh, np.int64)
+        return np.concatenate([rows, more[:, 0]]), np.concatenate([slots, ids[more[:, 1]]])
 
     def match_batch(self, events: Any, *, threads: int = 1) -> Any:
         """A ListArray with the ids that match each event of a batch.

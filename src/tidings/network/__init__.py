@@ -16,7 +16,15 @@ what makes routers fast.
 """
 
 from tidings.network.agent import Agent, connect
-from tidings.network.agents import Broken, LinkState, Refusal, Subscription, TimedOut
+from tidings.network.agents import (
+    Broken,
+    Header,
+    LinkState,
+    Outdated,
+    Refusal,
+    Subscription,
+    TimedOut,
+)
 from tidings.network.blocking import BlockingAgent, BlockingSubscription, connect_blocking
 from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
@@ -42,8 +50,10 @@ __all__ = [
     "Broken",
     "Forwarder",
     "FrameCache",
+    "Header",
     "Link",
     "LinkState",
+    "Outdated",
     "Policy",
     "Refusal",
     "RouterUrl",

@@ -28,13 +28,18 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agents import (
     ArrowRows,
     Broken,
+    Header,
     LinkState,
+    Outdated,
     Pairs,
     Refusal,
     Subscription,
     TimedOut,
     pairs_of,
 )
+from tidings.network.agents.following import Following
+from tidings.network.agents.preprocessors import Preprocessors
+from tidings.network.agents.untagged import Untagged
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
 from tidings.network.router_url import RouterUrl, parse_addresses
@@ -63,9 +68,12 @@ PIECE = 1000  # the number of notifications that `publish_many` sends together
 MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
 FEW = 8  # more publications than this are sent as one piece
 MOST_UNREAD = 100_000  # the most unread notifications of one subscription
-ANONYMOUS = "agent-"  # the beginning of the names of agents that were given none
-BUSY = 1 << 20  # bytes that wait to be sent; beyond it, nothing is repeated
+ANONYMOUS = "agent-"  # the beginning of the name of an agent that was given no name
+BUSY = 1 << 20  # bytes waiting to be sent, beyond which publications are not repeated
 Order = Literal["serial", "none"]
+Tagging = Literal["root", "local", "preprocessor"]
+"""Who tags the notifications of an agent."""
+HEADER_PATIENCE = 5.0  # seconds within which a preprocessor for a header must be found
 PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
@@ -75,7 +83,7 @@ LARGEST_WHOLE = 1 << 30
 
 
 async def _all_of(waiting: Sequence[asyncio.Future[int]]) -> int:
-    """The last stamp, when all are acknowledged; the first problem, when all are answered."""
+    """Wait for all answers; return the last stamp, or raise the first problem."""
     found = await asyncio.gather(*waiting, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):
@@ -92,7 +100,7 @@ def check_payload(payload: object) -> None:
 
 
 def encode_attributes(attributes: Mapping[str, Any] | bytes) -> bytes:
-    """The attributes as they travel. Bytes are encoded already."""
+    """Encode attributes as JSON. Bytes are already encoded."""
     return attributes if isinstance(attributes, bytes) else msgspec.json.encode(attributes)
 
 
@@ -104,8 +112,8 @@ def _check_size(content: bytes, payload: bytes) -> None:
 
 
 class _Piece(msgspec.Struct):
-    """Notifications of `publish_many` that were sent together: their stamps, and the reasons of
-    those that were refused. `done` completes when all are settled."""
+    """Notifications of `publish_many` that were sent together: their stamps, and why some of them
+    were refused. `done` completes when all are answered."""
 
     first: int
     last: int
@@ -126,13 +134,14 @@ class Agent:
         times: Times | None = None,
         on_break: Callable[[Break], object] | None = None,
         on_link: Callable[[str], object] | None = None,
+        tag: Tagging = "root",
     ) -> None:
         self.name = name
         self._on_break = on_break
         self._on_link = on_link
         self._gone = ""  # why there is no link, as `on_link` was told
-        self._since = time.time()  # of the last change of the link
-        self._places = deque(places)  # routers; the first one is tried next, or is linked
+        self._since = time.time()  # when the link last changed
+        self._places = deque(places)  # routers; the first is connected, or is tried next
         self._tls = tls
         self._is_anonymous = name.startswith(ANONYMOUS) and not token
         self._hello = m.Hello(name, places[0].channel, token)
@@ -142,8 +151,8 @@ class Agent:
         self._life = uuid.uuid4().hex
         self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times, window=WINDOW)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
-        self._texts: dict[int, str] = {}  # of subscriptions, as the application wrote them
-        self._live: tuple[str, ...] | None = None  # those that match what is being received
+        self._texts: dict[int, str] = {}  # filters as the application wrote them
+        self._live: tuple[str, ...] | None = None  # filters that the current notification matches
         self._next = 1
         self._link: Link | None = None
         self._refusal = self._reason = ""
@@ -152,6 +161,11 @@ class Agent:
         self._acks: dict[int, asyncio.Future[int]] = {}
         self._pieces: list[_Piece] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._tagging = tag
+        self._following = Following(self._send_up, self._times)
+        self._preprocessors = Preprocessors(self._send_up, self._hello, self._times)
+        self._seeking = False
+        self._untagged = Untagged(self._preprocessors.tag, self._publish_tagged)
 
     # -- for applications ----------------------------------------------------------------------
 
@@ -166,6 +180,18 @@ class Agent:
             asyncio.create_task(self._tick_forever()),
             asyncio.create_task(self._keep_connected()),
         ]
+        if self._tagging == "local":
+            self._tasks.append(asyncio.create_task(self._following.follow_forever()))
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._following.ready.wait()
+            except TimeoutError:
+                raise self.overdue("the nodes of the channel are not known", timeout) from None
+            if self._following.refusal:
+                raise Refusal(self._following.refusal)
+        elif self._tagging == "preprocessor":
+            self._seek()
+            await self._preprocessors.wait_for_any(min(1.0, timeout or 1.0))
 
     @property
     def state(self) -> LinkState:
@@ -173,12 +199,74 @@ class Agent:
         linked = self._link is not None
         return LinkState(linked, self._where, "" if linked else self._reason, self._since)
 
+    def _seek(self) -> None:
+        """Begin to use preprocessors."""
+        if not self._seeking:
+            self._seeking = True
+            self._tasks.append(asyncio.create_task(self._preprocessors.seek_forever()))
+
+    @property
+    def view(self) -> Any:
+        """The nodes of the channel in this process, if the agent tags by itself and knows them."""
+        return self._following.view
+
+    @property
+    def preprocessors(self) -> Preprocessors:
+        """The preprocessors that the agent uses."""
+        return self._preprocessors
+
+    def send_up(self, message: m.Message) -> bool:
+        """Send a message to the router; False if there is no link."""
+        return self._send_up(message)
+
+    def _send_up(self, message: m.Message) -> bool:
+        if self._link is None:
+            return False
+        self._link.send(message)
+        return True
+
+    async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
+        """Obtain the header of a notification in advance, from the nodes in this process or from a
+        preprocessor. EnvironmentProblem if no preprocessor is found; Refusal if the attributes are
+        refused."""
+        content = encode_attributes(attributes)
+        if self._following.view is not None:
+            tag = self._following.tag(content)
+        else:
+            self._seek()
+            if not await self._preprocessors.wait_for_any(HEADER_PATIENCE):
+                raise EnvironmentProblem(
+                    f"no preprocessor of the channel was found within {HEADER_PATIENCE:g} seconds; "
+                    'start one with `tidings preprocessor`, or use connect(..., tag="local")'
+                )
+            (tag,) = await self._preprocessors.tag([content])
+        if not tag:
+            raise Refusal("the notification can't be tagged, because its attributes are refused")
+        return Header(tag)
+
+    async def node_of(self, interest: str, dialect: str = "sql") -> int:
+        """The node of a filter, as known to this process or to a preprocessor; 0 if nobody is
+        subscribed to the filter. Other agents can subscribe to the node by its number."""
+        view = self._following.view
+        if view is not None:
+            return int(view.place(interest, dialect).node)
+        self._seek()
+        await self._preprocessors.wait_for_any(HEADER_PATIENCE)
+        found = await self._preprocessors.place(interest, dialect)
+        if found is None:
+            raise EnvironmentProblem("no preprocessor of the channel answers")
+        if found.refusal:
+            raise Refusal(found.refusal)
+        return found.node
+
     async def close(self) -> None:
         for machine, subscription in [*self._subscriptions.values()]:
             subscription.close()
             self.unsubscribe(machine)
         for task in self._tasks:
             task.cancel()
+        self._untagged.close()
+        self._preprocessors.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         link = self._link
         if link is not None:
@@ -198,9 +286,10 @@ class Agent:
 
     def subscribe(
         self,
-        interest: str,
+        interest: str = "",
         dialect: str = "sql",
         *,
+        node: int | None = None,
         name: str = "",
         order: Order = "serial",
         fast: bool = False,
@@ -208,28 +297,35 @@ class Agent:
         most: int = MOST_UNREAD,
         timeout: float | None = None,
     ) -> Subscription:
-        """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
-        `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
-        rendezvous point until there is room. The rendezvous point reads the filter, in its
-        dialect, and refuses it when the subscription is entered. Notifications come in the order of
-        their serials: a gap holds back what follows, until what is missing comes or is lost.
-        With `order="none"`, nothing is held back. With `fast`, what is missing is neither noticed
-        nor asked for, and comes in any order. After an interruption of more than `drop_after`
+        """Subscribe to a filter in a dialect. Use `async with` to wait until the subscription is in
+        force, for at most `timeout` seconds; Refusal if the rendezvous point refuses the filter.
+        The subscription holds at most `most` unread notifications; the rest stays at the rendezvous
+        point until there is room. Notifications come in the order of their serials: if one is
+        missing, later ones wait until it arrives or is known to be lost. With `order="none"`, later
+        notifications do not wait. With `fast`, missing notifications are neither noticed nor
+        requested, and the order is arbitrary. After an interruption of more than `drop_after`
         seconds, the subscription ends with a `Break`.
 
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
-        until they are confirmed (`Subscription.confirm`), also while nobody is linked. Whoever
-        comes back under the name, with the same token and filter, goes on after the last one that
-        was confirmed."""
+        until they are confirmed (`Subscription.confirm`), even while no agent is connected. An
+        agent that subscribes again with the same name, token and filter continues after the last
+        confirmed notification.
+
+        Instead of a filter, `node` can be the number of a node that another client obtained
+        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply."""
+        if (node is None) == (not interest):
+            raise Refusal("found a filter and a node, or neither, expected one of them")
+        if node is not None:
+            interest, dialect = str(node), m.NODE
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(
-                "found a named subscription that is fast, in no order, or whose name has more than "
-                f"{m.LONGEST_NAME} characters, expected none of these"
+                "found a named subscription that is fast, unordered or has a long name, expected "
+                f"fast=False, order='serial' and a name of at most {m.LONGEST_NAME} characters"
             )
         if name and self._is_anonymous:
             raise Refusal(
                 "found a named subscription of an agent without a name or a token, expected "
-                "connect(..., name=...), because the name of the subscription belongs to the agent"
+                "connect(..., name=...), because subscriptions are stored under the agent's name"
             )
         if order not in ("serial", "none"):
             raise Refusal(f"found the order {order!r}, expected 'serial' or 'none'")
@@ -266,9 +362,10 @@ class Agent:
 
     async def publish(
         self,
-        attributes: Mapping[str, Any] | bytes,
+        attributes: Mapping[str, Any] | bytes | None = None,
         payload: bytes = b"",
         *,
+        header: Header | None = None,
         subject: str = "",
         share: bool = True,
         fast: bool = False,
@@ -276,17 +373,34 @@ class Agent:
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1; a payload that is sent in pieces takes several, and its
-        stamp is the last. With `fast`, it goes to those who are there, without a stamp, a serial
-        or the journal; this returns 0 at once, and nobody notices if it is lost. Refusal if it was
-        refused; Broken if earlier acknowledged notifications are gone, and then nothing is
-        published. TimedOut if it is not acknowledged within `timeout` seconds; the agent still
-        tries to publish it. The attributes are a mapping, or bytes that are already encoded as a
-        JSON object, a map in MessagePack, or XML."""
+        The stamps of an agent begin with 1. A payload that is sent in pieces takes several stamps,
+        and the last of them is returned. With `fast`, only subscribers that are connected get the
+        notification, without a stamp, a serial or the journal; 0 is returned at once, and a loss is
+        not noticed. Refusal if the notification was refused; Broken if earlier acknowledged
+        notifications are gone, and then nothing is published. TimedOut if the notification is not
+        acknowledged within `timeout` seconds; the agent still tries to publish it. The attributes
+        are a mapping, or bytes that are already encoded as a JSON object, a map in MessagePack, or
+        XML.
+
+        `header` is a header that was obtained in advance, with the method `header`. With a header,
+        the attributes may be left out, and are then not sent. Outdated if such a header is too
+        old."""
+        if header is None and attributes is None:
+            raise Refusal("found neither attributes nor a header, expected one of them")
         if fast:
-            self.publish_fast(attributes, payload, subject=subject, share=share)
+            if header is not None:
+                raise Refusal("found a fast notification with a header, expected attributes only")
+            self.publish_fast(attributes or {}, payload, subject=subject, share=share)
             return 0
-        done = self.publish_soon(attributes, payload, subject=subject, share=share)
+        if header is not None:
+            bare = attributes is None
+            content = b"" if attributes is None else encode_attributes(attributes)
+            shared = share and not bare
+            done = self.publish_content(
+                content, payload, subject=subject, share=shared, tag=header.data
+            )
+        else:
+            done = self.publish_soon(attributes or {}, payload, subject=subject, share=share)
         try:
             async with asyncio.timeout(timeout):
                 return await done
@@ -313,7 +427,7 @@ class Agent:
         subject: str = "",
         share: bool = True,
     ) -> None:
-        """Send a notification to those who are there; see `publish`. It is dropped if there is no
+        """Send a notification to connected subscribers; see `publish`. It is dropped if there is no
         link, or if too much waits to be sent. Refusal if it does not fit into a frame."""
         content = encode_attributes(attributes)
         self._check(content, payload, subject)
@@ -332,16 +446,32 @@ class Agent:
         self._hand_over(PUBLISHER, [(LOCAL, message)])
 
     def publish_content(
-        self, content: bytes, payload: bytes = b"", *, subject: str = "", share: bool = True
+        self,
+        content: bytes,
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+        tag: bytes = b"",
     ) -> asyncio.Future[int]:
-        """The same, with attributes that are already encoded as JSON, MessagePack or XML."""
+        """Like `publish_soon`, with attributes that are already JSON, MessagePack or XML, and
+        perhaps with a tag."""
         self._check(content, payload, subject)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
         about = About(content if share else None, subject, time.time_ns() // 1000)
+        if not tag and self._tagging == "local":
+            tag = self._following.tag(content)
+        elif not tag and self._tagging == "preprocessor":
+            return self._untagged.put(content, payload, about)
+        return self._publish_tagged(content, payload, about, tag)
+
+    def _publish_tagged(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
         if len(content) + len(payload) > LARGEST:
-            return self._publish_pieces(content, payload, about)
-        return self._publish(content, payload, about)
+            return self._publish_pieces(content, payload, about, tag)
+        return self._publish(content, payload, about, tag)
 
     def _check(self, content: bytes, payload: bytes, subject: str) -> None:
         """Raise Refusal if a notification is too large."""
@@ -356,14 +486,18 @@ class Agent:
             if size > most:
                 raise Refusal(f"found {what} of {size:,} bytes, expected at most {most:,}")
 
-    def _publish(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
-        sent = self._publisher.publish(content, payload, self._now, about)
+    def _publish(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
+        sent = self._publisher.publish(content, payload, self._now, about, tag)
         stamp = self._publisher.acknowledged + self._publisher.waiting
         done = self._acks[stamp] = asyncio.get_running_loop().create_future()
         self._hand_over(PUBLISHER, sent)
         return done
 
-    def _publish_pieces(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
+    def _publish_pieces(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
         """Publish a payload in pieces; the future completes when all of them are on the disk."""
         first = self._publisher.acknowledged + self._publisher.waiting + 1
         many = -(-len(payload) // PIECE_BYTES)
@@ -372,18 +506,18 @@ class Agent:
         for at in range(many):
             part = bytes(view[at * PIECE_BYTES : (at + 1) * PIECE_BYTES])
             told = msgspec.structs.replace(about, piece=Piece(first, at, many))
-            waiting.append(self._publish(content, part, told))
+            waiting.append(self._publish(content, part, told, tag))
         return asyncio.ensure_future(_all_of(waiting))
 
     async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
         disk; return how many there were. Arrow data is taken too: each row is a notification, and
-        the column `payload`, if there is one, is the payload. If one is refused, stop publishing,
-        wait for the answers to all that were sent, and raise Refusal."""
+        the column `payload`, if there is one, is the payload. If a notification is refused, stop
+        publishing, wait for the answers to all that were sent, and raise Refusal."""
         given = pairs_of(notifications)
         waiting: deque[_Piece] = deque()
         count = 0  # acknowledged
-        problem: Refusal | None = None  # why no more are sent
+        problem: Refusal | None = None  # why no more notifications are sent
         try:
             while True:
                 pairs: list[tuple[bytes, bytes]] = []
@@ -392,10 +526,11 @@ class Agent:
                         content = encode_attributes(attributes)
                         _check_size(content, payload)
                         pairs.append((content, payload))
-                except Refusal as found:  # those before it are sent
+                except Refusal as found:  # the notifications before this one are sent
                     problem = found
                 if pairs:
-                    waiting.append(self._publish_piece(pairs))
+                    tags = await self._tag_pairs(pairs)
+                    waiting.append(self._publish_piece(pairs, tags))
                 if not waiting:
                     if problem is not None:
                         raise Refusal(f"notification {count + 1}: {problem}")
@@ -411,11 +546,19 @@ class Agent:
         finally:
             await asyncio.gather(*(one.done for one in waiting), return_exceptions=True)
 
-    def _publish_piece(self, pairs: list[tuple[bytes, bytes]]) -> _Piece:
+    async def _tag_pairs(self, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
+        """The tags of notifications; none if the rendezvous point tags them."""
+        if self._tagging == "local":
+            return self._following.tag_many([content for content, _ in pairs])
+        if self._tagging == "preprocessor":
+            return await self._preprocessors.tag([content for content, _ in pairs])
+        return []
+
+    def _publish_piece(self, pairs: list[tuple[bytes, bytes]], tags: Sequence[bytes]) -> _Piece:
         publisher = self._publisher
         if publisher.breaks:
             raise Broken(publisher.breaks.popleft())
-        sent = publisher.publish_all(pairs, self._now, time.time_ns() // 1000)
+        sent = publisher.publish_all(pairs, self._now, time.time_ns() // 1000, tags)
         last = publisher.acknowledged + publisher.waiting
         done = asyncio.get_running_loop().create_future()
         piece = _Piece(last - len(pairs) + 1, last, done, {})
@@ -500,7 +643,7 @@ class Agent:
             await self._lost.wait()
             if not self._gone:
                 self._tell_link(self._refusal)
-                self._places.rotate(-1)  # another one may be there at once
+                self._places.rotate(-1)  # another router may answer at once
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
             try:
@@ -547,12 +690,20 @@ class Agent:
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
                 link.close("goodbye")
+            elif isinstance(message, m.Described | m.Changed):
+                self._following.receive(message)
+            elif isinstance(message, m.Found):
+                self._tell_found(message)
             elif link.name:
                 if isinstance(message, m.Notification):
                     self._live = self._texts_for(message)
                 self._dispatch(self._router.receive(UPSTREAM, message, self._now))
                 self._live = None
         self._change.set()
+
+    def _tell_found(self, message: m.Found) -> None:
+        task = asyncio.create_task(self._preprocessors.receive(message))
+        self._tasks = [one for one in self._tasks if not one.done()] + [task]
 
     async def _tick_forever(self) -> None:
         pause = min(self._times.beat, self._times.retry) / 2
@@ -563,7 +714,7 @@ class Agent:
             if link is not None and now - link.heard > 2 * self._times.silent:
                 link.abort("nothing was heard for too long")
             self._dispatch(self._router.tick(now))
-            if link is None or link.waiting < BUSY:  # else they are still being sent
+            if link is None or link.waiting < BUSY:  # otherwise too many are still unsent
                 self._hand_over(PUBLISHER, self._publisher.tick(now))
             for number, (machine, subscription) in [*self._subscriptions.items()]:
                 self._hand_over(number, machine.tick(now))
@@ -576,8 +727,9 @@ class Agent:
         return time.monotonic()
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        """Pass the messages of one of our state machines to our router. It would pass publications
-        on as they are, so of many only the first goes there, to note where the answers go."""
+        """Pass the messages of one of our state machines to our router. The router would forward
+        publications unchanged. So if there are many, only the first passes through the router,
+        which notes where the answers go; the rest is sent directly."""
         if sender == PUBLISHER and len(sent) > FEW and self._link is not None:
             rest = [message for _, message in sent[1:]]
             if all(isinstance(one, m.Publish) for _, one in sent):
@@ -602,15 +754,15 @@ class Agent:
                 subscription.wake()
 
     def _texts_for(self, message: m.Notification) -> tuple[str, ...]:
-        """The filters of this agent that a notification from above matches: our router passes it
-        on to exactly these."""
+        """The filters of this agent that a notification from above matches: those of the
+        subscriptions to which our router forwards it."""
         ways = self._router.ways(tuple([mark.label for mark in message.marks]))
         return tuple([self._texts[one] for one in ways if one in self._texts])
 
     def _matched(self, number: int, message: m.Notification) -> tuple[str, ...]:
-        """The same when one of them is delivered. One that was missed and recovered has labels that
-        our router may not know. Then these are the filters that are known to match it: at least
-        the one that recovered it."""
+        """The filters that a delivered notification matches. Our router may not know the labels of
+        a recovered notification. In that case, only filters that are known to match are returned,
+        at least the filter of the subscription `number`."""
         if self._live is not None:
             return self._live
         known = dict.fromkeys((self._texts[number], *self._texts_for(message)))
@@ -626,7 +778,9 @@ class Agent:
         for one in self._publisher.refused:  # earlier stamps may not be acknowledged yet
             waiting = self._acks.pop(one.stamp, None)
             if waiting is not None and not waiting.done():
-                waiting.set_exception(Refusal(one.reason))
+                waiting.set_exception(
+                    Outdated(one.reason, one.version) if one.version else Refusal(one.reason)
+                )
             for piece in self._pieces:
                 if piece.first <= one.stamp <= piece.last:
                     piece.refused[one.stamp] = one.reason
@@ -655,11 +809,12 @@ async def connect(
     timeout: float | None = None,
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
+    tag: Tagging = "root",
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
     addresses or as "tidings://one:7400,two:7400/channel", the agent uses the first that it can
-    reach, and another one when that is gone.
+    reach, and another one when that link is lost.
 
     `name` distinguishes the agent from others; `token` is needed if the router requires one.
     `authorities` is a file with the certificates to trust for the router, instead of those that
@@ -669,7 +824,13 @@ async def connect(
     journal of the rendezvous point has gone back in time, `on_break` is called with a `Break`,
     which has the stamps of the acknowledged notifications that are gone. Without `on_break`, the
     next `publish` raises `Broken`.
+
+    `tag` says who tags what the agent publishes: the rendezvous point ("root"), this process
+    ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
+    two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
     """
+    if tag not in ("root", "local", "preprocessor"):
+        raise Refusal(f"found tag={tag!r}, expected 'root', 'local' or 'preprocessor'")
     places = parse_addresses(address)
     tls = context_for(places[0], tls, authorities)
     agent = Agent(
@@ -680,9 +841,10 @@ async def connect(
         times=times,
         on_break=on_break,
         on_link=on_link,
+        tag=tag,
     )
-    await agent.start(timeout)
     try:
+        await agent.start(timeout)
         yield agent
     finally:
         await agent.close()

@@ -6,8 +6,8 @@
             for notification in told: ...
 
 Inside, a thread runs the asynchronous agent in its own event loop, so it does not matter whether
-the caller has one. All methods may be called from several threads. Publications are passed to the
-loop many at a time, because waking a thread costs more than publishing.
+the caller has an event loop. All methods may be called from several threads. Publications are
+passed to the loop many at a time, because waking a thread costs more than publishing.
 """
 
 from __future__ import annotations
@@ -26,9 +26,17 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agent import Agent, Order, check_payload, connect, encode_attributes
+from tidings.network.agent import (
+    Agent,
+    Order,
+    Tagging,
+    check_payload,
+    connect,
+    encode_attributes,
+)
 from tidings.network.agents import (
     ArrowRows,
+    Header,
     LinkState,
     Pairs,
     Refusal,
@@ -48,8 +56,8 @@ _UNANSWERED = "the notification was not acknowledged"
 
 
 class BlockingSubscription:
-    """The notifications for one interest. Iterating waits for the next notification, and ends when
-    the subscription or its agent is closed."""
+    """The notifications that match one filter. Iterating waits for the next notification, and ends
+    when the subscription or its agent is closed."""
 
     def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
         self._agent = agent
@@ -60,7 +68,7 @@ class BlockingSubscription:
 
     @property
     def note(self) -> str:
-        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        """A remark of the rendezvous point about an unusual filter; empty for other filters."""
         return self._subscription.note
 
     @property
@@ -96,7 +104,7 @@ class BlockingSubscription:
         self._agent.run(self._subscription.confirm(one, timeout))
 
     def drop(self, timeout: float | None = None) -> None:
-        """Give the name up and end the subscription."""
+        """Give up the name and end the subscription."""
         self._agent.run(self._subscription.drop(timeout))
 
     def close(self) -> None:
@@ -138,7 +146,7 @@ class BlockingAgent:
         self._lock = threading.Condition()
         self._is_closed = False
         self._under_way = 0
-        self._abandoned: set[Future[int]] = set()  # those of them that nobody waits for any more
+        self._abandoned: set[Future[int]] = set()  # futures that nobody waits for any more
         self._todo: deque[tuple[bytes, bytes, str, bool, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
@@ -149,9 +157,10 @@ class BlockingAgent:
 
     def publish(
         self,
-        attributes: Mapping[str, Any] | bytes,
+        attributes: Mapping[str, Any] | bytes | None = None,
         payload: bytes = b"",
         *,
+        header: Header | None = None,
         subject: str = "",
         share: bool = True,
         fast: bool = False,
@@ -159,11 +168,18 @@ class BlockingAgent:
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
-        acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
-        acknowledged within `timeout` seconds; the agent still tries to publish it, until it is
-        closed. For `fast`, see `Agent.publish`."""
+        The stamps of an agent begin with 1. Refusal if the notification was refused; Broken if
+        earlier acknowledged notifications are gone, and then nothing is published. TimedOut if the
+        notification is not acknowledged within `timeout` seconds; the agent still tries to publish
+        it, until the agent is closed. For `fast` and `header`, see `Agent.publish`."""
         self.check_thread()
+        if header is not None or attributes is None:
+            return self.run(
+                self._agent.publish(
+                    attributes, payload, header=header, subject=subject, share=share, fast=fast,
+                    timeout=timeout,
+                )
+            )  # fmt: skip
         if fast:
             self.run(self._publish_fast(encode_attributes(attributes), payload, subject, share))
             return 0
@@ -250,11 +266,16 @@ class BlockingAgent:
             raise
         return done
 
+    def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
+        """Obtain the header of a notification in advance; see `Agent.header`."""
+        return self.run(self._agent.header(attributes))
+
     def subscribe(
         self,
-        interest: str,
+        interest: str = "",
         dialect: str = "sql",
         *,
+        node: int | None = None,
         name: str = "",
         order: Order = "serial",
         fast: bool = False,
@@ -265,6 +286,7 @@ class BlockingAgent:
         filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
         rest, see `Agent.subscribe`."""
         how = {
+            "node": node,
             "name": name,
             "order": order,
             "fast": fast,
@@ -437,6 +459,7 @@ def connect_blocking(
     timeout: float | None = None,
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
+    tag: Tagging = "root",
 ) -> BlockingAgent:
     """Connect an agent to the router at an address, for code without `async`; see `connect`. Close
     the agent, or use it in a `with` statement. `on_break` and `on_link` are called in the agent's
@@ -444,7 +467,7 @@ def connect_blocking(
     agent = BlockingAgent(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,
-            timeout=timeout, on_break=on_break, on_link=on_link,
+            timeout=timeout, on_break=on_break, on_link=on_link, tag=tag,
         )
     )  # fmt: skip
     agent.start()

@@ -108,7 +108,7 @@ class Forwarder:
         return self._plan(labels, marks) if plan is None else plan
 
     def _catch_up(self) -> None:
-        """Forget the plans that the changes of the graph concern."""
+        """Forget the plans that changes of the graph affect."""
         if self._changes.everything:
             self._forget()
         else:
@@ -180,7 +180,7 @@ class _Pieces:
 
     def add_relabelled(self, start: int, end: int, way: FrameWay) -> None:
         """Add a frame with new labels. Only the part before the payload is rewritten; if the labels
-        keep their size, only the labels are."""
+        keep their size, only the labels are rewritten."""
         length, kind, marks, size = _FRONT.unpack_from(self._view, start)
         first = start + frames.HEAD + 16 * marks
         new, kept = way.labels, way.kept

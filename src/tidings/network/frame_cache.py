@@ -28,7 +28,7 @@ class Chunk:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        # the numbers of its marks, once it is indexed
+        # the marks of the chunk, once it is indexed
         self.numbers: list[tuple[int, int]] | None = None
 
 
@@ -106,7 +106,7 @@ class FrameCache(Cache):
     def _look(self, chunk: Chunk) -> None:
         chunk.numbers = []
         for start in frames.split(chunk.data)[0]:
-            with contextlib.suppress(frames.FrameError):  # frames are not checked as they pass
+            with contextlib.suppress(frames.FrameError):  # frames are not checked when they pass
                 frames.decode(chunk.data, start)
                 place = chunk, start
                 for node, number in frames.numbers_of(chunk.data, start):

@@ -59,16 +59,16 @@ class Link(asyncio.Protocol):
         self.patience = patience
         self.name = ""
         self.dropped = 0  # notifications
-        self._skipped = False  # were some dropped since the last that was sent?
+        self._skipped = False  # were notifications dropped since the last one was sent?
         self.bytes_in = self.bytes_out = 0
         self.batches = 0  # how often complete frames arrived
         self.strange = False  # whether to process the first frame alone
-        self.owner = ""  # the owner of this link, and perhaps of others
-        self.routes = False  # whether the other end is a router, which speaks for many owners
+        self.owner = ""  # the owner of this link, and perhaps of other links
+        self.routes = False  # whether the other end is a router, which has many owners below it
         self._reasons: set[str] = set()  # for not reading
         # whether the other end sent an invalid frame, or a message that makes no sense
         self.bad = False
-        # the numbers of notifications; the receiver counts incoming ones
+        # counts of notifications; the callback `received` counts the incoming ones
         self.told_in = self.told_out = 0
         self.heard = time.monotonic()
         self._transport: asyncio.Transport | None = None
@@ -162,7 +162,7 @@ class Link(asyncio.Protocol):
                 asyncio.get_running_loop().call_later(LINGER, transport.abort)
 
     def abort(self, reason: str) -> None:
-        """Cut the link off without telling the other end, because nobody is there any more."""
+        """Cut the link off without telling the other end, because the other end is gone."""
         if not self._over and self._transport is not None:
             self._end(reason)
             self._transport.abort()

@@ -33,9 +33,9 @@ def parse_address(address: str) -> RouterUrl:
 
 
 def parse_addresses(address: str | Sequence[str]) -> tuple[RouterUrl, ...]:
-    """Parse the addresses of several routers of one channel: a list of them, or hosts with commas
-    between them in one. EnvironmentProblem if one is invalid, or if they differ in more than host
-    and port."""
+    """Parse the addresses of several routers of one channel: a list of addresses, or one address
+    that has several hosts, with commas between them. EnvironmentProblem if an address is invalid,
+    or if the addresses differ in more than host and port."""
     found: list[RouterUrl] = []
     for one in (address,) if isinstance(address, str) else address:
         head, _, rest = one.partition("://")

@@ -81,7 +81,7 @@ class _Table:
 
     def clear(self) -> None:
         self._plans: list[Any] = []
-        self._number: dict[int, int] = {}  # numbers, by the identity of a plan
+        self._number: dict[int, int] = {}  # numbers of plans, by the `id` of a plan
         self._known = self._used = 0
         self._arena = self._numpy.zeros(1 << 12, self._numpy.uint8)
         self._table = self._empty(1 << 10)
@@ -125,7 +125,7 @@ class _Table:
             last = -1  # plans may have been renumbered
 
     def drop(self, labels: bytes) -> None:
-        """Forget the plan of labels. Their place stays theirs."""
+        """Forget the plan of labels. They keep their place in the table."""
         place = self._find(labels)
         if self._table[1, place] >= 0:
             self._table[2, place] = self._kernels.NO_PLAN
@@ -144,7 +144,7 @@ class _Table:
         if number == len(self._plans):
             self._plans.append(plan)
         place = self._find(labels)
-        if self._table[1, place] >= 0:  # another plan was dropped
+        if self._table[1, place] >= 0:  # known labels whose plan was dropped
             self._table[2, place] = number
             return
         if 2 * self._known >= self._table.shape[1]:

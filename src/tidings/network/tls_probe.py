@@ -92,7 +92,7 @@ class TlsProbe(asyncio.Protocol):
             transport.abort()
             raise
         except TimeoutError:
-            self._on_refused("nothing was said for too long")
+            self._on_refused("nothing was received for too long")
             transport.abort()
         except ConnectionError:
             self._on_refused("it closed the connection; perhaps it does not trust our certificate")

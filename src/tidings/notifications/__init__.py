@@ -16,8 +16,8 @@ rows.
     json_texts.py  the way back: rows as payloads
     contents/      the attributes of one notification: JSON, MessagePack or XML
 
-Texts are read by the rules of declared attributes, so this room lies above `filters`. This room is
-for other rooms (spark, routing, channel), not for users. Start at decoded.py, then json_batch.py.
+Texts are read by the rules of declared attributes, so this room imports from `filters`. It is for
+other rooms (spark, routing, channel), not for users. Start at decoded.py, then json_batch.py.
 """
 
 from tidings.notifications.decoded import Decoded

@@ -28,7 +28,8 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     rows: Positions  # where each good row was in the input
     bad_rows: Positions
     reasons: list[str]  # one sentence for each bad row
-    # the undeclared fields of each good row, as JSON texts; None if there are none, or if dropped
+    # the undeclared fields of each good row, as JSON texts; None if there are none, or if they are
+    # dropped
     extra: Any = None
     extra_rows: int = 0  # good rows with undeclared fields
     extra_fields: int = 0

@@ -12,9 +12,10 @@ reader. The decoder also refuses a line with undeclared fields. Unless `extra` i
 line is then read again without these fields, and extra_fields.py collects them. Lines are read in
 pieces of `PIECE`, whose records stay in the processor's cache until the columns are built.
 
-Speed, measured by tests/notifications/test_speed.py with 65,536 lines of 20 fields, three of them
-times, on one core of a shared machine, in thousands of lines per second of processor time: 320 to
-450 with at most one bad line, 140 with numbers in quotes, 190 with every line truncated.
+Speed, in thousands of lines per second of processor time on one core of a shared machine: 320 to
+450 with at most one bad line, 140 with numbers in quotes, 190 with every line truncated. These
+figures are from tests/notifications/test_speed.py, with 65,536 lines of 20 fields, of which three
+are times.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class _Reader:
         try:
             return list(map(self.decode, lines)), {}, {}
         except _REFUSALS:
-            pass  # at least one line is bad or has other fields: read them one by one
+            pass  # at least one line is bad or has undeclared fields: read lines one by one
         records: list[Any] = []
         refused: dict[int, str] = {}
         extras: dict[int, ExtraFields] = {}
@@ -160,7 +161,7 @@ class _Reader:
             read_line(line, self.record, closed=self.closed)
         except BadLine as reason:
             return str(reason)
-        return "a value does not fit its declared type"
+        return "found a value that does not fit its declared type"
 
 
 @lru_cache(maxsize=64)

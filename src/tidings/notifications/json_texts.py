@@ -3,7 +3,7 @@
     columns    id: 7   place: null   at: 2013-01-01     extra: {"zone": "EU"}
     text       {"id": 7, "at": "2013-01-01", "zone": "EU"}
 
-A null is left out, because an absent field is read as null; a null in a list stays, because
+A null field is left out, because an absent field is read as null. A null in a list stays, because
 elements have positions. Decimals are numbers, times are ISO 8601, bytes are base64. NaN and
 infinities, which JSON does not have, become null. A table with a single column of bytes is not
 JSON: its values are the payloads.

@@ -1,17 +1,18 @@
-"""A compiled schema: one class per struct. msgspec fills its instances; columns are read from them.
+"""A compiled schema: one class per struct. msgspec creates instances; columns are read from them.
 
     schema   delay: int64     user: struct<city: string>     legs: list<struct<to: string>>
     Record   class(f0, f1, f2), of
              f0: int | whole | str | None   f1: class(f0) | None   f2: list[class(f0) | None] | None
 
-msgspec checks names and kinds of values while it parses; for any value it also accepts a text, and
-for an integer a double. A field with a mark (see null_marks.py) is ABSENT where an object lacks it.
-Arrow then builds a column from the values, if all are native (it accepts a whole double as an
-integer). If Arrow refuses, the values of other kinds are read one by one. *Rejected:*
+msgspec checks names and kinds of values while it parses. In place of any value it also accepts a
+text, and in place of an integer a double. A field with a mark (see null_marks.py) is ABSENT where
+an object lacks it. Arrow then builds a column from the values, if all are native (it accepts a
+whole double as an integer). If Arrow refuses, the values of other kinds are read one by one.
 
-- msgspec's own reading of times: it accepts other texts than we do
-- Arrow's JSON reader: no faster, and it accepts two objects on a line and an object on two lines
-- strict types: lines with numbers in quotes would take eight times as long
+- msgspec's own reading of times was rejected, because it accepts other texts than we do.
+- Arrow's JSON reader was rejected, because it is no faster, and accepts two objects on a line and
+  an object on two lines.
+- Strict types were rejected, because lines with numbers in quotes would take eight times as long.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Slot:
         return kind | None if self.nullable else kind
 
     def column(self, values: list[Any]) -> tuple[Any, Positions]:
-        """The values as an array, and the positions of those that do not fit."""
+        """The values as an array, and the positions of values that do not fit."""
         if self.record is not None:
             return self._read_structs(values, self.record)
         if self.element is not None and self.key is not None:
@@ -110,7 +111,7 @@ class Slot:
         return whole, np.array(bad, np.int64)
 
     def _read_decimals(self, values: list[Any]) -> tuple[Any, Positions]:
-        """msgspec has read the digits exactly; Arrow refuses those that do not fit, except NaN."""
+        """msgspec read the digits exactly; Arrow refuses numbers that do not fit, except NaN."""
         try:
             array = pa.array(values, self.kind)
             if array.null_count == values.count(None):

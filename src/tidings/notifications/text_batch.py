@@ -37,7 +37,8 @@ def decode_text_columns(
     *,
     extra: Extra = "refuse",
 ) -> Decoded:
-    """Decode a batch of strings into a batch of the declared types. A missing column is all null.
+    """Decode a batch of strings into a batch of the declared types. A missing column is null
+    in all rows.
 
     An undeclared column raises NotificationError if `extra` is "refuse"; otherwise it is left out.
     Rows in which the column `corrupt` is not null are bad; that column must exist. No row raises.

@@ -2,12 +2,12 @@
 
     change_log.py   ChangeLog: put, drop, changes since a version
         |── writer.py, state.py        number changes and nodes, append them as one group
-        |── reader.py                  how far the log is acknowledged, and the changes up to there
+        |── reader.py                  reads the changes up to the acknowledged end of the log
         |── records.py                 changes as records
         |── checkpoint.py, compaction.py    keep the state at one version, drop older segments
-        |── settling.py, migration.py, repair.py    logs left by dead writers, old, damaged
+        |── settling.py, migration.py, repair.py    logs of dead writers, old logs, damaged logs
         `── locks.py                   who may write
-    groups/         the log of groups below both logs: checksums, a chain, an end mark
+    groups/         the log of groups, on which both logs are based: checksums, a chain, an end mark
     journal/        the journal of a rendezvous point
     ontologies.py   ontologies in files
 

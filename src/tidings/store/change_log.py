@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change of one subscription: it is new, replaced or ended."""
+    """A change of a subscription: the subscription is new, was replaced, or has ended."""
 
     version: int
     """1, 2, 3 and so on, without gaps except for versions that a repair skips."""
@@ -84,11 +84,11 @@ class State(msgspec.Struct, frozen=True):
 class ChangeLog:
     """A log in a directory, for any number of threads and processes of one machine.
 
-    `attributes` and `functions` are the channel's. Filters are checked and compared by means of
-    them, so all writers should use the same ones. Filters already in the log are not affected when
-    the declared attributes or functions change. Ids are texts or integers, and the ids of all
-    current subscriptions are of the same kind. When a file reaches `segment_bytes`, the next group
-    begins a new file.
+    Filters are checked and compared with the `attributes` and `functions` of the channel, so all
+    writers should use the same ones. Filters already in the log are not affected when the declared
+    attributes or functions change. Ids are texts or integers, and the ids of all current
+    subscriptions are of the same kind. When a file reaches `segment_bytes`, the next group begins a
+    new file.
     """
 
     def __init__(
@@ -126,7 +126,8 @@ class ChangeLog:
         pairs: Iterable[tuple[Id, str | Filter]] | Mapping[Any, str | Filter],
         dialect: str = SQL,
     ) -> int:
-        """Put (id, filter) pairs, or a mapping, each with its own version; return the last version.
+        """Set the filters of many ids, given as pairs or a mapping; return the last version. Each
+        change has its own version.
 
         The pairs are acknowledged together: all of them are stored, or none. If filters are
         refused, RefusedFilters lists all of them.
@@ -219,8 +220,8 @@ class ChangeLog:
 
     @property
     def id_kind(self) -> type[str] | type[int] | None:
-        """The type of the subscriptions' ids. Without subscriptions it is the type of the last id,
-        or None if that is not known."""
+        """The type of the subscriptions' ids. Without subscriptions, it is the type of the last id,
+        or None if that id is not known."""
         version = self.version
         try:  # the last change has that type, if the log still contains it
             return type(self.changes(version - 1, version)[0].id) if version else None
@@ -228,7 +229,7 @@ class ChangeLog:
             return next(map(type, self.subscriptions(version)), None)
 
     def changes(self, after: int, upto: int | None = None) -> list[Change]:
-        """All changes after a version, up to another or to the latest, in order."""
+        """All changes after a version, up to another version or to the latest, in order."""
         return [change for change, _ in self.keyed_changes(after, upto)]
 
     def keyed_changes(self, after: int, upto: int | None = None) -> list[KeyedChange]:
@@ -276,7 +277,7 @@ class ChangeLog:
     def _need_version(self, version: int, latest: int) -> None:
         if type(version) is not int or not 0 <= version <= latest:
             raise LogError(
-                f"found the version {version!r}, expected one from 0 to {latest}, the latest "
+                f"found version {version!r}, expected a version from 0 to {latest}, the latest "
                 f"in '{self.path}'"
             )
 

@@ -1,4 +1,4 @@
-"""Dropping old segments once a checkpoint contains the state that results from them.
+"""Drops old segments once a checkpoint contains the state that results from them.
 
 The order is: write the checkpoint to the disk, record in the end mark that older segments may be
 missing, and then remove them. So the log is complete even if the compaction is interrupted, and the

@@ -1,8 +1,8 @@
 """Lock files in the folder of a log, which coordinate processes.
 
 A writer holds `lock` exclusively while it appends. A reader that found a problem shares `lock`
-while it reads again. A process that writes a checkpoint holds `forgetting.lock`; this takes long,
-but other processes can append meanwhile.
+while it reads again. A process that writes a checkpoint holds `forgetting.lock`; this takes a long
+time, but other processes can append meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs from older versions of tidings are rewritten when they are first opened.
+"""Rewrites logs from older versions of tidings when they are first opened.
 
 *The previous format:*
 
@@ -7,7 +7,7 @@
                                 version, changes of its group before and after it, id, text, node,
                                 identity
     00000000000000004822.log    named after the first version
-    checkpoint.jsonl            lines of this kind: version and counts, subscriptions, identities
+    checkpoint.jsonl            similar lines: version and counts, subscriptions, identities
 
 The last segment may end with an unfinished write. The previous format has no end mark, so the
 rewrite can't notice that the end of the log was cut off.
@@ -111,7 +111,7 @@ def fill(beside: Path, base: Checkpoint, first: int, changes: Iterator[Record]) 
 
 def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
     """The first version of the segments; LogError if they do not belong to the checkpoint.
-    `changes` is the number of changes in them, if known."""
+    `changes` is the number of changes in the segments, if known."""
     segments = _segments(folder)
     if not segments:
         raise _damage(folder / CHECKPOINT, 1, "has no segment file next to it")

@@ -1,9 +1,9 @@
 """The reading side of a log: how far the log is acknowledged, and the changes up to that point.
 
-The end mark of the log of groups says what any process acknowledged, so a reader needs no lock. To
-find the end, a reader reads one small file and calls stat once. Data after the mark comes from a
-writer that is still writing, or from one that died. In the second case, settling.py keeps the data
-or cuts it off.
+The end mark of the log of groups says how far any process has acknowledged changes, so a reader
+needs no lock. To find the end, a reader reads one small file and calls stat once. Data after the
+mark comes from a writer that is still writing, or from a writer that died. After a writer died,
+settling.py keeps the data or cuts it off.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Reader:
             yield from (record for record in records if record.version > after)
 
     def oldest(self, end: Mark) -> int:
-        """The version from which on the log has all changes."""
+        """The version after which the log still has all changes."""
         log = GroupLog(self._folder / CHANGES)
         return self._first(end.oldest, end, log).version if end.number else 0
 

@@ -26,7 +26,7 @@ CHANGES = "changes"  # the log of groups, in the folder of a change log
 SEGMENT_BYTES = 8 << 20
 MOST = 256  # the most changes in a record
 
-SQL = "sql"  # the dialect of a filter for which no other is stored
+SQL = "sql"  # the dialect of a filter without a stored dialect
 
 Entry = tuple[Id, str | None, int, bytes | None] | tuple[Id, str | None, int, bytes | None, str]
 
@@ -51,7 +51,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Stored(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A change as it is stored; its version follows from its place."""
+    """A change as it is stored; its version follows from its position in the record."""
 
     id: Id
     filter: str | None
@@ -61,7 +61,7 @@ class _Stored(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unk
 
 
 class Point(msgspec.Struct, frozen=True):
-    """The end of a group, and the last version up to there."""
+    """The end of a group, and the last version up to that end."""
 
     version: int
     at: Position

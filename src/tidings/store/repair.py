@@ -1,4 +1,4 @@
-"""Repairing a damaged log, for an operator who accepts the loss.
+"""Repairs a damaged log, for an operator who accepts the loss.
 
 A state is computed from the readable changes. A new log that begins with this state replaces the
 damaged one, which is moved aside. No number is used twice: the new log begins with a version higher

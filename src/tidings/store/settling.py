@@ -1,4 +1,4 @@
-"""Preparing a log when it is opened: after a writer died, or when the log must be rewritten.
+"""Prepares a log when it is opened: after a writer died, or when the log must be rewritten.
 
     changes/         the log of groups and its checkpoint: the valid log
     changes.made     its replacement: complete, and from now on the valid log
@@ -6,8 +6,8 @@
     aside/           replaced logs, by the id of the log that replaced them
 
 A log from an older version is rewritten (migration.py), and so is a log that is repaired
-(repair.py). The new log is written next to the old one. Once it has the name `changes.made`, any
-process can finish the replacement, however often it was interrupted.
+(repair.py). The new log is written next to the old one. Once the new log has the name
+`changes.made`, any process can finish the replacement, however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def install(folder: Path) -> Path:
 
 def _take_what_is_left(folder: Path) -> None:
     """If a writer died, keep or cut off the data that it wrote after the mark. If another writer is
-    active, wait until that writer has done so, which it does before it appends."""
+    active, wait for it: a writer does the same before it appends."""
     log = GroupLog(folder / CHANGES)
     mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
     while mark is not None and mark == log.acknowledged() and log.has_more(end_of(mark)):
@@ -119,14 +119,14 @@ def _take_what_is_left(folder: Path) -> None:
                         pass
                     log.close()
         except PermissionError:
-            return  # without write permission, we read only up to the mark
+            return  # without write permission, read only up to the mark
         if alone or time.monotonic() > limit:
             return
         time.sleep(PAUSE)
 
 
 def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point, list[Record]]]:
-    """Read the groups after a point up to the physical end of a log, and mark this as its end.
+    """Read the groups after a point up to the physical end of a log, and move the end mark there.
     Complete groups are kept even if they were not acknowledged, and an incomplete group is cut off.
     The caller must hold the lock. LogError if data is missing."""
     mark, version = read_mark(folder, log), after.version

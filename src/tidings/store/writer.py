@@ -57,7 +57,7 @@ class Writer:
         self._latest = 0  # the latest version seen
 
     def commit(self, wanted: Iterable[PendingGroup]) -> None:
-        """Append all changes that are possible as one group.
+        """Append the changes that are possible, as one group.
 
         Impossible changes get an error, and all others get a version.
         """
@@ -118,7 +118,8 @@ class Writer:
         return _Known(log, base.version, base.point, Nodes(base.keys), living)
 
     def _select_possible(self, known: _Known, wanted: Iterable[PendingGroup]) -> list[PendingGroup]:
-        """The groups that can be applied one after another."""
+        """The groups whose changes are possible, applied in order; all other groups get an
+        error."""
         ahead = ProjectedIds(known.live_ids, self._folder)
         taken = []
         for one in wanted:

@@ -30,7 +30,9 @@ class Tagged(Attack):
     def strike(self) -> None:
         link = self.link(self.ports.root, SPARK, self.hear)
         link.say(m.Describe(1), m.Follow(2), m.Follow(3, self.version, self.life))
-        link.say(m.Follow(4, *self.chance.choices((0, 1, self.version, *HUGE), k=4)))
+        numbers = self.chance.choices((0, 1, self.version, *HUGE), k=4)
+        link.say(m.Follow(4, numbers[0], numbers[1], numbers[2], numbers[3]))
+        link.say(m.Register("tidings://127.0.0.1:1"), m.Seek(5))
         chance, batch = self.chance, self.batch
         if self.nodes:
             few = chance.sample(self.nodes, min(5, len(self.nodes)))

@@ -1,4 +1,4 @@
-"""Limits on connections: how many strangers may wait, and how much neighbours may use.
+"""Limits on connections: how many strangers may wait, and how much data may wait for neighbours.
 
 connect ──> stranger ──Hello──> neighbour          too many strangers: the oldest is closed;
                └─ too late, too much, no token     neighbours never make way for strangers
@@ -57,7 +57,7 @@ class ConnectionLimits:
         )
 
     def end_greeting(self, link: Link) -> None:
-        """Stop the timer of a stranger, which sent its first message."""
+        """Stop the timer of a stranger that has sent its first message."""
         self._strangers.pop(link).cancel()
 
     def send_away(self, link: Link, reason: str) -> None:
@@ -97,10 +97,10 @@ class ConnectionLimits:
             if total <= self.limits.all_queues_bytes:
                 break
             total -= sizes[link]
-            self.send_away(link, "the queues of all neighbours are too long, this one most of all")
+            self.send_away(link, "all queues together are too long, and this is one of the longest")
 
     def _share_time(self, links: dict[Name, Link]) -> None:
-        """Read less from each neighbour at once when more of them send. So neighbours that send
+        """When more neighbours send, read less from each of them at once. So neighbours that send
         little need not wait for neighbours that never stop sending. Routers get a full turn,
         because they forward the messages of many clients."""
         came = {link: link.bytes_in for link in links.values()}

@@ -11,7 +11,7 @@
 
 The rendezvous point recognises publishers by name, and drops repeated notifications of a publisher.
 So nobody may publish under another's name. A bound client that is not a router publishes under its
-own name. A guest publishes under "*/" and its name, which no bound client can have at any router.
+own name. A guest publishes under "*/" and its name; no bound client can have such a name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVERYTHING: frozenset[Right] = ALL | {"preprocess"}
 
 
 class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The name and the rights of a token. Without `may` it has the rights to publish and to
+    """The name and the rights of a token. Without `may`, a token has the rights to publish and to
     subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
     forward everything. `within` is a filter in SQL: the client, or everybody behind the router, may
@@ -55,64 +55,72 @@ Tokens = Mapping[str, str | Grant]
 
 
 class Permissions(msgspec.Struct, frozen=True):
-    """The name and rights of a client. Every message that it sends is checked against them."""
+    """The name and rights of a client. Every message from a client is checked against them."""
 
     name: str
     may: frozenset[Right] = EVERYTHING
-    routes: bool = True  # it is a router
+    routes: bool = True  # the client is a router
     bound: bool = True  # nobody else may use its name
     key: bytes = b""  # the digest of its token, which distinguishes guests
-    within: str = ""  # the filter that must cover what it subscribes to
+    within: str = ""  # a filter that must cover all filters of the client
 
     @property
     def publisher(self) -> str:
-        """The prefix of its publishers' names."""
+        """The beginning of the names under which the client publishes."""
         return self.name if self.bound else f"{ANY}/{self.name}"
 
     @property
     def owner(self) -> str:
-        """The owner of its filters. Guests are distinguished by their tokens, because they can use
-        any number of names."""
+        """The owner of the client's filters. Guests are distinguished by their tokens, because they
+        can use any number of names."""
         return self.name if self.bound else f"{ANY}/{sha256(b'owner' + self.key).hexdigest()[:16]}"
 
     @property
     def neighbour(self) -> str:
-        """The name by which the machine knows it. A client that may not subscribe gets a name of
-        its own, so that it receives nothing meant for a subscriber of the same name."""
+        """The client's name in the state machine. A client that may not subscribe gets a different
+        name, so that it receives nothing meant for a subscriber of the same name."""
         return self.name if "subscribe" in self.may else f"{self.name}/publisher"
 
     def may_replace(self, other: Permissions) -> bool:
         """Is this the same client again, or one with a stronger claim to the name?"""
         return self.bound or (not other.bound and hmac.compare_digest(self.key, other.key))
 
+    @property
+    def may_tag(self) -> bool:
+        """Are the tags of the client's publications used?"""
+        return "preprocess" in self.may
+
     def refusal(self, message: m.Message) -> str:
         """Why a message is refused; empty if it is accepted."""
         if isinstance(message, m.TAGGING):
-            if "preprocess" in self.may:
-                return ""
-            wanted = f'{{name = "{self.name[:80]}", may = ["preprocess"]}}'
-            return (
-                f"{self.name!r} may not preprocess here; expected a token with "
-                f"{wanted} at the rendezvous point"
-            )
+            return "" if self.may_tag else self._refuse_tagging()
         if not isinstance(message, m.Publish):
-            if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye):
-                return ""  # publishers need the lineage too
+            if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye | m.Seek):
+                return ""  # clients that only publish need the lineage and preprocessors too
             return f"{self.name!r} may not subscribe here"
         if "publish" not in self.may:
             return f"{self.name!r} may not publish here"
+        if message.tag and not message.content and not self.may_tag:
+            return f"found a notification without attributes: {self._refuse_tagging()}"
         mine = self.publisher
         if self.routes or message.publisher == mine or message.publisher.startswith(f"{mine}/"):
             return ""
         return f"found a publication by {message.publisher[:80]!r}, expected one by {mine!r}"
+
+    def _refuse_tagging(self) -> str:
+        wanted = f'{{name = "{self.name[:80]}", may = ["preprocess"]}}'
+        return (
+            f"{self.name!r} may not preprocess here; expected a token with "
+            f"{wanted} at the rendezvous point"
+        )
 
 
 class Register:
     """The known tokens, by their digests, which are computed once.
 
     A greeting costs one digest and one lookup, whatever the number of tokens. The time of the
-    lookup depends on digests alone. To learn from that time how much of a digest is right, an
-    attacker would need a token for each digest to try, and SHA-256 prevents finding such tokens.
+    lookup depends on digests alone. To learn a digest from such times, an attacker would need
+    tokens with chosen digests, and SHA-256 prevents finding such tokens.
     """
 
     def __init__(self, tokens: Tokens | None) -> None:
@@ -125,8 +133,8 @@ class Register:
     def admit(
         self, hello: m.Hello, certified: frozenset[str], reserved: Iterable[str] = ()
     ) -> Permissions | str:
-        """The permissions of a client that says hello, or the reason to refuse it. `certified`
-        holds the names in its certificate, `reserved` the names in certificates seen before."""
+        """The permissions of a client that sent a greeting, or the reason to refuse the client.
+        `certified` holds the names in its certificate, `reserved` those in earlier certificates."""
         key = digest_of(hello.token)
         return self.judge(hello.name, key, certified, reserved, routes=hello.routes)
 

@@ -1,4 +1,4 @@
-"""The places for a node's neighbours, and who may take which: no guest token can take them all.
+"""The places for a node's neighbours, and who may take which. No guest token can take all places.
 
     0     guests, a share for each token       bound names    only routers     neighbours
     ├────────────────────────────────────────┬──────────────┬────────────────┤

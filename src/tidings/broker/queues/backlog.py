@@ -6,8 +6,8 @@
 A subscription takes much longer than a notification, and can wait a little. So the backlog is
 worked on for about a millisecond at a time, and notifications that arrive meanwhile go first. While
 notifications with many marks arrive, changes are also batched. Each change of the graph invalidates
-cached ways, and it is cheaper to compute the ways of a thousand marks once after many changes than
-after each change.
+cached plans, and it is cheaper to compute the plans of a thousand marks once after many changes
+than after each change.
 
 Neighbours take turns, and so do the owners behind a router; the messages of each owner stay in
 order. If a neighbour has too many waiting messages, nothing is read from it until they are done.
@@ -28,15 +28,15 @@ from tidings.routing.protocol import messages as m
 SLICE = 0.001  # seconds
 LONG_SLICE = 0.01  # seconds of a slice while notifications arrive
 REST = 3.0  # the pause after a slice, as a multiple of its duration
-REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if that is longer
-MOST_REST = 0.1  # seconds of pause because of marks, at most
+REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if this pause is longer
+MOST_REST = 0.1  # the longest pause because of marks, in seconds
 PIECE = 256  # how many nodes of a Subscribe are processed together
 MOST_WAITING = 1000  # the most waiting messages of one neighbour
 MOST_WAITING_ALL = 10_000  # the most waiting messages of all neighbours
 
 
 class Backlog:
-    """Waiting messages, processed in turns. `take` does the work."""
+    """Waiting messages, processed in turns. `take` processes one message."""
 
     def __init__(
         self,

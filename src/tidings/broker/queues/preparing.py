@@ -1,12 +1,12 @@
-"""Filters are read beside the event loop, before the questions about them wait in the backlog.
+"""Reads filters in a thread, before the questions about them wait in the backlog.
 
     Ask ──> turns ──> as many as fit into TIME ──thread──> read, looked up ──> backlog ──> machine
 
-What waits is prepared together. Reading a filter and looking for its neighbours among compiled
-nodes changes nothing, so a thread can do it while notifications are tagged; the machine finds the
-result, and only inserts the node. If the result is not there, the machine does the same work.
+Questions that wait are prepared together. Reading a filter and looking for its neighbours among
+compiled nodes changes nothing, so a thread can do both while notifications are tagged. The machine
+then only inserts the node. Without a result from the thread, the machine does all the work.
 
-Owners take turns here as in the backlog, and the time of the thread is charged to them.
+Owners take turns here as in the backlog, and are charged for the time of the thread.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tidings.routing.protocol import messages as m
 
 TIME = 0.01  # seconds that the filters prepared together should take
 FIRST = 0.001  # seconds that a filter is assumed to take at first
-MOST = 64  # filters that are prepared together
-MOST_WAITING = 1000  # questions of one neighbour
-MOST_WAITING_ALL = 10_000  # questions of all neighbours
+MOST = 64  # the most filters that are prepared together
+MOST_WAITING = 1000  # the most waiting questions of one neighbour
+MOST_WAITING_ALL = 10_000  # the most waiting questions of all neighbours
 
 
 _log = logging.getLogger(__name__)
 
 
 class Preparing:
-    """Questions whose filters are not prepared yet. `prepare` does that in a thread, and returns
-    the seconds that each filter took; `put_on` takes the questions after that."""
+    """Questions whose filters are not prepared yet. `prepare` runs in a thread, and returns the
+    seconds that each filter took. Then `put_on` gets the questions."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Preparing:
         self._put_on = put_on
         self._turns: Turns[m.Ask] = Turns("preparing", MOST_WAITING, MOST_WAITING_ALL)
         self._task: asyncio.Task[None] | None = None
-        self._each = FIRST  # seconds that the latest ones took on average
+        self._each = FIRST  # seconds that each of the latest filters took
         self._open: set[Link] = set()  # links whose questions are being prepared
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class Preparing:
             filters = [message.stored for _, message in taken]
             try:
                 times = await loop.run_in_executor(None, self._prepare, filters)
-            except Exception:  # the machine does the same work, and says what is wrong
+            except Exception:  # the machine does the same work, and reports the problem
                 _log.exception("filters could not be prepared")
                 times = [FIRST] * len(taken)
             self._each = sum(times) / len(times)
@@ -77,7 +77,7 @@ class Preparing:
             self._turns.resume()
 
     async def stop(self) -> None:
-        """Wait for the thread. What still waits is not prepared any more."""
+        """Wait for the thread. Questions that still wait are not prepared."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

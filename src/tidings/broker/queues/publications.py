@@ -4,11 +4,11 @@
            └──────> turns ──> a slice of time, then the event loop has its turn ──> machine
 
 Parts that are handed over wait here too, in pieces, under the name of their source. Publications of
-one publisher that come together wait together, as a run, and runs that wait are joined. If a part
-of a run takes long, the rest waits for the next turn of its publisher. A single publication is
-processed at once. When many arrive, publishers take turns. Publications from one router count as
-one publisher if the names of their publishers agree up to the first "/". So all guests behind a
-router count as one, which is intended, because guests can use any name.
+one publisher that arrive together wait as one run, and waiting runs are joined. If the beginning of
+a run takes long, the rest waits for the next turn of its publisher. A single publication is
+processed at once. When many publications arrive, publishers take turns. Publications from one
+router count as one publisher if the names of their publishers agree up to the first "/". So all
+guests behind a router count as one, which is intended, because guests can use any name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import MOST_ROWS, Piece, Run, join_runs
 
 SLICE = 0.002  # seconds
-LINGER = 2, 5  # turns of the event loop that runs wait for more: at least, and at most
+LINGER = 2, 5  # turns of the event loop in which runs wait for more publications: least, most
 MOST_BYTES = 4 << 20  # bytes that may wait from one link
 MOST_BYTES_ALL = 64 << 20  # bytes that may wait from all links together
 OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
@@ -33,7 +33,7 @@ Waiting = m.Publish | m.HandOver | Piece | Run
 
 
 class Publications:
-    """Publications of neighbours. `take` does the work."""
+    """Publications of neighbours. `take` processes a publication, a run or a piece."""
 
     def __init__(self, take: Callable[[Link, Any], None], done: Callable[[], None]) -> None:
         """`done` is called after each slice."""
@@ -43,7 +43,7 @@ class Publications:
         self._until = 0.0
         self.count = 0  # publications received so far
         self._scheduled = False
-        self._rows = self._rows_before = 0  # publications that wait in runs, roughly
+        self._rows = self._rows_before = 0  # about how many publications wait in runs
         self._lingered = 0
 
     def __len__(self) -> int:
@@ -99,8 +99,8 @@ class Publications:
             asyncio.get_running_loop().call_soon(self._work)
 
     def _schedule_runs(self) -> None:
-        """The same, after a few turns of the event loop in which more may come. The more are taken
-        together, the less each of them costs."""
+        """Like `_schedule`, but wait a few turns of the event loop for more publications. The more
+        publications are taken together, the less each of them costs."""
         if not self._scheduled and self._turns:
             self._scheduled = True
             self._lingered, self._rows_before = 0, self._rows
@@ -128,7 +128,7 @@ class Publications:
 
 
 def _place_of(message: Waiting) -> tuple[str, Waiting, int]:
-    """Under which name a message waits, the message, and its bytes."""
+    """The name under which a message waits, the message, and its size in bytes."""
     if isinstance(message, m.Publish):
         size = OVERHEAD + len(message.content) + len(message.payload)
         return message.publisher.partition("/")[0], message, size

@@ -6,8 +6,8 @@
     guests ─┬ link g1 ──── g1        ▇▇▇           the items of a name stay in order
             └ link g2 ──── g2        ▇▇▇▇▇▇▇▇▇
 
-An owner is a bound name or a guest token. However many links and names it has, they share its
-turns. A turn that takes long counts as several, for the owner, the link and the name. Each step
+An owner is a bound name or a guest token. All links and names of an owner share its turns. A turn
+that takes long counts as several, for the owner, the link and the name. Each step
 takes time logarithmic in the number of waiting keys.
 """
 
@@ -22,15 +22,15 @@ from typing import Generic, TypeVar
 from tidings.network import Link
 
 TURN = 0.0001  # seconds charged for a turn, at least
-MOST_USED = 10_000  # keys whose used time is remembered
+MOST_USED = 10_000  # the most keys whose used time is remembered
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
 
 class FairLine(Generic[Key]):
-    """A line of keys; the one that used the least time is next. A newcomer counts as having used as
-    much time as the key served last, or its own recorded time if that is more."""
+    """A line of keys; the one that used the least time is next. A new key begins with the time of
+    the key served last, or with its own recorded time if that is longer."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Key]] = []  # seconds used, number of the turn, key
@@ -60,7 +60,7 @@ class FairLine(Generic[Key]):
             used, number, key = heappop(self._heap)
             if self._turns.get(key) != number:
                 continue  # the key has left
-            if self._used.get(key, 0.0) > used:  # it was charged since it joined
+            if self._used.get(key, 0.0) > used:  # the key was charged since it joined
                 self.join(key)
                 continue
             self._clock = used
@@ -89,11 +89,11 @@ class Waiting(Generic[Item]):
 
 
 class Turns(Generic[Item]):
-    """Waiting items, by link and name. Reading from a link with too many of them is paused."""
+    """Waiting items, by link and name. Reading from a link with too many items is paused."""
 
     def __init__(self, reason: str, most: int, most_of_all: int) -> None:
-        """`reason` is passed to links when reading from them is paused. At most `most` may wait
-        from one link, in the unit of the sizes, and a quarter of `most_of_all` from one owner."""
+        """`reason` is passed to links when reading from them is paused. Waiting items may have a
+        total size of `most` for each link, and a quarter of `most_of_all` for each owner."""
         self._reason = reason
         self._most, self._most_of_all = most, most_of_all
         self._most_of_owner = max(most, most_of_all // 4)
@@ -127,14 +127,14 @@ class Turns(Generic[Item]):
             link.read(self._reason, on=False)
 
     def put_first(self, link: Link, name: str, item: Item, size: int = 1) -> None:
-        """Put back the rest of an item that was taken and is not done: it comes before the other
-        items of its name, and waits for the next turn of it."""
+        """Put back the unfinished rest of an item. The rest goes before the other items of its
+        name, and waits for the name's next turn."""
         self.put(link, name, item, size)
         queue = self._waiting[link].queues[name]
         queue.rotate(1)
 
     def take_more(self, link: Link, name: str, fits: Callable[[Item], bool]) -> Iterator[Item]:
-        """Take the next items of a name out of turn, as long as they fit to what was taken last."""
+        """Take the next items of a name out of turn, as long as `fits` accepts them."""
         waiting = self._waiting.get(link)
         queue = None if waiting is None else waiting.queues.get(name)
         while waiting is not None and queue and fits(queue[0][0]):
@@ -248,7 +248,7 @@ class Turns(Generic[Item]):
             self._lighten(owner, waiting, waiting.size)
             for queue in waiting.queues.values():
                 self._count -= len(queue)
-                queue.clear()  # `_serve_alone` may be working on it
+                queue.clear()  # `_serve_alone` may still have this queue
             self._links[owner].leave(link)
             if not self._links[owner]:
                 del self._links[owner]
@@ -266,8 +266,8 @@ class Turns(Generic[Item]):
                         link.read(self._reason, on=True)
 
     def _has_much(self, owner: str, parts: int) -> bool:
-        """Does an owner use more than `1 / parts` of its limit? If too much waits in all, the limit
-        is an equal share for each owner, so that only owners with much are paused."""
+        """Does an owner use more than `1 / parts` of its limit? If too much waits in total, the
+        limit is an equal share for each owner, so that only owners above their share are paused."""
         share = self._shares.get(owner, 0) * parts
         if share > self._most_of_owner:
             return True

@@ -1,6 +1,6 @@
 """The frames of many notifications, all created at once.
 
-Each frame is the same as `frames.encode_marked` creates for the notification alone.
+Each frame is the same as the one that `frames.encode_marked` creates for its notification.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FrameRun(msgspec.Struct, frozen=True):
 def encode_block(block: Block, epoch: int, labels: Sequence[bytes]) -> FrameRun:
     """The frames of the notifications of a block that have marks. `labels` are the encoded labels
     of its distinct nodes."""
-    # the module is compiled, so it is loaded when needed
+    # the module has kernels, so it is imported only when needed
     from tidings.broker.released import frame_kernels as kernels
 
     marks, payloads = block.marks, block.payloads

@@ -11,9 +11,9 @@ from tidings.matching.jit import kernel
 
 @kernel
 def copy(out: Any, at: int, data: Any, first: int, size: int) -> Any:
-    """Copy data[first : first + size] to an offset; return the offset after the copy. Both are
-    uint8. With unsigned offsets, which never count from the end, the loop takes a tenth of the time
-    that it would take otherwise."""
+    """Copy data[first : first + size] to an offset; return the offset after the copy. Both arrays
+    are uint8. With unsigned offsets, which never count from the end, the loop takes a tenth of the
+    time that it would take otherwise."""
     to, source = np.uint64(at), np.uint64(first)
     for one in range(np.uint64(size)):
         out[to + one] = data[source + one]
@@ -27,11 +27,11 @@ def lay_out(
 ) -> None:  # fmt: skip
     """Lay out n frames, one after another.
 
-    places int64 [n]: where each begins; rows int64 [n]: which of the m notifications it is; fronts
-    uint8 [n, 40]; name uint8; mark_starts int64 [m + 1]; marks uint8, 16 bytes for each of k marks;
-    which int64 [k]: the position of each mark's node among d nodes; label_starts int64 [d + 1] and
-    labels uint8: the labels of these; payload_starts int64 [m + 1] and payloads uint8. Sets out
-    uint8.
+    places int64 [n]: where each begins; rows int64 [n]: the row of its notification, out of m;
+    fronts uint8 [n, 40]; name uint8; mark_starts int64 [m + 1]; marks uint8, 16 bytes for each of k
+    marks; which int64 [k]: the position of each mark's node among d nodes; label_starts int64 [d +
+    1] and labels uint8: the labels of these nodes; payload_starts int64 [m + 1] and payloads uint8.
+    Sets out uint8.
     """
     width = fronts.shape[1]
     flat = fronts.ravel()

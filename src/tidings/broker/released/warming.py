@@ -1,7 +1,7 @@
 """Loads the kernels for parts that are handed over and for runs of publications, before the first
-of them comes.
+part or run arrives.
 
-Without a cache, compiling them takes some seconds, in which nobody would be served.
+Without a cache, compiling the kernels takes some seconds, during which nobody would be served.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Block, PayloadColumns, Progress, find_runs, number_alone
 from tidings.store.journal import encode_block as encode_records
 
-FEW = 8  # frames that make a run
+FEW = 8  # the number of frames in the run that loads the kernels
 
 
 @cache

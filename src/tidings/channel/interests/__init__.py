@@ -8,7 +8,6 @@
 
     interests.py      what a rendezvous point asks: place, tag, remove, set aside; limits
     reading.py        filters from texts
-    contents/         notifications from JSON, as mappings and as columns
     loading.py        the nodes at a start
     tagging.py        the lowest nodes of a notification, or of each of many
     nodes.py          compiled and recent nodes together
@@ -21,13 +20,13 @@
     compile_nodes.py  what that process does
     graph/            nodes and edges as arrays
 
-For broker. Start at interests.py, then nodes.py.
+Used by broker. Start at interests.py, then nodes.py.
 """
 
 from tidings.channel.interests.compilation import Compilation
-from tidings.channel.interests.contents import ExtraFields
 from tidings.channel.interests.interests import ArrayInterests, load_interest_kernels
 from tidings.channel.interests.loading import MOST_TOLD, Aside
+from tidings.preprocessing import ExtraFields
 
 __all__ = [
     "MOST_TOLD",

@@ -1,10 +1,10 @@
-"""One compilation of a channel's nodes: the plan, the process that does it, and what it made.
+"""One compilation of a channel's nodes: the plan, the process that compiles, and the result.
 
     begin ──> plan, written to a file ──> process ──> folder, opened ──> adopted
     meanwhile the nodes change; what changed since the beginning is put on top of the new folder
 
-`run` blocks, and is called in a thread. It returns None if the process fails; then everything stays
-as it is.
+`run` blocks, and is called in a thread. It returns None if the process fails; then the nodes in use
+stay in use.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ class Compilation:
     """A plan that is being carried out."""
 
     def __init__(self, plan: Plan, cut: int = 0, generations: int = 0) -> None:
-        """`cut` and `generations` belong to whoever adopts the result."""
+        """`cut` and `generations` are for `Nodes.adopt`."""
         self.plan = plan
         self.cut = cut
         self.generations = generations
         self.graph: NodeGraph | None = None
-        """Of the result; it takes tens of milliseconds to make, which the event loop has not."""
+        """The graph of the result. Creating it takes tens of milliseconds, too long for the event
+        loop."""
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
@@ -76,7 +77,7 @@ class Compilation:
             _, told = process.communicate()
         if process.returncode and not self._is_stopped:
             last = told.decode(errors="replace").strip().rpartition("\n")[2]
-            raise TidingsError(f"the process exited with {process.returncode}: {last:.300}")
+            raise TidingsError(f"the process exited with code {process.returncode}: {last:.300}")
 
     def stop(self) -> None:
         """End the process, if it runs; `run` then returns None."""

@@ -1,4 +1,4 @@
-"""Compile the nodes of a channel into a folder; this runs in a process of its own.
+"""Compile the nodes of a channel into a folder, in a separate process.
 
     python -m tidings.channel.interests.compile_nodes PLAN
 
@@ -6,8 +6,8 @@
     nodes added since, as texts ──parse──────────┴─merge─> numbers, identities, index
     edges of the nodes whose parents changed ────merge─> edges
 
-If the edges are not known, as after a start without a compiled folder, all coverings are found at
-once, by joining filters with filters. Cost: 45 s and 2 GB for 1,000,000 `mixed` filters from their
+If the edges are not known, as after a start without a compiled folder, one join of all filters with
+all filters finds the coverings. Cost: 45 s and 2 GB for 1,000,000 `mixed` filters from their
 texts; a merge parses only what was added.
 """
 
@@ -43,7 +43,7 @@ from tidings.model import TidingsError
 from tidings.snapshots import Forms
 
 Array = npt.NDArray[Any]
-NICE = 5  # whoever matches and places goes first
+NICE = 5  # lower priority than processes that match and place filters
 
 
 class PlannedEdges(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ def compile_nodes(plan: Plan) -> None:
         return
     base = open_compiled(Path(plan.folder), setting) if plan.base else None
     if base is not None and base.identity != plan.base:
-        raise TidingsError(f"found other nodes in '{plan.folder}' than those to be extended")
+        raise TidingsError(f"found other nodes in '{plan.folder}', expected those of the plan")
     _merge(plan, setting, numbers, base)
 
 
@@ -102,7 +102,7 @@ def _compile_texts(plan: Plan, setting: Setting, numbers: Array) -> None:
             filter_ = parse(text, attributes=setting.attributes, most_parts=setting.most_parts)
             key, kind = filter_.key, kind_of(filter_.form)
         except TidingsError:
-            continue  # whoever opens the folder misses its number, and finds out why
+            continue  # `load_nodes` parses each missing filter again, and reports why
         taken[at] = True
         texts.append(text)
         keys.append(key)
@@ -124,16 +124,16 @@ def _compile_texts(plan: Plan, setting: Setting, numbers: Array) -> None:
 
 
 def _chain(group: Array, above: Array, below: Array, never: Array) -> tuple[Array, Array]:
-    """(lower, upper) places of all edges. `group` has, for each place, the first of the filters
-    that are equal to its own, and `above` and `below` are edges between such filters.
+    """(lower, upper) places of all edges. `group` has, for the filter at each place, the first
+    filter that is equal to it. `above` and `below` are edges between first filters.
 
-    Equal ones form a chain, with the highest number at the top.
+    Equal filters form a chain, with the highest number at the top.
     """
     order = np.lexsort((np.arange(len(group)), group))
     same = group[order][1:] == group[order][:-1]
     size = int(group.max()) + 1 if len(group) else 0
     bottom, top = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    top[group[order]] = order  # the last one stays
+    top[group[order]] = order  # the last of equal filters stays
     bottom[group[order[::-1]]] = order[::-1]
     lower = np.concatenate([top[below], order[:-1][same]])
     upper = np.concatenate([bottom[above], order[1:][same]])

@@ -5,15 +5,17 @@
     boxes, corners ...    the index that finds the neighbours of a new filter
     index/            the matcher over the plain and wide filters, with all texts
 
-Everything here can be rebuilt from the journal. So whatever does not fit (another version of the
-program, other declared attributes, a damaged file) is not used, and compiled again.
+The folder can be rebuilt from the journal. So if it does not fit (another version of the program,
+other declared attributes, a damaged file), it is not used, and the nodes are compiled again.
 
 Memory: 430 bytes per `mixed` filter, texts included, all of it mapped; docs/performance.md has the
-parts.
+details.
 """
 
 from __future__ import annotations
 
+import struct
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -44,12 +46,13 @@ from tidings.matching.placing import BoxIndex, Corners, IndexArrays, save_segmen
 from tidings.matching.segments import Segment
 
 Array = npt.NDArray[Any]
+_TWO_NUMBERS = struct.Struct(">QQ")
 Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
 FORMAT, VERSION = "tidings-interests", 1
 
 
 class Setting(NamedTuple):
-    """What filters are read with. Nodes that were compiled with another setting are not used."""
+    """The settings for reading filters. Nodes compiled with other settings are not used."""
 
     attributes: Attributes | None = None
     most_parts: int | None = None
@@ -61,8 +64,8 @@ class Setting(NamedTuple):
 
 @cache
 def _program() -> str:
-    """What reads and compiles filters, as a digest: every version of it may do that in another
-    way."""
+    """A digest of the source code that reads and compiles filters. Other source code may read or
+    compile them differently."""
     rooms = (Path(str(room.__file__)).parent for room in (model, filters, matching))
     return " ".join(map(compiling.sources_digest, rooms))
 
@@ -83,25 +86,26 @@ def arrange_keys(keys: list[bytes]) -> Keys:
 
 
 def arrange_pairs(high: Array, low: Array) -> Keys:
-    """The same for identities that are numbers already."""
+    """Like `arrange_keys`, for identities that are already pairs of numbers."""
     order = np.argsort(high, kind="stable").astype(np.uint32)
     return Keys(high, low, order, high[order])
 
 
 class Compiled:
-    """The nodes of a folder, opened."""
+    """The compiled nodes of an open folder."""
 
     def __init__(
         self, graph: CompiledGraph, keys: Keys, kinds: Array, matcher: Matcher, index: BoxIndex,
         texts: Any, identity: str,
     ) -> None:  # fmt: skip
-        self.identity = identity  # of the folder: a digest
+        self.identity = identity  # a digest of the folder
         self.graph = graph
         self.keys = keys
         self.kinds = kinds  # uint8 [N]
         self.matcher = matcher  # its ids are places
         self.index = index
         self.texts = texts  # an Arrow column, by place
+        self._ranked = keys.ranked.data  # single elements are read faster than in an array
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -116,9 +120,10 @@ class Compiled:
 
     def places_of(self, key: bytes) -> Iterator[int]:
         """The places of the nodes with this identity, ascending; usually one or none."""
-        high, low = np.frombuffer(key, ">u8").astype(np.uint64)
-        at = int(np.searchsorted(self.keys.ranked, high))
-        while at < len(self) and self.keys.ranked[at] == high:
+        high, low = _TWO_NUMBERS.unpack(key)
+        ranked = self._ranked
+        at = bisect_left(ranked, high)
+        while at < len(self) and ranked[at] == high:
             place = int(self.keys.order[at])
             if self.keys.low[place] == low:
                 yield place
@@ -134,7 +139,7 @@ def save(
     segment: Segment,
     texts: pa.ChunkedArray,
 ) -> None:
-    """Write the folder, and replace the one that is there."""
+    """Write the folder, and replace the existing folder."""
     index = BoxIndex(segment, len(kinds)).arrays
     with replacing(path) as folder:
         save_segment(folder / "index", segment, texts)
@@ -156,7 +161,7 @@ def _named(graph: CompiledGraph, keys: Keys, index: IndexArrays) -> Iterator[tup
 
 
 def open_compiled(path: Path, setting: Setting) -> Compiled:
-    """Compare the digests and map the folder; SnapshotError if it is not there or does not fit."""
+    """Compare the digests and map the folder; SnapshotError if it is missing or does not fit."""
     return read_whole(path, lambda folder: _read(folder, setting))
 
 
@@ -164,7 +169,7 @@ def _read(folder: Path, setting: Setting) -> Compiled:
     manifest = read_manifest(folder, FORMAT, VERSION)
     found: Mapping[str, Any] = {name: manifest.notes.get(name) for name in setting.notes()}
     if found != setting.notes():
-        raise SnapshotError(f"'{folder}' was compiled with other settings")
+        raise SnapshotError(f"'{folder}' was compiled with settings other than the current ones")
     need_files(folder, manifest)
     names = [name for name in manifest.files if "/" not in name]
     arrays = {

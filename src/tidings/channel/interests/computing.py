@@ -7,8 +7,9 @@ charged to the owners of the filters. Filters that only test attributes are not 
        share of an owner │▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇   its newest do not fit: they are set aside
                                                       other filters match as if they did not exist
 
-Nobody pays for others, and an owner that stays within its share loses nothing. If many owners
-together need longer than the limit, the limit for matching all at once is raised for them.
+No owner is charged for the filters of others, and no filter of an owner within its share is set
+aside. If many owners together need longer than the limit for matching all at once, this limit is
+raised.
 
 Most computed conditions test a text attribute, and are null without it. So filters are grouped by
 an attribute that they need, and each group has its own matcher. A notification without the
@@ -44,10 +45,10 @@ from tidings.matching import Matcher
 from tidings.routing.root import TooMuchWork
 
 BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
-COLD = 4  # shares per owner for the first attempt, when caches may be empty
+COLD = 4  # how many shares each owner gets in the first attempt, when caches may be empty
 ROOM = 2  # matching all at once may take this many times what all filters needed last time
-MOST = 1.0  # seconds for one notification; then it is refused, even if owners have time left
-MOST_NEEDED = 64  # attributes with their own matcher, which takes about 10 KB
+MOST = 1.0  # seconds after which a notification is refused, even if owners have time left
+MOST_NEEDED = 64  # the most attributes with their own matcher, which takes about 10 KB
 
 Owners = Callable[[int], Sequence[str]]
 
@@ -56,12 +57,13 @@ class ChargedMatch(msgspec.Struct):
     """The result of computing filter by filter."""
 
     matched: list[int] = []
-    over: dict[int, str] = {}  # nodes that did not fit, with the owner whose share was used up
+    over: dict[int, str] = {}  # nodes that were not matched, with the owner whose share was used up
     spent: dict[str, float] = {}  # seconds, by owner
 
 
 class KeptFilter(NamedTuple):
-    """A filter, and an attribute without which it can't match; None if it needs none."""
+    """A filter, and an attribute without which it can't match; None if there is no such
+    attribute."""
 
     form: Form
     needs: str | None
@@ -106,7 +108,7 @@ class Computing:
         if not reached:
             return []
         seconds = self._all * _size_factor(size)
-        with contextlib.suppress(WorkError):  # the first event builds the index
+        with contextlib.suppress(WorkError):  # the first attempt may also build the index
             return _match(reached, event, seconds)
         try:
             return _match(reached, event, seconds)
@@ -124,11 +126,11 @@ class Computing:
 
     def match_each(self, event: Mapping[str, object], size: int, owners: Owners) -> ChargedMatch:
         """The nodes that match, and those that exceed the share of an owner. This visits every
-        filter, but is seldom needed: afterwards either some filters are set aside, or the limit for
-        all is higher."""
+        filter, but is rarely needed: afterwards either some filters are set aside, or the limit for
+        matching all at once is higher."""
         share = self._share * _size_factor(size)
         found = self._charge(event, owners, COLD * share)
-        if max(found.spent.values(), default=0) > share:  # caches were empty, or it takes too long
+        if max(found.spent.values(), default=0) > share:  # caches were empty, or a filter is slow
             found = self._charge(event, owners, share)
         spent = sum(found.spent.values())
         self._all = self._share if found.over else max(self._all, ROOM * spent / _size_factor(size))
@@ -168,7 +170,7 @@ class Computing:
 
 
 def _size_factor(size: int) -> float:
-    """How many times longer a notification of `size` bytes may take than a short one."""
+    """How many times longer a notification of `size` bytes may take than a short notification."""
     return 1 + size / BYTES
 
 

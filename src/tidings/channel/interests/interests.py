@@ -1,12 +1,11 @@
 """The preprocessor of a rendezvous point: filters as texts, notifications as JSON objects.
 
-A tag is a function of the nodes that exist and of the notification: the lowest nodes that match it.
-Filters that are equal share a node. Filters that are written differently and cover each other have
-a node each, the higher number above the lower. A filter that ended and returns gets a new number.
+A tag depends only on the notification and the existing nodes: it has the lowest nodes that match.
+Filters with equal forms share a node. Filters with different forms that cover each other have a
+node each, the higher number above the lower. A filter that ended and returns gets a new number.
 
-`folder` keeps compiled nodes from one start to the next. It holds nothing that is not in the
-journal too: at a start, the stored filters are compared with it, and what differs is placed or
-removed.
+`folder` keeps compiled nodes from one start to the next. The journal has all these nodes too: at a
+start, the folder is compared with the stored filters, and nodes that differ are placed or removed.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
-from tidings.channel.interests.contents import Contents, ExtraFields
 from tidings.channel.interests.loading import load_nodes
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
 from tidings.matching.jit import shorten_turns
 from tidings.model import LimitError, TidingsError
+from tidings.preprocessing import Contents, ExtraFields
 from tidings.routing.protocol import LONG, Limits
 from tidings.routing.root import Fair, Placed, Places, TaggedMany
 
@@ -49,7 +48,7 @@ class ArrayInterests:
         folder: Path | None = None,
     ) -> None:
         """`interests` are the stored filters with their numbers, ascending; `last` is the highest
-        number ever assigned. `extra` counts what the attributes do not declare. Without a `folder`,
+        number ever assigned. `extra` counts undeclared fields. Without a `folder`,
         nothing is compiled."""
         self.attributes = attributes
         self.extra = ExtraFields() if extra is None else extra
@@ -65,8 +64,8 @@ class ArrayInterests:
         seconds = limits.match_millis / 1000
         loaded = load_nodes(self._setting, self._filters, stored, folder, seconds)
         self._nodes, self.refused = loaded
-        """Stored filters that are refused now, by number. A subscriber that still wants one is
-        refused, asks again and is told why."""
+        """Stored filters that are refused now, by number. A subscriber that still uses such a
+        filter is refused, asks again and is told why."""
         self._tagging = Tagging(self._nodes, contents)
         for number, interest in stored:
             if len(interest) > LONG and number not in self.refused:
@@ -87,19 +86,19 @@ class ArrayInterests:
         if size > LONG and self._long_bytes + size > self._limits.long_filter_bytes:
             raise LimitError(
                 f"there is no room for a filter of {size:,} bytes: filters of more than {LONG:,} "
-                f"bytes use {self._long_bytes:,} bytes in all, expected at most "
+                f"bytes use {self._long_bytes:,} bytes in total, expected at most "
                 f"{self._limits.long_filter_bytes:,}; use a shorter filter",
                 self._filters.text(interest),
             )
         number = self.take_number()
-        self._nodes.add(number, self._filters.text(interest), filter_)
+        placed = self._nodes.add(number, self._filters.text(interest), filter_)
         self._count_long(number, size)
-        return _annotate(self.placed(number), filter_)
+        return _annotate(placed, filter_)
 
     def prepare(self, interests: Sequence[bytes]) -> list[float]:
         """Read filters that will be placed soon, and find their compiled neighbours; return the
-        seconds that each took. This changes no node, and may run in another thread than the rest.
-        What is refused is refused when it is placed."""
+        seconds that each took. This changes no node, and may run in another thread than the other
+        methods. An invalid filter is refused only when it is placed."""
         times: list[float] = []
         with shorten_turns():
             for interest in interests:
@@ -113,13 +112,7 @@ class ArrayInterests:
 
     def placed(self, number: int) -> Placed:
         """A node with its parents and children."""
-        graph = self._nodes.graph
-        place = graph.need(number)
-        parents, children = (
-            tuple(sorted(graph.numbers_of(found.tolist())))
-            for found in (graph.parents(place), graph.children(place))
-        )
-        return Placed(number, parents, children)
+        return self._nodes.placed(number)
 
     def take_number(self) -> int:
         """The next number, for a new node or another change."""
@@ -134,7 +127,7 @@ class ArrayInterests:
         return self._nodes.key(number)
 
     def text(self, number: int) -> str:
-        """The filter in SQL, which pipelines read; as it was given, if it was given in SQL."""
+        """The filter in SQL, which pipelines read. A filter given in SQL is returned unchanged."""
         return self._nodes.text(number)
 
     def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
@@ -144,7 +137,7 @@ class ArrayInterests:
         return not refuse_outside(self._nodes.filter(number), within, self.attributes)
 
     def equal(self, number: int) -> Sequence[int]:
-        """None: of nodes that cover each other, one is above the other."""
+        """No nodes: of two nodes that cover each other, one is above the other."""
         return ()
 
     def remove(self, number: int) -> int:
@@ -172,6 +165,9 @@ class ArrayInterests:
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         return self._tagging.tag_many(contents)
 
+    def among(self, content: bytes, nodes: Sequence[int]) -> list[int]:
+        return self._tagging.among(content, nodes)
+
     def tag_fairly(self, content: bytes, owners: Owners) -> Fair:
         return self._tagging.tag_fairly(content, owners)
 
@@ -188,7 +184,7 @@ class ArrayInterests:
         return self._nodes.begin_compilation(str(self._folder))
 
     def adopt(self, compilation: Compilation, compiled: Compiled) -> None:
-        """Use compiled nodes, which others may have changed meanwhile."""
+        """Use compiled nodes, with the changes that were made during the compilation."""
         self._nodes.adopt(compilation, compiled)
 
 
@@ -210,7 +206,7 @@ def load_interest_kernels() -> None:
 
 
 def _annotate(placed: Placed, filter_: Filter) -> Placed:
-    """The place with the note on its filter, if there is one."""
+    """A placed node, with the note on its filter if there is a note."""
     if not filter_.note:
         return placed
     return msgspec.structs.replace(placed, note=filter_.note, never=filter_.never)

@@ -1,9 +1,9 @@
 """Kinds of filters, by how they are indexed.
 
-PLAIN      a union of boxes over attributes: everything about it is in arrays
-WIDE       a tree of such tests: matched in arrays, compared with others one by one
-COMPUTING  calls, patterns and programs: matched apart, because they can take long (computing.py)
-NEVER      matches nothing: a node without edges
+- PLAIN: a union of boxes over attributes, kept completely in arrays.
+- WIDE: a tree of such tests, matched in arrays, but compared with other filters one by one.
+- COMPUTING: calls, patterns and programs, matched apart because they can take long (computing.py).
+- NEVER: a filter that matches nothing; its node has no edges.
 """
 
 from __future__ import annotations

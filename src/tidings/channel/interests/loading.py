@@ -1,4 +1,4 @@
-"""The nodes of a channel at a start: compiled ones, and what is stored besides.
+"""The nodes of a channel at a start: compiled nodes, and stored filters that are not compiled.
 
 stored filters ──same numbers, same texts?──> compiled nodes, mapped
       |  without compiled nodes, and many: compiled now, in a process
@@ -26,9 +26,9 @@ from tidings.matching.disk import SnapshotError
 from tidings.model import TidingsError
 from tidings.routing.protocol import unpack_interest
 
-MANY = 2_000  # stored filters from which on they are compiled before the start
+MANY = 2_000  # if more filters are stored, they are compiled before the start
 COMPARED = 20_000  # texts that are compared at a time
-MOST_TOLD = 100  # log lines about filters that are set aside, at most
+MOST_TOLD = 100  # the most log lines about filters that are set aside
 Array = npt.NDArray[Any]
 Stored = list[tuple[int, bytes]]
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def load_nodes(
     setting: Setting, filters: Filters, stored: Stored, folder: Path | None, seconds: float
 ) -> tuple[Nodes, dict[int, Aside]]:
     """The nodes of the stored filters, and the filters that are refused now, by number. Stricter
-    rules or other declared attributes may refuse some; the root still starts."""
+    rules or other declared attributes may lead to refusals; the root still starts."""
     compiled = None if folder is None else _open(folder, setting, stored, filters)
     if compiled is None and folder is not None and len(stored) > MANY:
         pairs = ((number, _text(one, filters)) for number, one in stored)
@@ -77,7 +77,7 @@ def _tell(refused: dict[int, Aside]) -> None:
             number, one.text, one.reason,
         )  # fmt: skip
     if len(refused) > MOST_TOLD:
-        _log.warning("%d stored filters were set aside in all", len(refused))
+        _log.warning("%d stored filters were set aside in total", len(refused))
 
 
 def _text(interest: bytes, filters: Filters) -> str | None:
@@ -89,7 +89,7 @@ def _text(interest: bytes, filters: Filters) -> str | None:
 
 
 def _open(folder: Path, setting: Setting, stored: Stored, filters: Filters) -> Compiled | None:
-    """The compiled nodes, if their filters are those that are stored."""
+    """The compiled nodes, if their filters equal the stored filters."""
     try:
         found = open_compiled(folder, setting)
     except (SnapshotError, OSError):
@@ -98,12 +98,12 @@ def _open(folder: Path, setting: Setting, stored: Stored, filters: Filters) -> C
 
 
 def _agree(compiled: Compiled, stored: Stored, filters: Filters) -> bool:
-    """Whether every number that occurs in both has the same filter in both. Nearly all are stored
-    in SQL, so their bytes are those of the text."""
+    """Whether every number that is compiled and stored has the same filter in both. Nearly all
+    filters are stored in SQL, so their bytes can be compared with the text."""
     numbers = _numbers_of(stored)
     places = np.searchsorted(compiled.graph.numbers, numbers)
     both = np.flatnonzero(np.append(compiled.graph.numbers, -1)[places] == numbers)
-    for first in range(0, len(both), COMPARED):  # so that only a few are copied at a time
+    for first in range(0, len(both), COMPARED):  # so that only a few texts are copied at a time
         some = both[first : first + COMPARED]
         given = [stored[at][1] for at in some.tolist()]
         mine = compiled.texts.take(pa.array(places[some])).combine_chunks().cast(pa.large_binary())

@@ -1,15 +1,15 @@
-"""The neighbours of a new filter among all nodes: what covers it, and what it covers.
+"""The neighbours of a new filter: the nodes that cover it, and the nodes that it covers.
 
     compiled, plain    an index of boxes, which decides nearly all     (matching/placing/box_index)
     recent, plain      sketches; candidates are compared               (recent.py)
     wide, computing    an index of hulls; candidates are compared      (here)
 
-Everything above a node that covers the filter covers it too, and needs no comparison; likewise
-below.
+All nodes above a node that covers the filter cover it too, and need no comparison. The same holds
+for nodes below a node that the filter covers.
 
-Comparing takes a budget of STEPS in each direction. Coverings that are not found by then stay
-unknown, like those that `covers` misses: tags get longer, and nobody misses anything. Plain filters
-of one box spend next to nothing of it.
+Comparisons have a budget of STEPS in each direction. Coverings that are not found within the budget
+stay unknown, like those that `covers` misses: tags get longer, but no subscriber misses a
+notification. Plain filters of one box use almost none of the budget.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tidings.filters import Filter
 from tidings.filters.canonical import AMONG_OTHERS, Effort, Form, HullIndex, covers_among
 
 Array = npt.NDArray[Any]
-STEPS = 100_000  # of about a microsecond, in each direction
+STEPS = 100_000  # steps in each direction, of about a microsecond each
 PARSING = 50  # steps that parsing a compiled filter again takes
-COMPARING = 8  # steps of the budget that one step inside a comparison takes, as it may merge sets
+COMPARING = 8  # steps of the budget for one step of a comparison, which may merge sets
 FEW = 64  # up to this many candidates are compared in any order
 
 
 class HullFilters:
-    """Wide and computing filters, which have no place in the indexes of boxes, by number."""
+    """Wide and computing filters, which the indexes of boxes do not contain, by number."""
 
     def __init__(self) -> None:
         self.filters: dict[int, Filter] = {}
@@ -67,7 +67,7 @@ class Search:
             self.reach.add(places)
 
     def compare(self, places: Iterable[int], cost: int = 0) -> None:
-        """Add those of the nodes that are neighbours. Each costs at least `cost` steps."""
+        """Add the nodes that are neighbours. Each comparison costs at least `cost` steps."""
         found = [place for place in places if place not in self.reach]
         if len(found) > FEW:  # cheapest first, so that as many as possible fit into the budget
             found.sort(key=lambda place: self._filter_at(place).form.weight if not cost else 0)

@@ -1,10 +1,10 @@
-"""All nodes of a channel: compiled ones, those placed since, and the graph of both.
+"""All nodes of a channel: compiled nodes, nodes placed since then, and the graph of both.
 
     place ──> neighbours.py ──> graph/          tag ──> matchers ──> graph/
                   |                                        |
     compiled.py, mapped  +  recent.py, objects  +  computing.py, charged to owners
 
-This module knows filters as objects; reading.py makes them from texts.
+This module takes filters as objects; reading.py creates them from texts.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.placing import Found, Question, ask
-from tidings.routing.root import Places
+from tidings.routing.root import Placed, Places
 
 Array = npt.NDArray[Any]
-REMEMBERED = 1 << 12  # parsed filters: the next new node often needs the same ones
-MOST_PREPARED = 10_000  # filters that were read and not placed
-LEAST = 2_000  # changes from which on nodes are compiled again,
-SHARE = 32  # or as many as this part of all nodes
+REMEMBERED = 1 << 12  # the most parsed filters that are kept, because they are often needed again
+MOST_PREPARED = 10_000  # the most filters that are prepared, but not placed
+LEAST = 2_000  # the fewest changes after which nodes are compiled again
+SHARE = 32  # with many nodes, one in this many must have changed
 
 
 class Prepared(NamedTuple):
     """A filter with its neighbours among compiled nodes."""
 
-    filter: Filter  # which keeps its identity from being used again
+    filter: Filter  # kept, so that no other object gets its `id`
     compiled: Compiled
     question: Question
     found: tuple[Found, Found]
 
 
 class Nodes:
-    """See the top of the module. Nodes are named by number here, and by place in the graph."""
+    """See the top of the module. Nodes have numbers here, and places in the graph."""
 
     def __init__(self, setting: Setting, compiled: Compiled | None, seconds: float) -> None:
-        """`seconds` is the share of an owner for computing one notification."""
+        """`seconds` is the share of an owner for computations on one notification."""
         self._setting = setting
         self.compiled = compiled
         self.graph = NodeGraph() if compiled is None else NodeGraph(compiled.graph)
@@ -58,8 +58,8 @@ class Nodes:
         self._recent = [Recent()]
         self._hulls = HullFilters()
         self._gone = 0  # compiled nodes that were removed
-        self._prepared: dict[int, Prepared] = {}  # by the identity of the filter object
-        self._is_waiting = False  # a compilation was begun, and not adopted
+        self._prepared: dict[int, Prepared] = {}  # by the `id` of the filter object
+        self._is_waiting = False  # a compilation was begun, but not adopted
         self._parsed = lru_cache(REMEMBERED)(self._parse)
         if compiled is not None:
             for place in np.flatnonzero((compiled.kinds != 0) & (compiled.kinds != NEVER)).tolist():
@@ -102,7 +102,7 @@ class Nodes:
         return self.compiled.key(place)
 
     def number_of(self, key: bytes) -> int | None:
-        """The node with an identity; the lowest number if there are several."""
+        """The node with an identity; if there are several, the one with the lowest number."""
         found = [number for recent in self._recent for number in recent.numbers_of(key)]
         if self.compiled is not None:
             numbers = self.graph.numbers_of(self.compiled.places_of(key))
@@ -113,7 +113,7 @@ class Nodes:
 
     def prepare(self, filter_: Filter) -> None:
         """Find the compiled neighbours of a filter that will be added soon. This may run in another
-        thread: it reads only what is compiled, and notes the result for `add`."""
+        thread: it reads only compiled nodes, and keeps the result for `add`."""
         compiled = self.compiled
         if compiled is None or filter_.never:
             return
@@ -121,10 +121,10 @@ class Nodes:
             question = ask(filter_.form)
             found = Prepared(filter_, compiled, question, compiled.index.find(question))
             self._prepared[id(filter_)] = found
-            if len(self._prepared) > MOST_PREPARED:  # nobody placed them
+            if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
                 self._prepared = {}
 
-    def add(self, number: int, text: str, filter_: Filter) -> None:
+    def add(self, number: int, text: str, filter_: Filter) -> Placed:
         """Add a node. If this fails, nothing has changed."""
         ready = self._prepared.pop(id(filter_), None)
         if ready is None or ready.compiled is not self.compiled:
@@ -137,14 +137,25 @@ class Nodes:
         recent.add(number, text, filter_, question)
         try:
             self._keep_apart(number, filter_)
-            self.graph.insert(number, over.reach, under.reach)
+            found = self.graph.insert(number, over.reach, under.reach)
         except BaseException:  # a filter that is not in the graph must not match
             recent.remove(number)
             self._forget_apart(number)
             raise
+        return self._as_placed(number, *found)
+
+    def placed(self, number: int) -> Placed:
+        """A node with its parents and children."""
+        place = self.graph.need(number)
+        return self._as_placed(number, self.graph.parents(place), self.graph.children(place))
+
+    def _as_placed(self, number: int, parents: Array, children: Array) -> Placed:
+        numbers_of = self.graph.numbers_of
+        above, below = (tuple(sorted(numbers_of(one.tolist()))) for one in (parents, children))
+        return Placed(number, above, below)
 
     def _keep_apart(self, number: int, filter_: Filter) -> None:
-        """Keep a filter in the structures for those that are not plain."""
+        """Add a filter to the structures for filters that are not plain."""
         kind = kind_of(filter_.form)
         if kind in (WIDE, COMPUTING):
             self._hulls.add(number, filter_)
@@ -179,7 +190,7 @@ class Nodes:
         return over, under
 
     def _there(self, found: Found) -> tuple[Array, Array]:
-        """Without nodes that were removed."""
+        """The nodes that were found, without removed nodes."""
         return self.graph.existing(found.sure), self.graph.existing(found.unsure)
 
     def remove(self, number: int) -> None:
@@ -208,8 +219,8 @@ class Nodes:
                 self.computing.add(number, filter_)
 
     def matchers(self) -> Iterator[tuple[Matcher, bool]]:
-        """The matchers of plain and wide filters, and whether their ids are places; otherwise they
-        are numbers of nodes that are not compiled."""
+        """The matchers of plain and wide filters, and whether their ids are places. Otherwise the
+        ids are the numbers of nodes that are not compiled."""
         if self.compiled is not None:
             yield self.compiled.matcher, True
         for recent in self._recent:
@@ -229,9 +240,9 @@ class Nodes:
         return np.zeros(0, np.uint8) if self.compiled is None else self.compiled.kinds
 
     def begin_compilation(self, folder: str) -> Compilation:
-        """Plan to compile the nodes as they are now. What changes later is put on top."""
+        """Plan to compile the nodes as they are now. Later changes are applied by `adopt`."""
         graph, base = self.graph, self.compiled
-        # after a failure, the folder may not have what was opened here
+        # after a failure, the folder may contain other nodes than the ones opened here
         is_whole = base is None or self._is_waiting
         places = graph.places() if is_whole else graph.patched()
         starts, parents = graph.parents_of(places)
@@ -256,7 +267,7 @@ class Nodes:
         return found
 
     def adopt(self, compilation: Compilation, compiled: Compiled) -> None:
-        """Use what was compiled. Cost: linear in what changed since it began."""
+        """Use compiled nodes. Cost: linear in the changes since the compilation began."""
         fresh = compilation.graph or NodeGraph(compiled.graph)
         self.graph = self.graph.move_to(fresh, compilation.cut)
         self._recent = self._recent[compilation.generations :]

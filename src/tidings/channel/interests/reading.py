@@ -7,12 +7,12 @@ from tidings.filters import Filter, parse
 from tidings.model import NotificationError
 from tidings.routing.protocol import LONG, unpack_interest
 
-MOST_KEPT = 1 << 20  # bytes of filters that were read before their turn
+MOST_KEPT = 1 << 20  # bytes of filters that a thread read in advance
 
 
 class Filters:
     """Reads filters. The last result is kept, because a filter is looked up just before it is
-    placed; `keep` adds those that a thread has read."""
+    placed; `keep` adds filters that a thread has read."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -22,7 +22,7 @@ class Filters:
 
     def keep(self, interest: bytes, filter_: Filter) -> None:
         """Keep a filter until it is read."""
-        if self._kept_bytes > MOST_KEPT:  # nobody placed them
+        if self._kept_bytes > MOST_KEPT:  # too many filters were never placed
             self._kept, self._kept_bytes = {}, 0
         self._kept[interest] = filter_
         self._kept_bytes += len(interest)
@@ -49,7 +49,7 @@ class Filters:
         return found
 
     def text(self, interest: bytes) -> str:
-        """The filter in SQL; as it was given, if it was given in SQL."""
+        """The filter in SQL. A filter given in SQL is returned unchanged."""
         given, dialect = unpack_interest(interest)
         return _decoded(given) if dialect == "sql" else self.read(interest).sql()
 

@@ -1,7 +1,7 @@
 """Filters that were placed since the last compilation, as objects.
 
-When a compilation begins, a new generation begins as well; the earlier ones are dropped when it is
-done. So nothing is inserted twice.
+When a compilation begins, a new generation of filters begins as well. When the compilation is done,
+the earlier generations are dropped. So no filter has to be inserted twice.
 
 Memory: about 5 KB per `mixed` filter.
 """
@@ -23,7 +23,7 @@ class Recent:
         self.filters: dict[int, Filter] = {}
         self.texts: dict[int, str] = {}
         self.matcher = Matcher()
-        """Of the plain and wide filters; its ids are numbers."""
+        """The matcher of plain and wide filters; its ids are the numbers of nodes."""
         self._by_key: dict[bytes, list[int]] = {}
         self._sketches = Sketches()
         self._owners: list[int] = []  # numbers of plain filters, in the order of their sketches
@@ -35,9 +35,9 @@ class Recent:
         return number in self.filters
 
     def add(self, number: int, text: str, filter_: Filter, question: Question | None) -> None:
-        """Add a filter; `question` is the one that was asked about it."""
+        """Add a filter; `question` is the question that was asked about it."""
         kind = kind_of(filter_.form)
-        if kind == PLAIN:  # a sketch without a filter is not found
+        if kind == PLAIN:  # a sketch that is left without a filter is never found
             known = None if question is None else question.known
             self._sketches.add(len(self._owners), filter_.form, known)
             self._owners.append(number)
@@ -61,11 +61,11 @@ class Recent:
         return self._by_key.get(key, [])
 
     def above(self, question: Question) -> Iterator[int]:
-        """Plain filters that may cover the new one."""
+        """Plain filters that may cover the new filter."""
         return self._there(self._sketches.above(question))
 
     def below(self, question: Question) -> Iterator[int]:
-        """Plain filters that the new one may cover."""
+        """Plain filters that the new filter may cover."""
         return self._there(self._sketches.below(question))
 
     def _there(self, found: list[int]) -> Iterator[int]:

@@ -1,27 +1,28 @@
-"""The lowest nodes that match a notification, or each of many.
+"""The lowest nodes that match a notification, or each of many notifications.
 
-Many notifications are matched together, as columns. Where their attributes are declared, or filters
-compute or tell null from absent, they are matched one by one.
+Many notifications are matched together, as columns. They are matched one by one if attributes are
+declared, or if a filter computes or distinguishes null from absent.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.channel.interests.contents import Contents, EventColumns, Read
+from tidings.channel.interests.kinds import computes
 from tidings.channel.interests.nodes import Nodes
 from tidings.matching.covering import bounds
 from tidings.model import Event, TidingsError
-from tidings.routing.root import Fair, TaggedMany
+from tidings.preprocessing import Contents, EventColumns, Read
+from tidings.routing.root import Fair, TaggedMany, TooMuchWork
 
 Array = npt.NDArray[Any]
-FEW = 100  # notifications; fewer are tagged one by one, because a batch costs a millisecond
-SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
+FEW = 100  # fewer notifications are tagged one by one, because a batch costs a millisecond
+SLICE = 0.002  # seconds after which tagging one by one stops
 
 
 class Tagging:
@@ -45,8 +46,16 @@ class Tagging:
         self._contents.count_extra(event)
         return Fair(self._lowest(event, found.matched), found.over)
 
+    def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
+        """The nodes among a few that match; TooMuchWork if the filter of any of them computes."""
+        event = self._contents.read(content)
+        filters = {number: self._nodes.filter(number) for number in numbers}
+        if any(computes(one.form) for one in filters.values()):
+            raise TooMuchWork("one of the filters computes something")
+        return [number for number, one in filters.items() if one.matches(event)]
+
     def _lowest(self, event: Event, computed: Iterable[int]) -> list[int]:
-        """The lowest nodes, given the computing ones that match."""
+        """The lowest nodes, given the matching nodes whose filters compute."""
         nodes = self._nodes
         graph = nodes.graph
         found: list[Any] = [graph.need(number) for number in computed]
@@ -61,8 +70,11 @@ class Tagging:
         read = self._read_columns(contents)
         if read is None:
             return self._tag_each(contents)
+        found = self._match_batch(read, contents)
+        if found is None:
+            return self._tag_each(contents)
         graph = self._nodes.graph
-        starts, places = graph.lowest_lists(*self._match_batch(read, len(contents)))
+        starts, places = graph.lowest_lists(*found)
         nodes = _sorted_rows(starts, graph.numbers[places])
         refused: dict[int, TidingsError] = {}
         odd = {at: self._tag_or_refuse(contents[at], at, refused) for at in read.odd}
@@ -74,26 +86,29 @@ class Tagging:
             return None
         if not self._contents.are_short(contents):
             return None
-        if any(matcher.null_paths() for matcher, _ in self._nodes.matchers()):
-            return None
         return self._columns.read(contents)
 
-    def _match_batch(self, read: Read, count: int) -> tuple[Array, Array]:
-        """(starts, places) of all matches."""
-        graph = self._nodes.graph
+    def _match_batch(self, read: Read, contents: Sequence[bytes]) -> tuple[Array, Array] | None:
+        """(starts, places) of all matches; None if a filter distinguishes null from absent."""
+        graph, odd = self._nodes.graph, frozenset(read.odd)
+
+        def events() -> Iterator[Event]:
+            decode = self._contents.read
+            return ({} if at in odd else decode(one) for at, one in enumerate(contents))
+
         rows, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for matcher, has_places in self._nodes.matchers():
-            row, found = matcher.match_pairs(read.batch)
-            rows.append(row)
-            places.append(found if has_places else graph.translate(found))
+            found = matcher.match_rows(read.batch, events)
+            if found is None:
+                return None
+            rows.append(found[0])
+            places.append(found[1] if has_places else graph.translate(found[1]))
         row, place = np.concatenate(rows), np.concatenate(places)
-        if len(rows) > 2:  # each matcher has its pairs in the order of rows
-            order = np.argsort(row, kind="stable")
-            row, place = row[order], place[order]
-        return bounds(np.bincount(row, minlength=count)), place
+        order = np.argsort(row, kind="stable")
+        return bounds(np.bincount(row, minlength=len(contents))), place[order]
 
     def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
-        """Tag one by one, and stop when that takes long."""
+        """Tag notifications one by one, and stop when that takes too long."""
         until = time.monotonic() + SLICE
         found: list[list[int]] = []
         refused: dict[int, TidingsError] = {}
@@ -107,7 +122,8 @@ class Tagging:
     def _tag_or_refuse(
         self, content: bytes, at: int, refused: dict[int, TidingsError]
     ) -> list[int]:
-        """The tag, ascending, or none and a problem by position."""
+        """The nodes of a tag, ascending. If the notification is refused, return no nodes, and add
+        the problem to `refused`."""
         try:
             return sorted(self.tag(content))
         except TidingsError as problem:
@@ -125,7 +141,7 @@ def _sorted_rows(starts: Array, nodes: Array) -> Array:
 def _replaced(
     starts: Array, nodes: Array, lists: Mapping[int, Sequence[int]]
 ) -> tuple[Array, Array]:
-    """Lists of nodes with others in some rows, which are given in ascending order."""
+    """Replace the nodes of some rows; `lists` has the new nodes by row, in ascending order."""
     sizes, pieces, at = np.diff(starts), list[Array](), 0
     for row, given in lists.items():
         pieces += nodes[at : starts[row]], np.array(given, np.int64)

@@ -12,7 +12,7 @@ other. Tests on elements of lists, and tests that must be evaluated, have a colu
 spans, because their sets are not compared.
 
 Cost: 21 bytes per compiled test of one span, and for each new filter two passes of about 15
-nanoseconds per box (3 ms on 100,000 `mixed` filters; 20 ms if the new filter has three boxes with
+nanoseconds per box (3 ms for 100,000 `mixed` filters; 20 ms if the new filter has three boxes with
 no test in common). If the new filter is wide, the answer for every filter with several boxes is
 MAYBE.
 """
@@ -51,13 +51,13 @@ MOST_CODES = 5  # the most points that can be adjacent: absent, null, false, tru
 class CompiledBoxes(NamedTuple):
     """The boxes of n compiled filters, in the order of their slots."""
 
-    slots: Array  # int64 [n + 1]: where the boxes of a filter begin; none if it matches nothing
+    slots: Array  # int64 [n + 1]: where the boxes of a filter begin
     boxed: Boxed
     wide: Array  # uint8 [n]: its only box is the hull of a tree
 
 
 class Neighbours:
-    """The filters of a segment, ready to be compared with new ones. Safe to use from several
+    """The filters of a segment, ready to be compared with new filters. Safe to use from several
     threads."""
 
     def __init__(self, segment: Segment, count: int, ready: CompiledBoxes | None = None) -> None:
@@ -85,7 +85,7 @@ class Neighbours:
     def of(self, form: Form) -> tuple[Array, Array]:
         """(above, below), uint8 by slot: whether the filter of the slot covers the form, and
         whether the form covers the filter. MAYBE means that the filters must be compared. A form
-        that matches nothing has neither coverers nor covered filters."""
+        that matches nothing covers no filter, and no filter covers it."""
         above, below = np.zeros(len(self), np.uint8), np.zeros(len(self), np.uint8)
         if form.never:
             return above, below
@@ -123,7 +123,7 @@ class Neighbours:
         )
 
     def _boxes_of(self, source: DisassembledSegment, count: int) -> CompiledBoxes:
-        """The boxes of a segment, sorted by slot; a slot may have several."""
+        """The boxes of a segment, sorted by slot; a slot may have several boxes."""
         order = np.argsort(source.slots, kind="stable")
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))
@@ -218,7 +218,7 @@ class Neighbours:
 
     def spans_of(self, column: int, values: ValueSet, known: Spans) -> list[tuple[int, int]]:
         """A set as spans of positions, both ends included; none in a column without cuts. `known`
-        caches them while the sets exist."""
+        caches the spans while the sets exist."""
         spans = known.get((column, id(values)))
         if spans is None:
             spans = known[column, id(values)] = self._spans(column, values)

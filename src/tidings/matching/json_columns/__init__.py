@@ -1,4 +1,4 @@
-"""Flat JSON objects as the columns of a record batch, without a Python step per value.
+"""Flat JSON objects as the columns of a record batch, without Python code for single values.
 
     objects, one after the other ──read_objects──> numbers, places of texts ──> record batch
                                         └─ odd: anything that needs a closer look
@@ -7,10 +7,10 @@
     json_reader.py    JsonReader: gives the kernels their arrays, and makes Arrow columns of them
 
 The columns and their types are given. An object is odd if it has another attribute, a value of
-another type, an escape, a nested value, a number that needs more than 64 bits, or any mistake; the
-caller reads it with a decoder. So only what all decoders agree on is read here.
+another type, an escape, a nested value, a number that needs more than 64 bits, or any mistake. The
+caller reads odd objects with a decoder. So the kernels read only JSON that all decoders agree on.
 
-Offered to the room that reads notifications; not for users. Start at json_reader.py.
+For the room that reads notifications, not for users. Start at json_reader.py.
 """
 
 from tidings.matching.json_columns.json_reader import KINDS, JsonReader

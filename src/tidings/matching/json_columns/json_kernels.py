@@ -1,10 +1,10 @@
 """Kernels that read flat JSON objects.
 
 Shapes (n objects, c columns): data uint8, the bytes of all objects; places int64 [n + 1], where
-each begins; names uint8, the names of the columns one after the other; name_places int64 [c + 1];
+each begins; names uint8, the names of the columns one after another; name_places int64 [c + 1];
 kinds uint8 [c], one of the constants below; numbers int64 and doubles float64 [c, n], the values;
 texts int64 [c, n, 2], where a text begins and ends in the data; valid uint8 [c, n], 1 for a value
-that is there and not null; odd uint8 [n].
+that exists and is not null; odd uint8 [n].
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from tidings.matching.jit.compiling import kernel
 
 NULL, TRUTH, INTEGER, DOUBLE, TEXT = 0, 1, 2, 3, 4  # kinds of columns
-MOST_DIGITS = 18  # a number with so many digits fits into 64 bits
+MOST_DIGITS = 18  # a number with this many digits fits into 64 bits
 EXACT = 1 << 53  # whole numbers up to this are exact as doubles
 MOST_TENS = 22  # ten to this power is exact as a double
 TENS = 10.0 ** np.arange(MOST_TENS + 1)
@@ -82,8 +82,8 @@ def is_word(data: Any, at: int, end: int, word: Any) -> Any:
 @kernel
 def read_number(data: Any, at: int, end: int) -> Any:
     """A number: its digits as a whole number, the power of ten to multiply it by, whether it is
-    written as a whole number, and the place behind it. That is -1 if it has too many digits, is a
-    negative zero, or is not a number."""
+    written as a whole number, and the place after it. The place is -1 if there are too many digits,
+    or if the number is a negative zero or invalid."""
     negative = data[at] == 0x2D
     if negative:
         at += 1
@@ -200,7 +200,7 @@ def read_object(
                     return False
                 numbers[column, row] = digits
             else:
-                # both factors are exact, so the one operation rounds correctly
+                # both factors are exact, so their product or quotient is rounded correctly
                 if digits > EXACT or digits < -EXACT or power > MOST_TENS or power < -MOST_TENS:
                     return False
                 value = np.float64(digits)
@@ -222,7 +222,7 @@ def read_objects(
     data: Any, places: Any, names: Any, name_places: Any, kinds: Any, tens: Any,
     numbers: Any, doubles: Any, texts: Any, valid: Any, odd: Any, wide: Any,
 ) -> Any:  # fmt: skip
-    """Read all objects; returns how many are odd. The rows of those are empty."""
+    """Read all objects; returns how many are odd. The rows of odd objects are empty."""
     many = 0
     for row in range(len(places) - 1):
         odd[row] = 0
@@ -238,7 +238,7 @@ def read_objects(
 
 @kernel
 def measure_texts(texts: Any, valid: Any, offsets: Any) -> None:
-    """Where the texts of one column end, one after the other. Sets offsets int32 [n + 1]."""
+    """Where each text of one column ends when the texts are joined. Sets offsets int32 [n + 1]."""
     offsets[0] = 0
     for row in range(len(valid)):
         size = texts[row, 1] - texts[row, 0] if valid[row] else 0
@@ -247,7 +247,7 @@ def measure_texts(texts: Any, valid: Any, offsets: Any) -> None:
 
 @kernel
 def copy_texts(data: Any, texts: Any, offsets: Any, out: Any) -> None:
-    """Copy the texts of one column, one after the other. Sets out uint8."""
+    """Copy the texts of one column, one after another. Sets out uint8."""
     for row in range(len(offsets) - 1):
         first, to = texts[row, 0], offsets[row]
         for one in range(offsets[row + 1] - to):

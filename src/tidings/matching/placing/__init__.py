@@ -1,16 +1,17 @@
-"""Find the neighbours of a new filter: those that cover it, and those that it covers.
+"""Find the neighbours of a new filter: the filters that cover it, and the filters that it covers.
 
     new filter ──questions──> corner and pieces ──box_index──> compiled filters
                                                 ──sketches───> filters added since
 
-    questions.py       what an index is asked about a filter
+    questions.py       questions to an index about a filter
     box_index.py       compiled filters, in rank space, with an index
     sketches.py        filters that are not compiled yet, as arrays that grow
     segments_of_nodes.py    compiles filters, alone or together with those of an earlier segment
     index_kernels.py, sketch_kernels.py    the hot loops
 
-An index returns candidates or proofs. Undecided candidates are compared by their filters
-(tidings.filters.canonical.covers_among). For channel, not for users. Start at questions.py.
+An index proves some coverings, and returns candidates for others. The filters of candidates are
+then compared (tidings.filters.canonical.covers_among). For channel, not for users. Start at
+questions.py.
 """
 
 from tidings.matching.placing.box_index import BoxIndex, Found, IndexArrays

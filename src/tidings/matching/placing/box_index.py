@@ -1,15 +1,15 @@
-"""An index of compiled filters: the neighbours of a new filter without a pass over all of them.
+"""An index of compiled filters that finds the neighbours of a new filter without a full pass.
 
     question ──stab──> boxes around its corner ──ask_above──> filters that cover it
              ──sift──> corners in its pieces ──ask_below──> filters that it covers
 
-The boxes decide nearly all candidates (tidings.matching.covering.neighbours); the others are
-returned as undecided. Filters that are trees have no corner here and are left out: their owner
+The boxes decide nearly all candidates (tidings.matching.covering.neighbours); the other candidates
+are returned as undecided. Filters that are trees have no corner and are left out: the caller
 compares them one by one.
 
-Cost: 20 bytes per test and 8 per box, beside those of Neighbours. On 1,000,000 `mixed` filters, a
-new one looks at a few thousand entries and tests, in 0.1 to 0.2 ms. Without a usable test (`a IS
-NULL OR b = 1`), it takes a pass over all boxes.
+Cost: 20 bytes per test and 8 per box, in addition to the memory of Neighbours. With 1,000,000
+`mixed` filters, a question visits a few thousand entries and tests, in 0.1 to 0.2 ms. If the new
+filter has no usable test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LAST = np.iinfo(np.int32).max - 1
 
 
 class Found(NamedTuple):
-    """Slots, ascending: those that boxes prove, and those that must be compared."""
+    """Slots, ascending: those that the boxes decide, and those whose filters must be compared."""
 
     sure: Array  # uint32
     unsure: Array  # uint32
@@ -43,7 +43,7 @@ _NOTHING = Found(np.zeros(0, np.uint32), np.zeros(0, np.uint32))
 
 
 class IndexArrays(NamedTuple):
-    """Everything that a file must keep; the rest comes from the segment."""
+    """The arrays that must be stored; the other arrays come from the segment."""
 
     boxes: CompiledBoxes
     corners: Corners
@@ -65,7 +65,7 @@ class BoxIndex:
         return len(self._neighbours)
 
     def find(self, question: Question) -> tuple[Found, Found]:
-        """The filters that cover the new one, and those that it covers."""
+        """The filters that cover the new filter, and those that it covers."""
         if not len(self):
             return _NOTHING, _NOTHING
         form = question.form
@@ -76,7 +76,7 @@ class BoxIndex:
         return above, self._decide(self._below(question, known), encoded, ask_below)
 
     def _above(self, question: Question, known: Spans) -> Array:
-        """Filters that may cover the new one."""
+        """Filters that may cover the new filter."""
         if question.corner is None:
             return self._all()
         columns, codes, mask = [0], [0], 0
@@ -100,7 +100,7 @@ class BoxIndex:
             room *= 8
 
     def _below(self, question: Question, known: Spans) -> Array:
-        """Filters that the new one may cover."""
+        """Filters that the new filter may cover."""
         choices = [self._encode_all(pieces, known) for pieces in question.alternatives]
         cost, chosen = min(
             ((_cost(pieces), pieces) for pieces in choices), key=lambda choice: choice[0]
@@ -171,8 +171,8 @@ class BoxIndex:
 class _Ranked(NamedTuple):
     piece: EncodedPiece
     is_tight: bool
-    test: int  # the one that the fewest corners pass
-    corners: int  # how many pass it
+    test: int  # the test that the fewest corners pass
+    corners: int  # how many corners pass the test
 
 
 def _cost(pieces: list[_Ranked]) -> int:
@@ -184,7 +184,7 @@ def _arrange(boxes: CompiledBoxes, segment: Segment) -> IndexArrays:
     sizes = np.diff(boxed.tests)
     owner = np.repeat(np.arange(len(wide)), np.diff(slots))  # the slot of each box
     mask = _masks(boxed, sizes)
-    # the box with the most tests of each slot; the first of several
+    # for each slot, the first of the boxes with the most tests
     order = np.lexsort((-sizes, owner))
     chosen = order[slots[:-1][np.diff(slots) > 0]]
     chosen = chosen[wide[owner[chosen]] == 0]
@@ -205,7 +205,7 @@ def _arrange(boxes: CompiledBoxes, segment: Segment) -> IndexArrays:
         mask=mask[box],
         slot=owner[box].astype(np.uint32),
     )
-    # boxes of the segment are in another order: that of their entries
+    # the segment has its boxes in the order of their entries
     by_slot = np.argsort(segment.arrays.box_slot, kind="stable")
     masks = np.empty(len(sizes), np.uint64)
     masks[by_slot] = mask

@@ -1,10 +1,10 @@
 """The hot loops that find candidates among compiled filters.
 
-Two indexes, for C columns. Above, it is the segment itself: entries of access tests, which contain
-the code of a corner. Below, it is `Corners`: the tests of one box of each filter, sorted by column
-and first position, so that tests inside a set are a few slices. A *mask* has one bit for each
-column that a box tests (modulo 64); it rejects nearly all candidates without looking at their
-boxes.
+There are two indexes, for C columns. The segment itself is the index for filters above: its access
+tests are searched for the code of a corner. `Corners` is the index for filters below: the tests of
+one box of each filter, sorted by column and first position, so that the tests inside a set are a
+few slices. A *mask* has one bit for each column that a box tests (modulo 64). Masks reject nearly
+all candidates without visiting their boxes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EncodedPiece(NamedTuple):
 
 @kernel
 def passes(arrays, box, columns, codes):  # type: ignore[no-untyped-def]
-    """Whether a corner passes the tests of a box other than its access test, in coarse codes."""
+    """Whether a corner passes all tests of a box except its access test, by coarse codes."""
     for test in range(np.int64(arrays.box_tests[box]), np.int64(arrays.box_tests[box + 1])):
         wanted, is_there = np.int64(arrays.test_column[test]), False
         for at in range(columns.shape[0]):
@@ -60,8 +60,8 @@ def passes(arrays, box, columns, codes):  # type: ignore[no-untyped-def]
 def stab(columns, codes, arrays, masks, mask, out):  # type: ignore[no-untyped-def]
     """The slots of boxes that may contain a corner; a slot may occur repeatedly.
 
-    columns, codes int64 [k]: the segment's columns of the corner, among them column 0. masks uint64
-    [B]: by box of the segment. Returns how many slots (uint32) are in `out`, or -1 if it is full.
+    columns, codes int64 [k]: the segment's columns of the corner, including column 0. masks uint64
+    [B]: by box of the segment. Returns the number of slots (uint32) in `out`, or -1 if it is full.
     """
     count, room = 0, out.shape[0]
     group_column = arrays.group_column
@@ -112,8 +112,8 @@ def best_test(corners, piece):  # type: ignore[no-untyped-def]
 def sift(corners, piece, test, is_tight, out):  # type: ignore[no-untyped-def]
     """The slots whose corners pass one test of a piece and have all its columns.
 
-    If the piece is tight, the set of the slot must not extend beyond it. `out` (uint32) has room
-    for all that `best_test` counts. Returns how many.
+    If the piece is tight, the set of the slot must not extend beyond the set of the piece. `out`
+    (uint32) has room for all corners that `best_test` counts. Returns the number of slots.
     """
     begin, end = corners.starts[piece.columns[test]], corners.starts[piece.columns[test] + 1]
     last = piece.starts[test + 1]

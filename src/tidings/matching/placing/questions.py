@@ -1,4 +1,4 @@
-"""What an index is asked about a new filter: which filters may cover it, and which it may cover.
+"""Questions to an index about a new filter: which filters may cover it, and which it may cover.
 
 A filter is *plain* if it is a union of boxes over attributes alone. Its sets are then independent
 of each other, and points of its boxes decide where to look:
@@ -9,9 +9,9 @@ of each other, and points of its boxes decide where to look:
     below    the corner of a plain filter that the new one covers lies in one of the new one's
              *pieces*: in its hull, or in one of its boxes
 
-Only candidates are found like this; comparing the filters decides. Filters that compute something
-cover plain ones only where these restrict every attribute that is read. So a piece also lists
-attributes that must be tested, whatever for.
+This search finds only candidates; comparing the filters decides. A filter that computes something
+covers a plain filter only if the plain filter restricts every attribute that the computation reads.
+So a piece also lists attributes that a covered filter must test in any way.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tidings.filters.language import Attribute, Expression, attributes_of, name_
 from tidings.filters.values import ValueSet
 from tidings.filters.values.sets import ABSENT_KEY
 
-MOST_STEPS = 4_000  # steps of the search for a point in a tree
+MOST_STEPS = 4_000  # the most steps of the search for a box in a tree
 
 
 class Piece(NamedTuple):
     """Where the corners of covered filters may lie."""
 
-    tests: Mapping[str, ValueSet]  # by attribute: it must be tested, and the corner lies in the set
+    tests: Mapping[str, ValueSet]  # attributes that must be tested, and the sets around the corner
     reads: frozenset[str]  # attributes that must be tested as well
     is_tight: bool  # the whole set of a covered filter lies in the set of the piece
 
@@ -41,10 +41,10 @@ class Question(NamedTuple):
     form: Form
     corner: Box | None  # the attribute tests of a box in the new filter; None if none is known
     alternatives: tuple[tuple[Piece, ...], ...]
-    """Ways to cover all corners below: each alternative is sufficient. A piece without tests and
-    attributes is everywhere."""
+    """Each alternative is a tuple of pieces that contain all corners below. A piece without tests
+    and attributes contains every corner."""
     known: dict[int, tuple[int, int, int, bool]]
-    """Keys of its sets, by identity of the set; see sketches.py."""
+    """The keys of the form's sets, by the `id` of the set; see sketches.py."""
 
 
 def is_plain(form: Form) -> bool:
@@ -53,7 +53,7 @@ def is_plain(form: Form) -> bool:
 
 
 def ask(form: Form) -> Question:
-    """The questions about a new filter that can match something."""
+    """The question about a new filter, which must be able to match."""
     alternatives: list[tuple[Piece, ...]] = []
     terms = form.terms
     hull = {term: values for term, values in form.hull.items() if _is_attribute(terms[term])}
@@ -98,8 +98,8 @@ def _corner_of(form: Form) -> Box | None:
 
 
 def _box_in_tree(tree: Node) -> Box | None:
-    """A box inside a tree: of each union the first operand that fits the choices before it. None if
-    none fits, or if that takes too long."""
+    """A box inside a tree. From each union, the first operand that fits the earlier choices is
+    taken. None if no operand fits, or if the search takes too long."""
     left = MOST_STEPS
 
     def narrow(node: Node, box: Box) -> Box | None:

@@ -1,7 +1,7 @@
 """Segments whose slots are the places of nodes, and the folder of such a segment.
 
-Filters that are compiled anew are merged with those of an earlier segment: tests are moved to the
-merged rank spaces, and nothing is parsed again.
+New filters are merged with the filters of an earlier segment: tests are moved to the merged rank
+spaces, and no filter is parsed again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Array = npt.NDArray[Any]
 def merge_filters(
     base: Segment | None, added: Iterable[tuple[int, Form]], place_of: Array, count: int
 ) -> Segment:
-    """Merge filters into a segment. place_of[slot] is the new place of each slot, of those added
-    too, or -1 if its filter is gone; there are `count` places."""
+    """Merge filters into a segment. place_of[slot] is the place of the filter at an old or added
+    slot, or -1 if the filter is gone; there are `count` places."""
     dead = (place_of < 0).astype(np.uint8)
     parts = [*([] if base is None else [base]), build_segment(added)]
     merged = merge_segments(parts, dead)
@@ -41,8 +41,8 @@ def merge_filters(
 def segment_at_places(
     gathered: GatheredHulls, chosen: Array, places: Array, forms: Sequence[Form], count: int
 ) -> Segment:
-    """The segment of the chosen forms, which are numbered as they were gathered. places[i] is the
-    place of chosen[i]."""
+    """The segment of the chosen forms, which are numbered in the order of gathering. places[i] is
+    the place of chosen[i]."""
     found = segment_of_hulls(gathered, chosen, forms)
     arrays = found.arrays
     arrays = arrays._replace(box_slot=places[arrays.box_slot].astype(np.uint32))

@@ -1,7 +1,7 @@
 """The hot loops over sketches: passes that reject nearly every box by its mask alone.
 
-A box has `tests[box] .. tests[box + 1]`, sorted by column. low and high are keys of cuts that keep
-their order, so `a.low <= b.low` holds if it holds for the cuts; hash is that of the first cut.
+The tests of a box are numbered from starts[box] to starts[box + 1], and sorted by column. low and
+high are keys of cuts. Keys keep the order of cuts: `a.low <= b.low` holds if it holds for the cuts.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ Array = npt.NDArray[Any]
 
 
 class SketchedTests(NamedTuple):
-    """T tests; of all boxes, or of the corner or piece that is asked about."""
+    """T tests: those of all boxes, or those of the corner or the piece of a question."""
 
     column: Array  # uint32
     low: Array  # uint64
     high: Array  # uint64
-    hash: Array  # uint64: of the first cut
+    hash: Array  # uint64: the hash of the first cut
     is_point: Array  # uint8: the set is a single value
 
 
 @kernel
 def find_around(count, masks, owners, starts, tests, corner, mask, out):  # type: ignore[no-untyped-def]
-    """The owners of the first `count` boxes that may contain a corner; one may occur repeatedly.
+    """Among the first `count` boxes, find the owners of boxes that may contain a corner. An owner
+    may occur repeatedly.
 
     masks uint64, owners uint32 by box; starts int64. out uint32, with room for `count`.
     """
@@ -59,7 +60,7 @@ def find_around(count, masks, owners, starts, tests, corner, mask, out):  # type
 def find_inside(count, masks, owners, starts, tests, is_corner, piece, is_tight, mask, out):  # type: ignore[no-untyped-def]
     """The owners of the corner boxes that may lie in a piece; arguments as in `find_around`.
 
-    is_corner uint8 by box: whether it is its owner's corner box.
+    is_corner uint8 by box: whether the box is the corner box of its owner.
     """
     found = 0
     for box in range(count):

@@ -1,12 +1,12 @@
 """Sketches of filters that are not compiled yet: their boxes as arrays that grow.
 
 There is no rank space yet. A cut is represented by a key of 64 bits instead: the beginning of a
-string, or a number as a double. Keys keep the order of cuts, though two cuts may share one; so
-comparing keys rejects, and never loses a candidate. Single values also have a hash, because long
-strings often begin alike.
+string, or a number as a double. Keys keep the order of cuts, though several cuts may have the same
+key. So comparing keys rejects many filters, but no filter that a comparison of cuts would accept.
+Single values also have a hash, because long strings often have the same beginning.
 
-Cost: 33 bytes per test and 21 per box. A question is one pass over all boxes, at about a nanosecond
-for each whose mask of columns does not fit; 50,000 `mixed` filters take 0.1 ms.
+Cost: 33 bytes per test and 21 per box. A question is one pass over all boxes. A box whose mask of
+columns does not fit takes about a nanosecond; 50,000 `mixed` filters take 0.1 ms.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Sketches:
         return self._count
 
     def add(self, owner: int, form: Form, known: Known | None = None) -> None:
-        """Add a plain filter. `known` are keys of its sets, from a question about it."""
+        """Add a plain filter. `known` has the keys of its sets, from the question about it."""
         corner, known = corner_box(form), {} if known is None else known
         columns = self._columns
         for box in form.boxes or ():
@@ -73,7 +73,7 @@ class Sketches:
         self._count += 1
 
     def above(self, question: Question) -> list[int]:
-        """The owners whose filters may cover the new one."""
+        """The owners whose filters may cover the new filter."""
         if question.corner is None:
             return self._all()
         rows = self._rows(question.corner, question.known)
@@ -85,7 +85,7 @@ class Sketches:
         return _once(out[:found])
 
     def below(self, question: Question) -> list[int]:
-        """The owners whose filters the new one may cover."""
+        """The owners whose filters the new filter may cover."""
         best: Array | None = None
         for pieces in question.alternatives:
             found = [self._inside(piece, question.known) for piece in pieces]
@@ -132,7 +132,7 @@ def _keys_of(values: ValueSet, known: Known) -> tuple[int, int, int, bool]:
 
 
 def key_of(cut: Cut | None) -> int:
-    """A key of 64 bits that keeps the order of cuts; None is the end of the line."""
+    """A key of 64 bits that keeps the order of cuts; None means after all cuts."""
     if cut is None:
         return _ALL
     family = cut[0] << 61

@@ -5,8 +5,8 @@
     parents    of a place without a patch: compiled; otherwise those of its patch, in a pool that
                only grows
 
-A *mark* is a number by place, and a *stamp* is a new number for each search. So nothing has to be
-cleared: a place is marked if its mark is the current stamp.
+Each place has a *mark*, and each search has a new number, its *stamp*. A place is marked if its
+mark is the current stamp, so marks need not be cleared between searches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def span_of(edges, place):  # type: ignore[no-untyped-def]
 @kernel
 def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
     """Mark these places and all places above them. `out` (uint32, with room for all places) gets
-    those that were not marked before; returns how many."""
+    the newly marked places; returns their number."""
     count = 0
     for at in range(places.shape[0]):
         if marks[places[at]] != stamp:
@@ -66,7 +66,7 @@ def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def]
-    """Those of the places that are no parent of another one. `over` are marks of its own."""
+    """The places that are not a parent of another given place, found with the marks `over`."""
     for at in range(places.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(places[at]))
         for edge in range(first, last):
@@ -81,10 +81,12 @@ def find_lowest(places, edges, over, stamp, out):  # type: ignore[no-untyped-def
 
 @kernel
 def find_changed(below, edges, up, up_stamp, down, down_stamp, changed, is_child):  # type: ignore[no-untyped-def]
-    """Which places below a new node get other parents; returns how many, and their parents in all.
+    """Find the places below a new node whose parents change; returns their number, and the most
+    parents that they can have in total.
 
-    Places above it are marked in `up`, those below in `down`. A place becomes a child if none of
-    its parents is below, and loses its parents that are above. changed uint32, is_child uint8.
+    Places above the new node are marked in `up`, and places below it in `down`. A place becomes a
+    child if none of its parents is below, and loses its parents that are above. changed uint32,
+    is_child uint8.
     """
     count, total = 0, 0
     for at in range(below.shape[0]):
@@ -106,9 +108,9 @@ def find_changed(below, edges, up, up_stamp, down, down_stamp, changed, is_child
 
 @kernel
 def rewrite(changed, is_child, node, edges, up, stamp, patches, filled):  # type: ignore[no-untyped-def]
-    """Give the changed places their new parents: without those marked in `up`, and with the new
-    node if it becomes one. Patches are numbered from `patches`, and the pool is filled from
-    `filled`; returns where it is filled to."""
+    """Give the changed places their new parents: without the parents marked in `up`, and with the
+    new node if the place is its child. Patches are numbered from `patches`, and the pool is filled
+    from `filled` on; returns the end of the filled part."""
     for at in range(changed.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(changed[at]))
         number = patches + at
@@ -130,8 +132,8 @@ def rewrite(changed, is_child, node, edges, up, stamp, patches, filled):  # type
 def bridge(children, gone, parents, edges, marks, stamp, patches, filled, queue):  # type: ignore[no-untyped-def]
     """Remove a node: its children get those of its parents that no other path leads to.
 
-    The stamps from `stamp` on are used, one for each child. Patches and pool as in `rewrite`; queue
-    uint32, with room for all places.
+    The stamps from `stamp` on are used, one for each child. `patches`, `filled` and the result are
+    as in `rewrite`; queue uint32, with room for all places.
     """
     for at in range(children.shape[0]):
         is_patched, first, last = span_of(edges, np.int64(children[at]))
@@ -168,7 +170,7 @@ def bridge(children, gone, parents, edges, marks, stamp, patches, filled, queue)
 
 @kernel
 def keep_lowest(starts, places, edges, alive, covered, stamp, out_starts, out):  # type: ignore[no-untyped-def]
-    """Keep the living matches that cover no other living match of their event; return how many.
+    """Keep the living matches that cover no other living match of their event; return their number.
 
     starts int64 [n + 1], places int64: the matches, event by event. Every node between two matches
     matches too. So it is enough to drop the parents of every living match, and, above parents that

@@ -4,7 +4,7 @@ there is one, is the payload.
     symbol  price  payload              attributes                          payload
     ACME    95.5   b"..."      ──>      {"symbol":"ACME","price":95.5}      b"..."
 
-A null is left out. Cost: the rows of one batch at a time are in memory as JSON.
+Null values are left out. Cost: the rows of one batch at a time are in memory as JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from tidings.model import NotificationError
 
 PAYLOAD = "payload"
-ROWS = 1000  # of a batch
+ROWS = 1000  # in a batch
 
 Pairs = Iterable[tuple[Mapping[str, Any] | bytes, bytes]]
 
@@ -33,15 +33,15 @@ ArrowRows = _Array | _Stream
 
 
 def pairs_of(notifications: Pairs | ArrowRows) -> Iterator[tuple[Mapping[str, Any] | bytes, bytes]]:
-    """Pairs of attributes, which may be encoded already, and payload; from such pairs, or from
-    anything with the Arrow PyCapsule interface."""
+    """Pairs of attributes and payload, from such pairs or from anything with the Arrow PyCapsule
+    interface. The attributes may already be encoded."""
     if hasattr(notifications, "__arrow_c_array__") or hasattr(notifications, "__arrow_c_stream__"):
         return _rows(notifications)
     return iter(cast(Pairs, notifications))
 
 
 def _rows(given: Any) -> Iterator[tuple[bytes, bytes]]:
-    import pyarrow as pa  # an agent that publishes no Arrow data does without
+    import pyarrow as pa  # not needed by agents that publish no Arrow data
 
     from tidings.notifications import encode_rows
 

@@ -10,6 +10,15 @@ class Refusal(TidingsError):
     """The router or the rendezvous point refused something; the message says why."""
 
 
+class Outdated(Refusal):
+    """Notifications were tagged at a version that is too old for the rendezvous point. They must be
+    tagged again, at `version` or a later version."""
+
+    def __init__(self, reason: str, version: int) -> None:
+        super().__init__(reason)
+        self.version = version
+
+
 class TimedOut(EnvironmentProblem, TimeoutError):
     """The network did not answer in the time that the caller allowed."""
 
@@ -24,7 +33,7 @@ class Broken(TidingsError):
                  for one in what.stamps[:10]]  # fmt: skip
         more = f" and {len(what.stamps) - 10:,} more" if len(what.stamps) > 10 else ""
         super().__init__(
-            f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish those again that "
+            f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish again those that "
             "still matter"
         )
         self.stamps: tuple[Span, ...] = what.stamps

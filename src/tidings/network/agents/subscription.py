@@ -1,4 +1,4 @@
-"""The items of one interest, as an asynchronous iterator."""
+"""The items of a subscription, as an asynchronous iterator."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Owner(Protocol):
 
 
 class Subscription:
-    """The notifications for one interest: an asynchronous iterator.
+    """The notifications that match one filter: an asynchronous iterator.
 
     It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more,
-    `Break` when it is not known how many were missed, `Interrupted` when nothing arrives for now,
-    and `Resumed` when that is over.
+    `Break` when it is not known how many were missed, `Interrupted` when the connection to the
+    rendezvous point is lost, and `Resumed` when it is back.
 
     A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
-    also names a filter that matches everything although it reads attributes. Both are known once
-    the subscription is in force.
+    also says if a filter matches everything although it reads attributes. `never` and `note` are
+    known once the subscription is in force.
     """
 
     def __init__(self, agent: Owner, machine: Subscriber, timeout: float | None = None) -> None:
@@ -41,8 +41,13 @@ class Subscription:
 
     @property
     def note(self) -> str:
-        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        """A remark of the rendezvous point about an unusual filter; empty for other filters."""
         return self._machine.note
+
+    @property
+    def node(self) -> int:
+        """The number of the filter's node, to which others can subscribe; 0 if not known yet."""
+        return self._machine.node
 
     @property
     def never(self) -> bool:
@@ -82,14 +87,14 @@ class Subscription:
         self._agent.confirm(self._machine, one.serial)
 
     async def confirm(self, one: Delivery, timeout: float | None = None) -> None:
-        """Confirm a notification and all before it; when this returns, that is on the disk of the
-        rendezvous point. TimedOut after `timeout` seconds."""
+        """Confirm a notification and all before it, and wait until the confirmation is on the disk
+        of the rendezvous point. TimedOut after `timeout` seconds."""
         self.confirm_soon(one)
         state = self._confirming()
-        await self._wait(lambda: state.stored >= one.serial, "it is not confirmed", timeout)
+        await self._wait(lambda: state.stored >= one.serial, "it was not confirmed", timeout)
 
     async def drop(self, timeout: float | None = None) -> None:
-        """Give the name up and end the subscription. Nothing is kept for it any more."""
+        """Give up the name and end the subscription. No more notifications are kept for it."""
         state = self._confirming()
         self._agent.drop_name(self._machine)
         await self._wait(lambda: state.dropped, "the name is not dropped", timeout)
@@ -98,7 +103,7 @@ class Subscription:
     def _confirming(self) -> Confirming:
         found = self._machine.confirming
         if found is None:
-            raise Refusal("found a subscription without a name, expected one with a name")
+            raise Refusal("found a subscription without a name, expected subscribe(..., name=...)")
         return found
 
     async def _wait(self, is_so: Callable[[], bool], otherwise: str, timeout: float | None) -> None:

@@ -1,13 +1,13 @@
-"""The attributes of a notification, in each of the formats in which they can travel.
+"""The attributes of a notification, in each of the formats in which they can be sent.
 
     first byte   {        JSON         {"price": 95.0}
                  0x80..   MessagePack  the same, shorter
                  <        XML          <n><price type="double">95.0</price></n>
 
-The first byte tells the formats apart, so a channel takes all of them. A CloudEvent in structured
-mode is a JSON object like any other.
+The first byte distinguishes the formats, so a channel takes all of them. A CloudEvent in structured
+mode is decoded like any other JSON object.
 
-    content.py       decodes any of them
+    content.py       decodes any format
     xml_content.py   elements as attributes
 
 For channel, which tags notifications, and for routing, which hands their attributes to subscribers;

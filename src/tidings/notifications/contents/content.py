@@ -10,7 +10,7 @@ import msgspec
 from tidings.model import NotificationError
 from tidings.notifications.contents.xml_content import decode_xml
 
-DEEPEST = 100  # levels of nested values in MessagePack; msgspec limits those of JSON
+DEEPEST = 100  # levels of nested values in MessagePack; msgspec limits the levels of JSON
 
 _decode_json = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_map = msgspec.msgpack.Decoder(dict[str, Any]).decode
@@ -18,7 +18,7 @@ _MAPS = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])  # the first bytes of maps i
 
 
 def is_json(content: bytes) -> bool:
-    """Whether the content is JSON, or nothing that is known."""
+    """Whether the content is JSON, or in an unknown format."""
     return content[:1] != b"<" and not (content and content[0] in _MAPS)
 
 
@@ -32,7 +32,7 @@ def decode_content(content: bytes) -> dict[str, Any]:
             return _decode_json(content)
         what = "map in MessagePack"
         found = _decode_map(content)
-    except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
+    except (ValueError, RecursionError) as problem:  # raised by msgspec, or for invalid UTF-8
         raise NotificationError(f"the notification is not a {what}: {problem}") from None
     for name, value in found.items():
         _check(value, name, DEEPEST)
@@ -49,14 +49,14 @@ def _check(value: Any, name: str, levels: int) -> None:
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(value, dict) and not isinstance(key, str):
                 raise NotificationError(
-                    f"attribute {name}: found a map with the key {key!r}, expected strings"
+                    f"attribute {name}: found a map with the key {key!r}, expected a string"
                 )
             _check(one, name, levels - 1)
     elif isinstance(value, bytes | msgspec.msgpack.Ext):
         what = "bytes" if isinstance(value, bytes) else f"an extension of type {value.code}"
         raise NotificationError(
-            f"attribute {name}: found {what}, expected a value that JSON has, or a time; "
+            f"attribute {name}: found {what}, expected a JSON value or a time; "
             f"send bytes as the payload"
         )
     elif isinstance(value, datetime.datetime) and value.tzinfo is None:
-        raise NotificationError(f"attribute {name}: found a time without a time zone")
+        raise NotificationError(f"attribute {name}: found a time without a zone, expected a zone")

@@ -9,9 +9,9 @@
       <attribute name="geo.zone">EU</attribute>  for names that are no names of elements
     </quote>
 
-The name of the outermost element does not matter. `type` is string, integer, double or boolean;
-without it a value is a string, which a declared attribute reads as its own type. A document type,
-and with it every entity of one's own, is refused: it could grow without bounds or name a file.
+The name of the outermost element does not matter. `type` is string, integer, double or boolean.
+Without `type`, a value is a string, which is converted if the attribute is declared with another
+type. A document type is refused, because its entities could grow without bounds or name files.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tidings.model import NotificationError
 
 DEEPEST = 50  # levels of elements
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
-FEATURES = {"type", "nil", "name"}  # the attributes of elements that mean something
+FEATURES = {"type", "nil", "name"}  # the attributes that elements may have
 
 
 class _Element:
-    """An element while it is read."""
+    """An element that is being read."""
 
     def __init__(self, name: str, kind: str, *, nil: bool) -> None:
         self.name, self.kind, self.nil = name, kind, nil
@@ -47,7 +47,7 @@ class _Element:
 
 
 class _Reader:
-    """Handles what the parser finds."""
+    """Handles the events of the XML parser."""
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate()
@@ -82,7 +82,9 @@ class _Reader:
             name = features["name"]
         nil = TRUTHS.get(features.get("nil", "false"))
         if nil is None:
-            raise self._problem(f"element {name}: nil is neither true nor false")
+            raise self._problem(
+                f"element {name}: found nil={features['nil']!r}, expected true or false"
+            )
         self._open.append(_Element(name, features.get("type", ""), nil=nil))
 
     def _take_text(self, text: str) -> None:
@@ -92,7 +94,7 @@ class _Reader:
         element = self._open.pop()
         if not self._open:
             if "".join(element.texts).strip():
-                raise self._problem(f"element {element.name}: found text beside its elements")
+                raise self._problem(f"element {element.name}: found a text, expected elements only")
             self.found = element.inner
         else:
             self._open[-1].add(element.name, self._value(element))
@@ -102,12 +104,15 @@ class _Reader:
         if element.inner:
             if text.strip() or element.kind or element.nil:
                 raise self._problem(
-                    f"element {element.name}: found elements beside a text, a type or nil"
+                    f"element {element.name}: found elements and a text, a type or nil, expected "
+                    "only elements or only a text"
                 )
             return element.inner
         if element.nil:
             if text:
-                raise self._problem(f"element {element.name}: found a text, although it is nil")
+                raise self._problem(
+                    f"element {element.name}: found nil and a text, expected one of them"
+                )
             return None
         value = _typed(text, element.kind)
         if value is None:
@@ -124,7 +129,7 @@ class _Reader:
 
 
 def _typed(text: str, kind: str) -> Any:
-    """A text as a type; None if it does not fit."""
+    """Convert a text to a type; None if it does not fit."""
     if kind in ("", "string"):
         return text
     text = text.strip()

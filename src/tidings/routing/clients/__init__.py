@@ -1,4 +1,4 @@
-"""Both ends of the network as state machines: subscribers, publishers, and those who tag.
+"""The clients of the network as state machines: subscribers, publishers and pipelines that tag.
 
     subscriber   ASKING ──Answer──> JOINING ──Setup──> ON       a gap in the numbers of a node, or
                                                                a beat, shows what is missing
@@ -10,18 +10,19 @@
     stream.py         what has come of it, and what is missing
     questions.py      the open questions, and when to ask them again
     handout.py        hands notifications to the application, once, whole and in order
-    items.py          what it yields
+    items.py          what a subscription yields
     confirming.py     what was confirmed of a named subscription
-    ordering.py       holds notifications back until those before them have come
-    pieces.py         puts payloads together that came in pieces
-    tracker.py        which numbers of each node have come, and which are missing
-    publisher.py      stamps, and what to do when the rendezvous point has lost some
+    ordering.py       holds notifications back until all earlier ones have arrived
+    pieces.py         puts together payloads that arrived in pieces
+    tracker.py        which numbers of each node have arrived, and which are missing
+    publisher.py      stamps, and what to do when the rendezvous point has lost notifications
     acknowledged_runs.py   the stamps that were acknowledged to a publisher
     tagging/          what a pipeline follows, and the parts that it hands over
 
-The agent (network/agent.py) runs the first, and the link of a pipeline (channel/link.py) the last
-two. For network, channel and cli. Users see only what subscriptions
-yield; docs/network.md describes it. Start at subscriber.py.
+The agent (network/agent.py) runs subscribers and publishers. The link of a pipeline
+(channel/link.py) runs a follower and a hander. This folder is for network, channel and cli. Users
+see only the items that subscriptions yield, which docs/network.md describes. Start at
+subscriber.py.
 """
 
 from tidings.routing.clients.confirming import Confirming

@@ -7,8 +7,8 @@
 Stamps that were refused have no serials. Refused stamps lie between runs. When two runs are merged,
 the new run records how many of its stamps may have no serial.
 
-If a lineage does not contain a whole run, the stamps whose serials may be gone are reported:
-perhaps too many, but never too few.
+If a lineage does not contain a whole run, all stamps whose serials may be gone are reported. The
+report may include stamps that are not gone, but it never omits a lost stamp.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import msgspec
 
 from tidings.routing.protocol.lineage import Lineage, Span
 
-MOST_RUNS = 1024  # if there are more, adjacent runs of one life are merged
-MOST_LIVES_KNOWN = 256  # runs of older lives are forgotten: no lineage has them either
+MOST_RUNS = 1024  # above this number, adjacent runs of one life are merged
+MOST_LIVES_KNOWN = 256  # runs of older lives are forgotten, because no lineage contains these lives
 
 
 class Run(msgspec.Struct):
@@ -28,7 +28,7 @@ class Run(msgspec.Struct):
     first: int
     last: int
     serial: int  # an upper bound for the serial of the last stamp
-    gaps: int = 0  # an upper bound for the stamps without a serial
+    gaps: int = 0  # an upper bound for the number of stamps without a serial
 
 
 class AcknowledgedRuns:
@@ -41,7 +41,7 @@ class AcknowledgedRuns:
         return bool(self._runs)
 
     def add(self, life: int, first: int, last: int, serial: int) -> None:
-        """Add stamps that were acknowledged in a life, with serials up to `serial`."""
+        """Add stamps that were acknowledged in one life, with serials up to `serial`."""
         before = self._runs[-1] if self._runs else None
         if (
             before is not None
@@ -83,7 +83,7 @@ class AcknowledgedRuns:
         return merge_spans(lost)
 
     def _shrink(self) -> None:
-        """Merge adjacent runs, except the latest, which are most likely to matter."""
+        """Merge adjacent runs, except the latest: only these are likely to be lost."""
         half = len(self._runs) // 4 * 2
         kept: list[Run] = []
         for one, other in zip(self._runs[:half:2], self._runs[1:half:2], strict=True):
@@ -98,7 +98,7 @@ class AcknowledgedRuns:
 
 
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The same stamps, each once, in as few spans as possible."""
+    """Merge spans that overlap or touch; return the result in order."""
     found: list[Span] = []
     for one in sorted(spans):
         if found and one.first <= found[-1].last + 1:

@@ -1,11 +1,11 @@
-"""What an application has confirmed of a named subscription, and what the rendezvous point knows.
+"""How far an application has confirmed a named subscription, and how much of that is stored.
 
     handed out   1 2 3 4 5 6 7      each with its numbers at nodes
-    confirmed    ──────┤            said by the application, cumulatively
+    confirmed    ──────┤            the application confirms everything up to a serial
     on the disk  ───┤               of the rendezvous point
 
-One message is under way at a time. It says everything since what is known to be on the disk, so it
-does not matter if one is lost.
+One message is in flight at a time. Each message contains everything that may not be on the disk
+yet, so a lost message does no harm.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ class Confirming:
         self.name = name
         self.begun = False  # is the cursor known?
         self.stored = 0
-        """The serial up to which the rendezvous point knows of it."""
+        """The serial up to which the rendezvous point has stored the confirmation."""
         self.refusal = ""
         self.dropped = False
-        """Was the name dropped, as the rendezvous point says?"""
-        self._handed: deque[tuple[int, int, Numbers]] = deque()  # serial, how many, numbers
+        """Whether the rendezvous point has dropped the name."""
+        self._handed: deque[tuple[int, int, Numbers]] = deque()  # serial, count, numbers
         self._serial = 0  # confirmed
         self._total = 0
-        self._counts: dict[int, int] = {}  # that the rendezvous point may not know
+        self._counts: dict[int, int] = {}  # counts that the rendezvous point may not have
         self._wants_drop = False
         self._under_way: tuple[int, int, float] | None = None  # request, serial, when
         self._request = 1 << 40  # the next one; the other questions of a subscriber have lower ones
 
     def begin(self, serial: int, total: int) -> None:
-        """Begin at the cursor that the rendezvous point has."""
+        """Begin at the cursor that the rendezvous point sent."""
         self.begun = True
         self.stored = self._serial = serial
         self._total = total
@@ -46,11 +46,11 @@ class Confirming:
         self._counts, self._under_way = {}, None
 
     def pause(self) -> None:
-        """Nothing is known of the cursor until it is asked for again."""
+        """Forget the cursor until `begin` is called again."""
         self.begun, self._under_way = False, None
 
     def hand_out(self, serial: int, many: int, numbers: Iterable[tuple[int, int]] = ()) -> None:
-        """Note that so many notifications were handed out, or reported as lost."""
+        """Note that `many` notifications were handed out, or reported as lost."""
         self._handed.append((serial, many, tuple(numbers)))
 
     def confirm(self, serial: int) -> None:

@@ -20,7 +20,7 @@ from tidings.routing.clients.tracker import Tracker
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import unwrap
 
-RECENT = 4096  # remembered notifications: more than a publisher can have unacknowledged
+RECENT = 4096  # notifications that are remembered: more than a publisher can have in flight
 
 
 class HandOut:
@@ -41,7 +41,7 @@ class HandOut:
         self._confirming = confirming
         self._matched = matched
         self._pieces = Pieces()
-        self._recent: dict[tuple[str, int], None] = {}  # the latest notifications, across breaks
+        self._recent: dict[tuple[str, int], None] = {}  # kept across breaks
 
     # -- room ----------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ class HandOut:
         if order is None:
             self._add(epoch, message, matched)
         elif message.serial < order.last:
-            self.tell_lost(1)  # those after it are handed out
+            self.tell_lost(1)  # a later notification was already handed out
         else:
             order.reach(marks, message.serial, tracker)
             order.hold(Held(message.serial, message, matched), now)

@@ -1,4 +1,4 @@
-"""What a subscription yields: notifications, and words about those that did not come."""
+"""What a subscription yields: notifications, and reports of losses, breaks and interruptions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidings.routing.protocol.lineage import Break
 class Delivery(msgspec.Struct, frozen=True):
     """A notification that arrived: its payload, its running number at the rendezvous point
     (`serial`, counted over all filters, in the life `epoch`), and the filters of this agent that
-    it matches (`matched`). Its `attributes`, its `subject` and the `time` when it was published, in
-    seconds since 1970, are there if the publisher sent them."""
+    it matches (`matched`). The `attributes`, the `subject` and the `time` of publication, in
+    seconds since 1970, are set if the publisher sent them."""
 
     epoch: int
     serial: int
@@ -26,7 +26,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
     @property
     def attributes(self) -> dict[str, Any] | None:
-        """The attributes, decoded; None if the publisher kept them to itself."""
+        """The decoded attributes; None if the publisher did not send them to subscribers."""
         if self.content is None:
             return None
         if self.content.startswith(b"{"):
@@ -48,18 +48,18 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """Nothing arrives for now: the router is gone, or the rendezvous point is not heard. Nothing is
-    lost by this alone; `Resumed` follows when it is over."""
+    """Nothing arrives for now: the link to the router is lost, or the rendezvous point is silent.
+    An interruption alone loses nothing; `Resumed` follows when it is over."""
 
     reason: str
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """An interruption is over, after so many seconds. What was missed meanwhile follows, unless
-    `Lost` or `Break` says otherwise."""
+    """An interruption is over; it took `seconds`. The notifications that were missed meanwhile
+    follow, unless `Lost` or `Break` says otherwise."""
 
     seconds: float
 
 
 Item = Delivery | Lost | Break | Interrupted | Resumed
-Told = Delivery  # its name before
+Told = Delivery  # the former name

@@ -112,14 +112,14 @@ class Joining:
             else:
                 self._go_live()
         elif self.phase is Phase.ON:
-            self._stream.doubt()  # the router had forgotten it
+            self._stream.doubt()  # the router had forgotten the subscription
 
     def _go_live(self) -> None:
         self.phase = Phase.ON
         self._stream.is_on = True
         self._stream.heard = self._stream.now
         if not self._fast:
-            self._stream.count()  # before this, routers on the way may have sent it nothing
+            self._stream.count()  # until now, routers on the way may have sent nothing
 
     def _resume_name(self, name: str) -> None:
         """Ask how far the name was confirmed."""

@@ -1,19 +1,21 @@
-"""Holds notifications back until those before them have come.
+"""Holds notifications back until all earlier ones have arrived.
 
-    arrived   4 5 . 7 8        6 is missing: 7 and 8 are held back until it comes or is lost
+    arrived   4 5 . 7 8        7 and 8 are held back until 6 arrives or is known to be lost
 
-Links keep the order, and whoever drops notifications says so (`Skipped`). So there are two reasons
-for holding back: numbers are known to be missing, or some may be. In doubt, the next beat tells,
-because it says how many notifications there were up to its serial.
+Links keep the order, and a node that drops notifications sends `Skipped`. So there are two reasons
+to hold a notification back: earlier numbers are missing, or may be missing. The next beat resolves
+the doubt, because it says how many notifications there were up to its serial.
 
-The subscriber asks for what is missing. It gives up on what an answer names as lost, and on what
-does not come within `gap` seconds although the question was answered. While nobody is heard or
-answers, it goes on asking. What comes too late for its place counts as lost.
+The subscriber asks for missing notifications. It gives up on notifications that an answer reports
+as lost, and on those that do not arrive within `gap` seconds although the question was answered.
+While nobody answers, the subscriber goes on asking. A notification that arrives after a later one
+was handed out counts as lost.
 
-After a long absence, much may be missing, at many nodes. The numbers of each node are in the order
-of serials, so what comes is merged, and what lies before the *frontier* is handed out:
+After a long absence, notifications of many nodes may be missing. The numbers of each node are in
+the order of serials. So the notifications that arrive are merged by serial, and those up to the
+*frontier* are handed out:
 
-    node 7    come up to serial 20      node 9    come up to serial 12: the frontier is 12
+    node 7    complete up to serial 20      node 9    complete up to 12: the frontier is 12
 
 Little is held back if all nodes reach about the same serial. So the subscriber asks for as many
 numbers of each node as are expected up to a common serial, the *horizon*.
@@ -54,12 +56,12 @@ class Ordering:
     """The notifications that one subscriber holds back."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[int, int, Held]] = []  # a heap of serials, in the order they came
+        self._held: list[tuple[int, int, Held]] = []  # a heap: serial, order of arrival
         self._count = 0
-        self._doubt = False  # may notifications be missing before the next that comes?
-        self._after = 0  # the first serial that came since then
+        self._doubt = False  # whether notifications before the next one may be missing
+        self._after = 0  # the first serial that arrived since the doubt began
         self.since = 0.0
-        """When the first of those held back came, or one of those that are missing."""
+        """When the first held notification arrived, or the subscriber last made progress."""
         self.last = 0
         """The serial that was handed out last."""
         self.counted = 0
@@ -78,14 +80,14 @@ class Ordering:
         return self._doubt
 
     def settle(self, upto: int) -> None:
-        """Note that nothing is missing up to a serial. If it is that of the first one that came
-        since the doubt began, all nodes on the way have this subscription again: only then does the
-        serial of their beats move on."""
+        """Note that nothing is missing up to a serial. The doubt ends if this includes the first
+        notification that arrived since the doubt began: the serial of beats moves on only once all
+        nodes on the way have this subscription again."""
         if self._after and upto >= self._after:
             self._doubt = False
 
     def reach(self, marks: Iterable[m.Mark], serial: int, tracker: Tracker) -> None:
-        """Note that a notification has come."""
+        """Note that a notification has arrived."""
         for mark in marks:
             if tracker.has_all(mark):
                 self._reached[mark.node] = max(serial, self._reached.get(mark.node, 0))
@@ -128,7 +130,7 @@ class Ordering:
         return min([self.counted, *map(self.reached, tracker.incomplete())])
 
     def needs_count(self, tracker: Tracker) -> bool:
-        """Are notifications held back only because others may be missing that are not known of?"""
+        """Are notifications held back only because the tracker may not know all missing numbers?"""
         return bool(self._held) and self.frontier(tracker) == self.counted
 
     def hold(self, one: Held, now: float) -> None:
@@ -140,12 +142,12 @@ class Ordering:
         heapq.heappush(self._held, (one.serial, self._count, one))
 
     def release(self, upto: int | None = None) -> Iterator[Held]:
-        """Those up to a serial, or all of them, in order."""
+        """Take out the held notifications up to a serial, or all of them, in order."""
         while self._held and (upto is None or self._held[0][0] <= upto):
             yield heapq.heappop(self._held)[2]
 
     def begin_anew(self) -> None:
-        """Serials may begin again with smaller ones."""
+        """Forget everything, because the next serials may be smaller."""
         self._held.clear()
         self._reached.clear()
         self._doubt, self._passed, self.last, self.counted = False, 0, 0, 0

@@ -1,8 +1,8 @@
-"""Puts payloads together that came in pieces. One arrives whole, or not at all.
+"""Puts together payloads that arrived in pieces. A payload is delivered whole, or not at all.
 
-A piece is a notification of its own: it is numbered, journalled, recovered or lost like any other.
-A payload of which a piece never comes is dropped when there are too many unfinished ones. Cost: the
-bytes of unfinished payloads, up to MOST_BYTES.
+Each piece is a notification: it is numbered, journalled, recovered or lost like any other. When
+there are too many unfinished payloads, the oldest is dropped. Cost: the bytes of unfinished
+payloads, up to MOST_BYTES.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Pieces:
         self._bytes = 0
 
     def add(self, publisher: str, stamp: int, piece: Piece, data: bytes) -> bytes | None:
-        """Add a piece; return the payload if it is the last that was missing."""
+        """Add a piece; return the payload if this was the last missing piece."""
         first, at, count = piece
         if not (at < count <= MOST_PIECES and stamp == first + at):
-            return None  # nobody publishes such a piece
+            return None  # a correct publisher never sends such a piece
         key = publisher, first
         parts = self._parts.setdefault(key, {})
         if at not in parts:

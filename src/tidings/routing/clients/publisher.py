@@ -1,18 +1,19 @@
-"""A publisher: repeats its notifications in order until they are acknowledged, so that none is lost
+"""A publisher repeats its notifications in order until they are acknowledged, so that none is lost
 or accepted twice. It also finds out which acknowledged notifications are gone.
 
-They are gone when the journal of the rendezvous point went back in time. The publisher learns this
-from the lineage (see lineage.py), or because the rendezvous point expects a stamp that is already
-settled. Then it reports which stamps are gone, and continues under a new name, its next
-*incarnation*. The rendezvous point knows no stamp of that name, so it accepts the next one. Stamps
-are not reset, so subscribers can recognise duplicates by the name without the incarnation.
+Acknowledged notifications are gone when the journal of the rendezvous point has gone back in time.
+The publisher learns this from the lineage (see lineage.py), or because the rendezvous point expects
+a stamp that is already settled. Then it reports which stamps are gone, and continues under a new
+name, its next *incarnation*. The rendezvous point knows no stamp of that name, so it accepts the
+next stamp that the publisher sends. Stamps are not reset, so subscribers can recognise duplicates
+by the name without the incarnation.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -23,18 +24,18 @@ from tidings.routing.protocol.bodies import About
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
-MOST_BYTES = 16 << 20  # of notifications that are sent and not acknowledged, unless it is only one
+MOST_BYTES = 16 << 20  # bytes in flight, unless a single notification has more
 AGAIN = 10  # notifications that are repeated at once
 GONE = "the rendezvous point has lost notifications that it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
 
 
 def without_incarnation(name: str) -> str:
-    """The lasting name of a publisher."""
+    """The name of a publisher that stays the same across incarnations."""
     return _INCARNATION.sub("", name) if "~" in name else name
 
 
-Waiting = tuple[bytes, bytes, About | None]
+Waiting = tuple[bytes, bytes, About | None, bytes]  # content, payload, metadata, tag
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -42,10 +43,12 @@ class Refused(msgspec.Struct, frozen=True):
 
     stamp: int
     reason: str
+    version: int = 0
+    """If its tag was too old: the version to tag it at."""
 
 
 class Publisher:
-    """Stamps its notifications 1, 2, 3, ... At most `window` of them are sent and unacknowledged.
+    """Stamps its notifications 1, 2, 3, ... and has at most `window` of them in flight.
 
     A publisher that is restarted under the same name continues after its last acknowledged stamp.
     Notifications that were not acknowledged must be published again.
@@ -61,7 +64,7 @@ class Publisher:
         acknowledged: int = 0,
     ) -> None:
         self.base = name
-        """Its name without the incarnation."""
+        """The name of the publisher without the incarnation."""
         self.router = router
         self.times = times or Times()
         self.window = window
@@ -76,7 +79,7 @@ class Publisher:
         self._traced = float("-inf")
         self._waiting: deque[Waiting] = deque()  # notifications after `acknowledged`
         self._done: set[int] = set()  # settled stamps after the first unsettled one
-        self._sent_bytes = 0  # of those of them that were sent
+        self._sent_bytes = 0  # bytes of the waiting notifications that were sent
         self._sent = 0  # how many of the waiting notifications were sent
         self._allowed = window  # how many may be sent; fewer after a silence
         self._said = 0.0
@@ -91,24 +94,35 @@ class Publisher:
         return len(self._waiting)
 
     def publish(
-        self, content: bytes, payload: bytes, now: float, about: About | None = None
+        self,
+        content: bytes,
+        payload: bytes,
+        now: float,
+        about: About | None = None,
+        tag: bytes = b"",
     ) -> list[Sent]:
-        """Publish the next notification. Afterwards its stamp is `acknowledged + waiting`."""
+        """Publish the next notification; its stamp is `acknowledged + waiting` after the call."""
         if not self._waiting:
             self._said = now
-        self._waiting.append((content, payload, about))
+        self._waiting.append((content, payload, about, tag))
         return self._send_more()
 
     def publish_all(
-        self, pairs: Iterable[tuple[bytes, bytes]], now: float, time: int = 0
+        self,
+        pairs: Sequence[tuple[bytes, bytes]],
+        now: float,
+        time: int = 0,
+        tags: Sequence[bytes] = (),
     ) -> list[Sent]:
-        """Publish many notifications, each as content and payload. With a time, in microseconds
-        since 1970, subscribers get the content, too."""
+        """Publish many notifications, given as pairs of content and payload. If a time is given, in
+        microseconds since 1970, subscribers get the content, too. `tags` has the tags of the
+        notifications, if they are tagged."""
         if not self._waiting:
             self._said = now
-        for content, payload in pairs:
+        tags = tags or (b"",) * len(pairs)
+        for (content, payload), tag in zip(pairs, tags, strict=True):
             about = About(content, "", time) if time else None
-            self._waiting.append((content, payload, about))
+            self._waiting.append((content, payload, about, tag))
         return self._send_more()
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:
@@ -123,8 +137,8 @@ class Publisher:
 
     def tick(self, now: float) -> list[Sent]:
         """Repeat notifications that were not acknowledged in time: a few at first, and more as
-        acknowledgments come. Also send a sign of life, because silent publishers do not hear of
-        other lives."""
+        acknowledgments arrive. Also ask for the lineage now and then, because a publisher that
+        sends nothing does not hear of a new life."""
         anyway = bool(self._runs) and now - self._traced >= self.times.resubscribe
         out = self._trace(now, anyway=anyway)
         if not self._waiting or now - self._said <= self.times.retry:
@@ -141,12 +155,13 @@ class Publisher:
         since = message.stamp if message.refusal else message.since
         news = set(range(max(first, since), min(last, message.stamp) + 1)) - self._done
         if message.refusal:
-            self.refused += [Refused(stamp, message.refusal) for stamp in news]
+            version = message.version
+            self.refused += [Refused(stamp, message.refusal, version) for stamp in news]
         elif news:
             self._runs.add(message.epoch, min(news), max(news), message.serial)
         self._done |= news
         while self.acknowledged + 1 in self._done:
-            content, payload, _ = self._waiting.popleft()
+            content, payload, *_ = self._waiting.popleft()
             if self._sent:
                 self._sent -= 1
                 self._sent_bytes -= len(content) + len(payload)
@@ -174,8 +189,8 @@ class Publisher:
         return self._say_again(self.window)  # acknowledgments of the previous life are ignored
 
     def _lack(self, expected: int) -> list[Sent]:
-        """Handle a report that the rendezvous point lacks a stamp and all after it. Perhaps nothing
-        acknowledged is gone: the rendezvous point does not remember every refused stamp."""
+        """Handle a report that the rendezvous point lacks a stamp and all after it. This need not
+        be a loss: the rendezvous point does not remember every refused stamp."""
         if expected > self.acknowledged:
             return []
         lost = self._runs.take_from(expected)
@@ -201,18 +216,18 @@ class Publisher:
         out: list[Sent] = []
         first = self.acknowledged + 1
         while self._sent < min(self._allowed, len(self._waiting)):
-            content, payload, about = self._waiting[self._sent]
+            content, payload, about, tag = self._waiting[self._sent]
             size = len(content) + len(payload)
             if self._sent and self._sent_bytes + size > MOST_BYTES:
                 break
             self._sent_bytes += size
             stamp = first + self._sent
             if about is None:
-                message = m.Publish(self.name, stamp, first, content, payload)
+                message = m.Publish(self.name, stamp, first, content, payload, tag=tag)
             else:
                 message = m.Publish(
                     self.name, stamp, first, content, payload, about.content is not None,
-                    about.subject, about.time, about.piece,
+                    about.subject, about.time, about.piece, tag=tag,
                 )  # fmt: skip
             out.append((self.router, message))
             self._sent += 1

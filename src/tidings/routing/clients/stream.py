@@ -20,9 +20,9 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Standing
 from tidings.routing.protocol.times import Times
 
-MOST_RANGES = 256  # ranges that are asked for at once
-MOST_NUMBERS = 2000  # numbers in these ranges
-LEAST_NUMBERS = 64  # the same if nothing can be handed out before they come
+MOST_RANGES = 256  # ranges in one request
+MOST_NUMBERS = 2000  # numbers in the ranges of one request
+LEAST_NUMBERS = 64  # numbers in one request if the inbox is nearly full
 
 
 class Stream:
@@ -39,11 +39,11 @@ class Stream:
         self.heard = float("-inf")  # when the last beat came
         self.is_on = False  # are notifications due?
         self.node = 0
-        self.begun = 0  # the serial after which notifications are due
+        self.begun = 0  # notifications after this serial must arrive
         self.complete = 0  # the serial up to which nothing is missing
         self._tracker = Tracker({})
-        self._total = 0  # of the node, up to `complete`
-        self._came: list[int] = []  # the serials after `complete` that have come
+        self._total = 0  # the total of the node, up to `complete`
+        self._came: list[int] = []  # the serials after `complete` that have arrived
         self.questions = Questions(times)
         self._gave_up = False  # whether numbers were lost since `complete`
 
@@ -144,14 +144,14 @@ class Stream:
         self._tracker.learn(message.counts)
         if self.order is not None:
             self.order.counted = max(self.order.counted, message.serial)
-            self.release()  # before more is asked for
+            self.release()  # make room before the next request
         if not self._tracker.is_complete():
             if self.questions.recovering is None:
                 self._recover()
         else:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
-            if lost > 0 and not self._gave_up:  # at nodes that even the root has forgotten
+            if lost > 0 and not self._gave_up:  # numbers of nodes that the root has forgotten
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
 
@@ -170,7 +170,7 @@ class Stream:
         self.questions.note_part(self.now)
         for notification in message.notifications:
             if self.handout.room() <= 0:
-                self.release()  # as much as possible
+                self.release()  # make room in the inbox if possible
             if not self.handout.has_room():
                 return
             self._standing.note_serial(notification.serial)
@@ -189,14 +189,14 @@ class Stream:
             return
         questions.end_recovering()
         if self._tracker.is_complete():
-            self.count()  # to find out whether anything else is missing
+            self.count()  # other notifications may be missing too
         elif self._has_asked_for():
             if self.order is not None and self.order.needs_count(self._tracker):
-                self.count()  # otherwise all other parts would be held back
+                self.count()  # otherwise everything would be held back until the last part
             else:
                 self._recover()  # the next part
         else:
-            questions.recovering = self.now  # the rest is on its way, or is asked for again
+            questions.recovering = self.now  # they may still arrive; if not, `tick` asks again
             questions.was_answered = True
 
     # -- handing out ---------------------------------------------------------------------------
@@ -247,15 +247,15 @@ class Stream:
         if not order:
             return
         if self.now - self.heard > 2 * self._times.beat or not self.handout.has_room():
-            self._note_progress()  # nobody can answer, or there is no room for it
+            self._note_progress()  # nobody can answer, or there is no room for the answer
         elif self.now - order.since > self._times.gap:
             if self.questions.was_answered:
                 self.questions.recovering = None
                 self._give_up(self.questions.asked_for)
                 self._note_progress()
-                self._recover()  # what else is missing
+                self._recover()  # ask for the other missing numbers
             elif not self.questions.is_open():
-                self.count()  # whether anything is missing
+                self.count()  # find out whether anything is missing
 
     def _give_up(self, ranges: Iterable[m.Range]) -> None:
         lost = self._tracker.give_up(ranges)

@@ -1,13 +1,14 @@
-"""One interest of an application: it receives every matching notification once, and notices every
+"""The subscriber of one interest: it delivers every matching notification once, and notices every
 missing one.
 
-    ASKING ──Answer──> JOINING ──Setup──> ON          after Refuse, or a life that does not hold
-                                                      what was heard: ASKING again, and the
+    ASKING ──Answer──> JOINING ──Setup──> ON          after Refuse, or in a life that lacks what
+                                                      was received: ASKING again, and the
                                                       application is told that there was a break
 
-A gap in the numbers of a node shows a loss at once. Otherwise the next beat shows it, because it
-says how many notifications there were; then the rendezvous point says which. The subscriber asks
-for missing notifications until they come or are lost. The nearest router that has them answers.
+A gap in the numbers of a node shows a loss at once. A loss without a gap shows at the next beat,
+which says how many notifications there were; the rendezvous point then says which ones are missing.
+The subscriber asks for missing notifications until they arrive or are reported as lost. The nearest
+router that has a missing notification answers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tidings.routing.protocol.times import Times
 __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 
 DROPPED = "the subscription was dropped after an interruption"
-UNHEARD = "the rendezvous point is not heard"
+UNHEARD = "nothing was heard from the rendezvous point"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
 
 
@@ -52,12 +53,13 @@ class Subscriber:
         drop_after: float | None = None,
         durable: str = "",
     ) -> None:
-        """`most` is the size of the inbox. Notifications that come when it is full are dropped, and
-        asked for later when there is room: nobody waits for an application that does not read.
-        `matched` says which filters a notification matches. `ordered`: in the order of serials.
-        `fast`: what is missing is neither noticed nor asked for. After an interruption of
-        `drop_after` seconds, the subscription ends. A name makes it `durable`: it begins where the
-        last that used the name has confirmed, and is ordered."""
+        """`most` is the size of the inbox. Notifications that arrive when the inbox is full are
+        dropped, and requested again when there is room, so nobody waits for a slow application.
+        `matched` says which filters a notification matches. With `ordered`, notifications are
+        delivered in the order of serials. With `fast`, missing notifications are neither noticed
+        nor requested. After an interruption of `drop_after` seconds, the subscription ends. With a
+        name as `durable`, the subscription is ordered, and begins after the last notification that
+        was confirmed under that name."""
         self.name = name
         self.router = router
         self.interest = interest
@@ -131,7 +133,7 @@ class Subscriber:
         return self._drain_outgoing()
 
     def drop_name(self, now: float) -> list[Sent]:
-        """Give the name up; `confirming.dropped` tells when that is on the disk."""
+        """Give up the name; `confirming.dropped` is set once that is on the disk."""
         self.stream.now = now
         if self.confirming is not None:
             self.confirming.drop()
@@ -144,7 +146,7 @@ class Subscriber:
             self.stream.sent += [] if found is None else [found]
 
     def interrupt(self, reason: str, now: float) -> None:
-        """Note that nothing is heard any more; the next beat shows that this is over."""
+        """Begin an interruption, which ends with the next beat."""
         if self.phase is Phase.ON:
             self._handout.interrupt(reason, now)
 
@@ -177,7 +179,7 @@ class Subscriber:
         return self._drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due. To be called at least once per `retry`."""
+        """Do the work that is due. Call this at least every `retry` seconds."""
         self.stream.now = now
         if self.phase not in (Phase.STOPPED, Phase.REFUSED):
             self._trace()
@@ -210,7 +212,7 @@ class Subscriber:
 
     @property
     def epoch(self) -> int:
-        """The life of the rendezvous point, as far as it is known here."""
+        """The last known life of the rendezvous point."""
         return self._standing.life
 
     def _trace(self) -> None:
@@ -225,8 +227,8 @@ class Subscriber:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Continue in another life, which has everything that was heard. Ask open questions again,
-        because answers of the old life are ignored."""
+        """Continue in another life, which has everything that was received. Ask open questions
+        again, because answers of the old life are ignored."""
         self._resubscribed = float("-inf")
         self.stream.doubt()
         self._joining.ask_again()
@@ -281,7 +283,7 @@ class Subscriber:
         if self.confirming is not None:
             self.confirming.pause()
         self._handout.resume(self._now)
-        if self.phase is not Phase.ASKING:  # otherwise it was told, or expects nothing yet
+        if self.phase is not Phase.ASKING:  # in ASKING, no subscription can break
             self.inbox.append(Break(reason))
         self._joining.ask()
 

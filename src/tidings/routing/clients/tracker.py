@@ -1,11 +1,11 @@
-"""Which notifications have come and which are missing, by their numbers at each node.
+"""Which notifications have arrived and which are missing, by their numbers at each node.
 
     node 7    settled up to 40, and 43            44 is known to exist: 41, 42 and 44 are missing
 
-A subscriber begins with the counts of all nodes below its own. A node that it has never heard of is
-new, and counts from 1. Either all marks of a notification are settled or none are, except marks
-that a router on the way did not recognise as this subscriber's. So a notification with a settled
-mark has come before.
+A number is *settled* if its notification has arrived or is lost. A subscriber begins with the
+counts of all nodes below its own. A node that is not among them is new, and its numbers begin with
+1. The marks of a notification are settled together, except marks that a router on the way did not
+recognise as this subscriber's. So a notification with a settled mark is a duplicate.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Tracker:
         return True
 
     def knows(self, node: int) -> bool:
-        """Is a node known to be one of those whose notifications must come?"""
+        """Is a node known to be one whose notifications this subscriber must get?"""
         return node in self._upto or node in self._beyond or node in self._known
 
     def has_any(self, marks: Iterable[Mark]) -> bool:
-        """Has any of the marks come before?"""
+        """Is any of the marks settled?"""
         return any(self._is_settled(mark.node, mark.number) for mark in marks)
 
     def select_missing(self, marks: Iterable[Mark]) -> tuple[Mark, ...]:
@@ -74,7 +74,7 @@ class Tracker:
         )
 
     def learn(self, counts: Mapping[int, int]) -> None:
-        """Note how far nodes have counted."""
+        """Note the counts of nodes: all numbers up to a count exist."""
         for node, count in counts.items():
             if count > self._highest(node):
                 self._known[node] = count
@@ -90,11 +90,11 @@ class Tracker:
         return lost
 
     def list_missing(self) -> list[Range]:
-        """The numbers that exist but have not arrived."""
+        """The numbers that exist but are not settled."""
         return [gap for node in sorted(self.incomplete()) for gap in self._gaps(node)]
 
     def has_some(self, ranges: Iterable[Range]) -> bool:
-        """Has any of these numbers come?"""
+        """Is any of these numbers settled?"""
         return any(
             self._is_settled(node, number)
             for node, first, last in ranges
@@ -102,11 +102,11 @@ class Tracker:
         )
 
     def has_all(self, mark: Mark) -> bool:
-        """Have a number and all before it come?"""
+        """Are the number of a mark and all numbers before it settled?"""
         return mark.number <= self._upto.get(mark.node, 0)
 
     def incomplete(self) -> set[int]:
-        """The nodes of which numbers are missing."""
+        """The nodes at which numbers are missing."""
         return {*self._beyond, *self._known}
 
     def is_complete(self) -> bool:

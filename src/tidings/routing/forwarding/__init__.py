@@ -1,14 +1,15 @@
 """Routers: they forward by header, keep labels up to date, and read no content.
 
-        4  <- G             header [31] comes in:
-        |                       F gets [31], to which it subscribed
-       31  <- F                 G gets [4], the lowest above 31 to which it subscribed
+        4  <- G             header [31] arrives:
+        |                       F gets [31], a node that F subscribes to
+       31  <- F                 G gets [4], the lowest node above 31 that G subscribes to
 
     label_graph.py     the graph of a router and the label of each node for each neighbour
-    labelling.py       how its labels change
-    cover_graph.py     its nodes and edges, without labels
-    tables/            the arrays that it is made of
-    router.py          the state machine, above downstream.py, the side that faces neighbours
+    labelling.py       how the labels of a graph change
+    cover_graph.py     the nodes and edges of a graph, without labels
+    tables/            the arrays of a graph
+    router.py          the state machine of a router, based on downstream.py
+    downstream.py      the side of a router or root that faces its neighbours below
     neighbours/        what neighbours want, ask for, pay for and are sent
     transitions.py     the states of a node at a router, in one table
     ways.py            the form in which a notification is passed on: labels, lists, or unchanged
@@ -16,7 +17,8 @@
     graph_caches.py    results computed from a graph, kept until what they depend on changes
     forwarders.py      three simpler ways to forward, for tests and measurements
 
-For network, broker, store and studies, not for users. Start at label_graph.py, then router.py.
+This folder is for network, broker, store and studies, not for users. Start at label_graph.py, then
+router.py.
 """
 
 from tidings.routing.forwarding.cache import Cache, cost_of, look_up

@@ -9,8 +9,8 @@ from typing import TypeVar
 from tidings.routing.protocol.messages import Notification, Range
 
 Entry = TypeVar("Entry")
-OVERHEAD = 200  # bytes added to the payload for the cost of a notification in an answer
-OF_MARK = 250  # bytes added for each mark, because marks are slow to read and to write
+OVERHEAD = 200  # the cost of a notification in an answer, in bytes, besides its payload
+OF_MARK = 250  # the cost of each mark, in bytes: marks are slow to read and to write
 
 
 def cost_of(payload: int, marks: int) -> int:
@@ -81,7 +81,7 @@ class Cache:
 def look_up(
     numbers: Mapping[int, Mapping[int, Entry]], ranges: Iterable[Range]
 ) -> tuple[list[Entry], list[Range]]:
-    """The entries for numbers in ranges, and the ranges that have none."""
+    """The entries for the numbers in `ranges`, and the ranges of numbers without an entry."""
     found: list[Entry] = []
     rest: list[Range] = []
     for node, first, last in ranges:

@@ -1,12 +1,12 @@
 """Which nodes cover which: the nodes of a router and the edges between them, without labels.
 
-Invariants, after every call: the edges are the transitive reduction of "covers" among the nodes
-here, as far as it is known. Covering never changes, so an edge can be missing for a while but never
-be wrong.
+Invariant, after every call: the edges are the transitive reduction of the known part of "covers"
+among the nodes of the graph. Whether one node covers another never changes, so an edge can be
+missing for a while but is never wrong.
 
-Cost: inserting a node takes a search upwards from it and from those children that have other
-parents besides; a node without children takes none. If the graph learns something about existing
-nodes, the nodes below them are visited too.
+Cost: inserting a node with children takes a search upwards from its parents, and from each child
+that has other parents. A node with one parent and no children takes no search. If an edge between
+existing nodes is new, the nodes below its lower end are visited too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidings.routing.forwarding.tables import BITS, LAST, Edges, Label, Slots
 
 
 class CoverGraph:
-    """Nodes by number, with their edges. Inside, nodes are slots: indexes in arrays."""
+    """Nodes by number, with their edges. Internally, nodes are slots: indexes in arrays."""
 
     def __init__(self) -> None:
         self._slots = Slots()
@@ -43,16 +43,16 @@ class CoverGraph:
         return self._sorted(self._edges.children(self._slot(number)))
 
     def ancestors(self, number: int) -> set[int]:
-        """All nodes that cover a node, except itself."""
+        """All other nodes that cover a node."""
         return self._numbers(self._edges.reach_up([self._slot(number)]))
 
     def descendants(self, number: int) -> set[int]:
-        """All nodes that a node covers, except itself."""
+        """All other nodes that a node covers."""
         return self._numbers(self._edges.reach_down([self._slot(number)]))
 
     def at_and_below(self, number: int, most: int) -> set[int] | None:
-        """A node and all nodes below it; None if more than `most` are below. A node that is not in
-        the graph has none below it."""
+        """A node and all nodes below it; None if more than `most` nodes are below it. A node that
+        is not in the graph has no nodes below it."""
         found = self._edges.reach_down([self._slots.find(number)], most)
         return None if len(found) > most else {number, *self._numbers(found)}
 
@@ -75,12 +75,12 @@ class CoverGraph:
     def _place(
         self, number: int, parents: Iterable[int], children: Iterable[int]
     ) -> tuple[int, set[int]]:
-        """Put a node between the parents that cover it and the children that it covers. If it
+        """Put a node between the parents that cover it and the children that it covers. If the node
         exists, add the new edges. Unknown parents and children are ignored.
 
-        Return its slot, and the nodes from which on, downwards, existing nodes have got new nodes
-        above them; none if the node itself is all that is new. GraphError, with nothing changed, if
-        a child covers the node or a parent is covered by it."""
+        Return the slot of the node, and the nodes at and below which labels must be computed again;
+        none of these if only the new node needs labels. GraphError, with nothing changed, if a
+        child covers the node or the node covers a parent."""
         find, edges = self._slots.find, self._edges
         above = {slot for one in parents if (slot := find(one)) and one != number}
         below = {slot for one in children if (slot := find(one)) and one != number}
@@ -114,7 +114,7 @@ class CoverGraph:
 
     def _load(self, numbers: Any, starts: Any, parents: Any) -> None:
         """Put many nodes into an empty graph. GraphError, with nothing changed, if a parent is not
-        among them, or not before its child."""
+        one of these nodes, or does not precede its child."""
         import numpy as np
 
         order = np.argsort(numbers)
@@ -127,7 +127,9 @@ class CoverGraph:
         is_wrong = (uppers >= lowers) | (numbers[uppers] != parents)
         if len(wrong := np.flatnonzero(is_wrong)):
             parent, node = parents[wrong[0]], numbers[lowers[wrong[0]]]
-            raise GraphError(f"found parent {parent} of node {node}, expected a node before it")
+            raise GraphError(
+                f"found parent {parent} of node {node}, expected each parent before its child"
+            )
         self._slots.fill(numbers)
         self._edges.fill(uppers + 1, lowers + 1, len(numbers))
 
@@ -137,17 +139,23 @@ class CoverGraph:
         name, edges = self._slots.numbers, self._edges
         if slot in uppers:
             one = next(one for one in above if edges.covers(slot, one))
-            raise GraphError(f"node {number} covers node {name[one]}, so it can't be below it")
+            raise GraphError(
+                f"found node {name[one]} as a parent of node {number}, expected a node that "
+                f"{number} does not cover"
+            )
         for child in below & (uppers | edges.reach_up([slot])):
-            raise GraphError(f"node {name[child]} covers node {number}, so it can't be below it")
+            raise GraphError(
+                f"found node {name[child]} as a child of node {number}, expected a node that does "
+                f"not cover {number}"
+            )
 
     def _find_highest(self, below: set[int], above: set[int], uppers: set[int]) -> list[int] | None:
-        """The highest of the nodes below a new one; None if one of them is not known to be below
-        all nodes above the new one."""
+        """The highest nodes in `below`, which are below a new node; None if one of them is not
+        known to be below all nodes of `above`, the parents of the new node."""
         kept: list[int] = []
         for child in below:
             over = self._edges.parents(child)
-            if uppers.issuperset(over):  # then only a parent can be the lowest of the upper nodes
+            if uppers.issuperset(over):  # nodes of `above` that cover the child are then parents
                 if not above.issubset(over):
                     return None
                 kept.append(child)
@@ -160,7 +168,7 @@ class CoverGraph:
         return kept
 
     def _tie(self, upper: int, lower: int) -> set[int]:
-        """Make a path from one node to another, and remove the edges that it makes redundant;
+        """Add an edge unless there is a path already, and remove the edges that become redundant;
         return the nodes whose parents changed."""
         edges = self._edges
         if edges.covers(upper, lower):
@@ -176,7 +184,7 @@ class CoverGraph:
         return changed
 
     def _take_out(self, number: int, slot: int) -> None:
-        """Remove a node. Its parents still cover its children."""
+        """Remove a node, and connect its parents with its children."""
         edges = self._edges
         parents, children = edges.parents(slot), edges.children(slot)
         for parent in parents:

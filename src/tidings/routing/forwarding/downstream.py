@@ -3,12 +3,12 @@
     message ──> from_below ──> subscriptions    who wants which node        ┐
                                charges          who pays for answers        ├──> context: the
                                rights           which nodes limited neighbours may see
-                               questions        what was passed on above    │    messages to send
+                               questions        what was passed on upwards  │    messages to send
                                recovery         what neighbours missed      │
                                return_paths     where acknowledgments go    │
                                beats            how neighbours keep in step ┘
 
-The parts are in the folder neighbours/. This module passes messages to them.
+This module passes messages to its parts, which are in the folder neighbours/.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
 
-MOST_FREE = 1000  # nodes that a neighbour may always list as wanted, however much it owes
+MOST_FREE = 1000  # nodes that a neighbour may list as wanted even if it has no credit left
 MOST_WAYS = 100_000  # headers whose ways are remembered
 
 
@@ -61,7 +61,7 @@ class Downstream(ABC):
         total: Callable[[int], int],
     ) -> None:
         """`total` says how many notifications matched a node."""
-        # Answers to questions of an earlier start must not match questions of this one.
+        # Answers to questions from before a restart must not match questions after it.
         first_request = ((life & 0x7FFFFFFF) << 32) + 1
         context = Context(name, times, limits or Limits(), first_request)
         self.context = context
@@ -86,13 +86,13 @@ class Downstream(ABC):
         self.sums = self.subscriptions.sums
         self.total = total
         self.beats = Beats(context, self.graph, self.sums)
-        self.ignored = 0  # messages that made no sense
-        self._begun: float | None = None  # when the first message came
+        self.ignored = 0  # messages that this node does not expect
+        self._begun: float | None = None  # when `expire` was first called
         self._ways: HeaderCache[Labels, dict[Name, Way]] = self.caches.add(HeaderCache(MOST_WAYS))
 
     @property
     def epoch(self) -> int:
-        """The life of the rendezvous point, as far as it is known here."""
+        """The last known life of the rendezvous point."""
         return self.standing.life
 
     @epoch.setter
@@ -149,7 +149,7 @@ class Downstream(ABC):
 
     def ways(self, labels: Labels) -> dict[Name, Way]:
         """How each neighbour gets notifications with certain labels. Results are cached until a
-        node of the labels changes, or one above."""
+        node of the labels, or a node above them, changes."""
         found = self._ways.known.get(labels)
         if found is None:
             found = ways_of(self.graph, labels, self.forwarding)
@@ -186,11 +186,11 @@ class Downstream(ABC):
         return known
 
     def tell_epoch(self, sender: Name) -> None:
-        """Tell a neighbour in another life about this one; it will ask for the lineage."""
+        """Tell a neighbour the current life; if it is in another life, it asks for the lineage."""
         self.beats.send(sender, {})
 
     def _on_trace(self, sender: Name, message: m.Trace) -> None:
-        """Send the lineage, but only one that was accepted here."""
+        """Send the lineage if this node has accepted one."""
         lives = self.standing.lineage.lives
         if lives and self.charges.may_ask(sender):
             self.charges.charge(sender, len(lives))
@@ -223,8 +223,8 @@ class Downstream(ABC):
         self._subscribe(sender, sorted(wanted - known.nodes))
 
     def may_want(self, sender: Name, many: int, now: float) -> bool:
-        """May a neighbour list `many` wanted nodes in one message? This is checked before the nodes
-        are handled, and charged in addition to handling them."""
+        """May a neighbour list `many` wanted nodes in one message? The check comes before the nodes
+        are handled; its charge is added to the charge for handling them."""
         self.context.now = now
         self.hear(sender)
         if not self.charges.may_ask(sender):
@@ -238,7 +238,7 @@ class Downstream(ABC):
             self.beats.send_graph(sender)
 
     def admit(self, name: Name, nodes: Iterable[int]) -> list[int]:
-        """The nodes that a neighbour may want, out of those that it asks for."""
+        """The nodes that a neighbour may want, among `nodes`."""
         return self.subscriptions.admit(name, nodes, self.count_unknown())
 
     def _subscribe(self, sender: Name, nodes: Iterable[int]) -> None:
@@ -253,7 +253,7 @@ class Downstream(ABC):
     # -- questions and publications ------------------------------------------------------------
 
     def _on_publish(self, sender: Name, message: m.Publish) -> None:
-        if not message.fast:  # nobody answers those
+        if not message.fast:  # fast publications get no answer
             self.return_paths.add(message.publisher, sender)
         self.ask_above(message)
 
@@ -282,21 +282,21 @@ class Downstream(ABC):
                 self.ask_above(rest)
 
     def split_ranges(self, ranges: list[m.Range]) -> tuple[list[m.Range], list[m.Range]]:
-        """The ranges to look up in the cache, and those that can't be there."""
+        """The ranges to look up in the cache, and the ranges that can't be in the cache."""
         return ranges, []
 
     def split_limited(
         self, sender: Name, ranges: list[m.Range], within: m.Within
     ) -> tuple[list[m.Range], list[m.Range]]:
-        """The same for a neighbour that is limited. Its own nodes are looked up here. Whether it
-        may see other nodes below them, only the root knows."""
+        """The same for a neighbour with limited rights. Nodes that were granted to the neighbour
+        are looked up here. Only the root knows whether the neighbour may see other nodes."""
         is_alone = within == self.context.within_of(sender)
         here = [one for one in ranges if is_alone and self.rights.is_granted(sender, one.node)]
         return here, [one for one in ranges if one not in here]
 
     def renew_rights(self, name: Name, now: float) -> list[Sent]:
-        """Note that a neighbour may have other rights than before: take away the nodes that were
-        not granted under its present ones. It asks for them again."""
+        """Handle a possible change of a neighbour's rights: unsubscribe it from the nodes that were
+        not granted under its present rights. The neighbour then asks for these nodes again."""
         self.context.now = now
         known = self.neighbours.get(name)
         if known is not None and self.context.within_of(name):
@@ -306,7 +306,7 @@ class Downstream(ABC):
         return self.drain_outgoing()
 
     def pass_down(self, message: m.Message) -> None:
-        """Give an answer to the neighbour that asked."""
+        """Pass an answer on to the neighbour that asked."""
         if isinstance(message, m.Published):
             self.return_paths.send(message)
         elif not isinstance(message, m.ANSWERS):
@@ -316,8 +316,18 @@ class Downstream(ABC):
                 self.standing.note_serial(notification.serial)
                 self.cache.put(notification)
 
+    def _on_seek(self, sender: Name, message: m.Seek | m.Describe | m.Follow) -> None:
+        if self.charges.may_ask(sender):
+            number = self.questions.add(sender, message.request)
+            if number is not None:
+                self.ask_above(msgspec.structs.replace(message, request=number))
+
     def _on_tagging(self, sender: Name, message: m.TAGGING) -> None:
-        """Refuse what only a rendezvous point can answer."""
+        """Refuse a message that only a rendezvous point can answer. A question that routers may
+        relay (`relayed`) is passed on instead."""
+        if isinstance(message, m.Describe | m.Follow) and message.relayed:
+            self._on_seek(sender, message)
+            return
         reason = (
             f"{self.name!r} is a router, expected the rendezvous point; use the address of the "
             "node whose file has a journal"
@@ -325,6 +335,8 @@ class Downstream(ABC):
         if isinstance(message, m.HandOver):
             key = message.source, message.batch, message.part
             self.send(sender, m.Taken(self.epoch, *key, reason))
+        elif isinstance(message, m.Register):
+            self.ask_above(message)
         else:
             kind = m.Described if isinstance(message, m.Describe) else m.Changed
             self.send(sender, kind(self.epoch, message.request, refusal=reason))
@@ -332,17 +344,18 @@ class Downstream(ABC):
     # -- owners --------------------------------------------------------------------------------
 
     def with_owner(self, sender: Name, message: m.Ask) -> m.Ask:
-        """Set the owner of a question, and the filters that limit it."""
+        """Set the owner of a question, and the filters that must cover its interest."""
         within = self.rights.limit(sender, message.within)
         return msgspec.structs.replace(name_owner(self.context, sender, message), within=within)
 
     def with_name_owner(self, sender: Name, message: m.Resume | m.Confirm) -> m.Resume | m.Confirm:
-        """Set the owner of a name. Routers are trusted to name those below them."""
+        """Set the owner of a named subscription. A router is trusted to name the owners below
+        it."""
         owner = self.context.owner_of(sender) or message.owner
         return msgspec.structs.replace(message, owner=owner)
 
     def _on_whose(self, sender: Name, message: m.Whose) -> None:
-        if self.context.owner_of(sender):  # it is not a router
+        if self.context.owner_of(sender):  # the sender is not a router
             self.ignored += 1
         elif self.charges.may_ask(sender):
             self.charges.charge(sender, 1 + len(message.nodes))
@@ -354,9 +367,10 @@ class Downstream(ABC):
     # -- lives ---------------------------------------------------------------------------------
 
     def go_on(self, *, is_first: bool = False) -> None:
-        """Continue in another life with all state. Tell the neighbours, which judge for themselves.
-        Questions of the old life will not be answered; those that were asked before the first life
-        was known will. Neighbours must report `done` again, because some of them may start over."""
+        """Continue in another life with all state, and tell the neighbours, which judge for
+        themselves. Questions of the old life will not be answered, so they are forgotten; questions
+        from before the first life are kept (`is_first`). Neighbours must report `done` again,
+        because some of them may start over."""
         if not is_first:
             self.questions.clear()
         for neighbour in self.neighbours.values():
@@ -364,7 +378,7 @@ class Downstream(ABC):
         self.beats.send_all({})
 
     def begin_epoch(self) -> None:
-        """Start over in another life, in which nothing known here is valid: forget everything, and
+        """Start over in another life, in which no present state is valid: forget everything, and
         tell the neighbours."""
         self.cache.clear()
         self.questions.clear()
@@ -386,7 +400,7 @@ class Downstream(ABC):
         self.charges.accounts.close(now)
 
     def drop(self, name: Name) -> None:
-        """Forget a neighbour that is gone for good."""
+        """Forget a neighbour, and end its subscriptions."""
         known = self.neighbours.get(name)
         if known is not None:
             for node in [*known.nodes]:
@@ -394,8 +408,8 @@ class Downstream(ABC):
             del self.neighbours[name]
 
     def done(self) -> int:
-        """The serial up to which nobody below needs anything; 0 shortly after a start, when the
-        neighbours are not known yet."""
+        """The serial up to which no neighbour below needs anything; 0 shortly after a start, when
+        not all neighbours are known."""
         if self._begun is None or self.context.now - self._begun < 2 * self.times.expire:
             return 0
         known = (one for one in self.neighbours.values() if one.says_done or one.nodes)
@@ -407,5 +421,5 @@ class Downstream(ABC):
         m.Resume: _on_question, m.Confirm: _on_question,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
         m.Whose: _on_whose, m.Describe: _on_tagging, m.Follow: _on_tagging,
-        m.HandOver: _on_tagging,
+        m.HandOver: _on_tagging, m.Register: _on_tagging, m.Seek: _on_seek,
     }  # fmt: skip

@@ -2,7 +2,8 @@
 
     content list     the header lists every matching node; routers keep no edges
     full graph       the header has the lowest nodes; every router has all edges and walks up
-    minimal graph    the same with only the nodes that neighbours subscribe to; headers change
+    minimal graph    like the full graph, with only the nodes that neighbours subscribe to;
+                     headers change
 
 Tests and measurements compare labels with these methods.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 
 Neighbour = Hashable
-Edges = Mapping[int, Iterable[int]]  # node to its parents
+Edges = Mapping[int, Iterable[int]]  # the parents of each node
 
 
 class ContentList:
@@ -40,7 +41,7 @@ class ContentList:
 
 
 class FullGraph(ContentList):
-    """All edges of the content graph; the header stays unchanged."""
+    """Forwards with all edges of the content graph, and leaves the header unchanged."""
 
     def __init__(self, parents: Edges) -> None:
         super().__init__()
@@ -62,8 +63,8 @@ class FullGraph(ContentList):
 
 
 class MinimalGraph(FullGraph):
-    """Each neighbour gets the lowest of the nodes that it subscribes to. The edges may include
-    nodes without subscribers, which are only passed through."""
+    """Sends each neighbour the lowest matching nodes that it subscribes to. The graph may include
+    nodes without subscribers, which only connect other nodes."""
 
     def forward(self, header: Iterable[int]) -> dict[Neighbour, tuple[int, ...]]:
         wanted: dict[Neighbour, set[int]] = {}

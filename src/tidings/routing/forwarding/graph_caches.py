@@ -1,9 +1,9 @@
 """Results computed from a graph, cached until what they depend on changes.
 
-        1           A change of node 3, of its subscribers or its place, can only change results for
-       / \\          headers with 3 or a node below it, which is 4. The labels, lists and ancestors
-      2   3         of all other nodes stay what they were. So a new node, which mostly has nothing
-      |   |         below it, concerns only headers that have it already.
+        1           If the subscribers or the edges of node 3 change, only the results for headers
+       / \\          with 3 or 4 can change, because 4 is below 3. The labels, lists and ancestors
+      2   3         of all other nodes stay the same. So a new node, which usually has no nodes
+      |   |         below it, affects only headers that contain it.
       5   4
 
 A cache finds the headers to drop by an index from nodes to headers. If a node has very many nodes
@@ -19,13 +19,13 @@ from tidings.routing.forwarding.cover_graph import CoverGraph
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-MOST_BELOW = 1000  # nodes below a changed node; if there are more, all results are dropped
-MOST_WAITING = 10_000  # nodes in a note of changes
-NODES_PER_HEADER = 8  # the index has room for so many, for each header that a cache has room for
+MOST_BELOW = 1000  # if more nodes are below a changed node, all results are dropped
+MOST_WAITING = 10_000  # if more nodes are noted, everything is dropped
+NODES_PER_HEADER = 8  # the size of the index is this number times `most`
 
 
 class Clearable(Protocol):
-    """Any results; they are cleared after every change."""
+    """Results that are cleared after every change."""
 
     def clear(self) -> Any: ...
 
@@ -52,7 +52,7 @@ class GraphCaches:
         self._dropping: list[Droppable] = []
 
     def add(self, cache: Cache) -> Cache:
-        """Add a cache, which is told about changes from now on."""
+        """Add a cache, which is cleared, or drops results, at each change from now on."""
         if isinstance(cache, Droppable):
             self._dropping.append(cache)
         else:
@@ -66,8 +66,9 @@ class GraphCaches:
             cache.clear()
 
     def change(self, node: int) -> None:
-        """Drop what depends on a node, after it was inserted or its subscribers changed, or before
-        it is removed. Cost: a visit to each node below, up to a thousand."""
+        """Drop all results that depend on a node. Call this after a node was inserted or its
+        subscribers changed, and before a node is removed. Cost: a visit to each node below it, up
+        to a thousand."""
         nodes = self._graph.at_and_below(node, MOST_BELOW)
         if nodes is None:
             self.clear()
@@ -89,10 +90,11 @@ class NodeCache(dict[int, Value]):
 
 
 class HeaderCache(Generic[Key, Value]):
-    """Results for headers, which depend on all nodes of a header. When it is full, all are dropped.
+    """Results for headers, each of which depends on all nodes of its header. When the cache is
+    full, all results are dropped.
 
-    Cost: a list entry for each node of each header. Entries of dropped headers stay with their
-    other nodes; if there are too many, all results are dropped.
+    Cost: a list entry for each node of each header. Dropping a header removes its entry only for
+    the changed node; if there are too many entries, all results are dropped.
     """
 
     def __init__(self, most: int) -> None:
@@ -136,8 +138,8 @@ class HeaderCache(Generic[Key, Value]):
 
 
 class Changes:
-    """A note of what a cache elsewhere has to drop before it is used again. It does not know that
-    cache, so the graph does not keep it in memory."""
+    """Notes which nodes have changed, for a cache elsewhere that must drop results before its next
+    use. There is no reference to that cache, so the graph does not keep the cache in memory."""
 
     def __init__(self) -> None:
         self.everything = False
@@ -157,6 +159,6 @@ class Changes:
         self.nodes.clear()
 
     def forget(self) -> None:
-        """Everything was dropped that had to be."""
+        """Forget the changes, because all outdated results were dropped."""
         self.everything = False
         self.nodes.clear()

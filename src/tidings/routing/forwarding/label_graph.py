@@ -1,21 +1,22 @@
 """A router's graph: the nodes that its neighbours subscribed to, annotated with output labels.
 
-        4  <- G             header [31] comes in:
-        |  labels G: 4          F gets it with the header [31], which F subscribed to;
-       31  <- F                 G gets it with [4], the lowest above 31 that G subscribed to
+        4  <- G             header [31] arrives:
+        |  labels G: 4          F gets the header [31], a node that F subscribes to;
+       31  <- F                 G gets [4], the lowest node above 31 that G subscribes to
            labels F: 31, G: 4
 
-The *label* of a node for a neighbour is the header that the neighbour must get: the node itself if
-it subscribes to that, or else the lowest ancestors that it subscribes to. Labels are computed when
-subscriptions change, so forwarding looks at the nodes of a header and never walks the graph.
+The *label* of a node for a neighbour is the header that the neighbour must get. If the neighbour
+subscribes to the node, the label is the node itself; otherwise it is the lowest ancestors that the
+neighbour subscribes to. Labels are computed when subscriptions change, so forwarding looks at the
+nodes of a header and never walks the graph.
 
 Invariants, after every call: the edges are those of CoverGraph; labels are as defined above.
 
 Forwarding costs one lookup for each node of the header, and a step for each neighbour with a label
-there. A subscription costs a visit to each descendant whose label changes, and to its edges; and to
-all descendants if they are few, or else a search upwards from each node of other labels there. A
-node costs about 60 bytes, and its labels nothing more if another node has the same ones; see the
-folder tables.
+there. A change of a subscription costs a visit to each descendant whose label changes, and to its
+edges. A new subscription may also visit all descendants if there are few; otherwise it may search
+upwards from the nodes in other labels. A node costs about 60 bytes. Nodes with the same labels
+share them; see the folder tables.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
     def clear(self) -> None:
         super().__init__()
         self.subscriptions: dict[Neighbour, int] = {}
-        """How many nodes each neighbour subscribes to; only those with at least one."""
+        """How many nodes each neighbour subscribes to; neighbours without any are left out."""
         self._pages = self._slots.pages
 
     # -- notifications -------------------------------------------------------------------------
 
     def groups(self, label: Label) -> Groups[Neighbour]:
-        """The neighbours that get a header, by the header that they get; an empty one stands for
-        the header itself. Unknown nodes are ignored. Nodes with the same labels return the same
-        object. Read it before the graph changes."""
+        """The neighbours that get a notification with this label, by the label that they get; an
+        empty label stands for the same label. Unknown nodes are ignored. The result is the same
+        object for nodes with the same labels, and is valid until the graph changes."""
         if len(label) != 1:
             found: dict[Label, list[Neighbour]] = {}
             for neighbour, new in self.forward(label).items():
@@ -65,7 +66,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return self._pool.groups(labels) if groups is None else groups
 
     def labels(self, number: int) -> dict[Neighbour, Label]:
-        """The label of a node for each neighbour that has one; none if the node is unknown."""
+        """The label of a node for each neighbour that has one; empty if the node is unknown."""
         own = (number,)
         return {name: label or own for label, names in self.groups(own) for name in names}
 
@@ -91,8 +92,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
     def list_subscribed(
         self, label: Iterable[int], neighbour: Neighbour, most: int
     ) -> Label | None:
-        """The content list of a neighbour: all nodes at or above those of a label that it
-        subscribes to. None if the graph is deep, with more than `most` nodes above."""
+        """The content list for a neighbour: all nodes that it subscribes to, at or above the nodes
+        of a label. None if more than `most` nodes are at or above the label."""
         found = self._reach_few(label, most)
         if found is None:
             return None
@@ -101,7 +102,8 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return self._sorted(slot for slot in found if every[slot].own & bit)
 
     def list_for_all(self, number: int, most: int) -> Label | None:
-        """The same for one node, with all nodes that anybody subscribes to."""
+        """All nodes at or above one node that any neighbour subscribes to; None if more than `most`
+        nodes are at or above it."""
         found, every = self._reach_few((number,), most), self._labels
         if found is None:
             return None
@@ -119,7 +121,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return found
 
     def sole_neighbour(self) -> Neighbour | None:
-        """The neighbour that subscribes to every node, if no other subscribes to any."""
+        """The neighbour that subscribes to every node, if no other neighbour subscribes."""
         if len(self.subscriptions) == 1:
             ((neighbour, count),) = self.subscriptions.items()
             if count == len(self):
@@ -137,7 +139,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return one is not None and bool(self._labels[self._slots.find(number)].own >> one & 1)
 
     def nodes_of(self, neighbour: Neighbour) -> list[int]:
-        """The nodes that a neighbour subscribes to. Cost: it visits every node."""
+        """The nodes that a neighbour subscribes to. Cost: a visit to every node."""
         one, numbers = self._pool.index.get(neighbour), self._slots.numbers
         if one is None:
             return []
@@ -176,36 +178,36 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
     # -- the graph -----------------------------------------------------------------------------
 
     def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> None:
-        """Insert a node between the parents that cover it and the children that it covers. If it
-        exists, add the new edges. Unknown parents and children are ignored."""
+        """Insert a node between the parents that cover it and the children that it covers. If the
+        node exists, add the new edges. Unknown parents and children are ignored."""
         is_known = number in self
         slot, changed = self._place(number, parents, children)
         if slot == len(self._labels):
             self._labels.append(self._pool.empty)
             self._pool.empty.uses += 1
         if changed:
-            # The graph learned that one existing node covers another. Each label below that
-            # contains both loses the upper one.
+            # A new edge shows that one existing node covers another. Labels of lower nodes that
+            # contain both lose the upper one.
             self._relabel_all(self._in_order(changed))
         elif not is_known:  # nothing changes for existing nodes
             self._relabel_all([slot])
 
     def load(self, numbers: Any, starts: Any, parents: Any) -> None:
-        """Put many nodes into an empty graph, in a second per million. Columns of numpy (int64):
-        the number of each node, where its parents begin, with one more start at the end, and all
-        parents. A node comes after its parents, and none of them covers another one."""
+        """Put many nodes into an empty graph, which takes a second per million nodes. The arguments
+        are numpy arrays of int64: the parents of numbers[i] are parents[starts[i] : starts[i + 1]].
+        Each node comes after its parents, and no parent of a node covers another parent of it."""
         if len(self):
-            raise GraphError(f"found a graph of {len(self)} nodes, expected an empty one to load")
+            raise GraphError(f"found a graph of {len(self)} nodes, expected an empty graph to load")
         self.clear()
         self._load(numbers, starts, parents)
         self._labels *= len(numbers) + 1
         self._pool.empty.uses += len(numbers)
 
     def remove(self, number: int) -> None:
-        """Remove a node. Its parents still cover its children."""
+        """Remove a node, and connect its parents with its children."""
         slot = self._slot(number)
         if self._labels[slot].own:
-            raise GraphError(f"node {number} has subscribers, expected none before it is removed")
+            raise GraphError(f"node {number} has subscribers, expected none before its removal")
         self._take_out(number, slot)
         self._pool.put(self._labels, slot, self._pool.empty)
         self._passed.pop(slot, None)
@@ -216,9 +218,9 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return self._label_above(self._slot(number), one) or ()
 
     def around(self, number: int, neighbour: Neighbour) -> tuple[Label, Label]:
-        """The parents and children of a node among the nodes that a neighbour subscribes to, which
-        it needs to put the node into its own graph. The neighbour must subscribe to the node.
-        Cost: a visit to each node with this one in its label, and to its edges."""
+        """The parents and children of a node among the nodes that a neighbour subscribes to. The
+        neighbour, which must subscribe to the node, needs them to put the node into its own graph.
+        Cost: a visit to each node whose label contains this node, and to its edges."""
         slot = self._slot(number)
         if not self.is_subscribed(number, neighbour):
             raise GraphError(f"{neighbour} does not subscribe to node {number}")
@@ -227,13 +229,13 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         return above, self._sorted(self._highest_below(slot, number, one))
 
     def _highest_below(self, slot: int, number: int, neighbour: int) -> Iterable[int]:
-        """The highest nodes below one that a neighbour subscribes to."""
+        """The highest of the nodes below `slot` that a neighbour subscribes to."""
         every, edges, bit = self._labels, self._edges, 1 << neighbour
         below = edges.reach_down([slot], FEW)
         if len(below) <= FEW:
             wanted = {one for one in below if every[one].own & bit}
             return wanted - edges.reach_down(wanted)
-        # Every path to them leads through nodes that have the upper one in their label.
+        # Every path to these nodes leads through nodes whose labels contain `number`.
         found, lower = list[int](), Below(edges, self._slots, slot)
         todo, done = [*edges.children(slot)], {slot}
         while todo:

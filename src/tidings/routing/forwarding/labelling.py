@@ -1,14 +1,15 @@
-"""Computes the labels of a graph, when edges or subscriptions change.
+"""Updates the labels of a graph when edges or subscriptions change.
 
         4  <- G             labels G: 4
        / \
       9   31  <- F          labels of 9: G: 4; of 31: F: 31, G: 4
        \\ /
-       50                   labels F: 31, G: 4: those of its parents, without what covers another
+       50                   labels F: 31, G: 4: the lowest nodes in the labels of its parents
 
-If one neighbour subscribes to a node or leaves it, its labels below change until they are the same
-again. They change in any order, because the new label depends only on the old one. Only if the
-graph learns that one node covers another are labels computed again from those of the parents.
+When a neighbour subscribes to a node or unsubscribes, its labels below the node change, down to
+where they stay the same. The order does not matter, because each new label depends only on the old
+one. When a new edge shows that one existing node covers another, labels are computed again from
+those of the parents.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from tidings.routing.forwarding.tables import (
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Column = tuple[Label | None, ...]
 """The labels of a neighbour at several nodes."""
-MOST_PASSED = 256  # nodes for which it is remembered what they pass on to their children
+MOST_PASSED = 256  # nodes whose labels for their children are remembered
 
 
 class Labelling(CoverGraph, Generic[Neighbour]):
-    """The labels of each slot. Neighbours are numbers here; see LabelPool."""
+    """A graph with the labels of each slot. Neighbours are numbers here; see LabelPool."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,9 +50,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
     # -- one neighbour -------------------------------------------------------------------------
 
     def _lower(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
-        """Update labels after a neighbour subscribed to a node, where it had this label. In every
-        label below that has no lower node, the node replaces those that cover it: these are in the
-        label that it had."""
+        """Update labels after a neighbour subscribed to a node, where `label` was its old label.
+        Labels of lower nodes that contain no node below this one get this node, in place of the
+        nodes of `label`, which cover it."""
         own, above = (number,), frozenset(label or ())
         lower = Below(self._edges, self._slots, slot)
 
@@ -66,9 +67,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
         self._change_below(slot, neighbour, Changes(lowered))
 
     def _lift(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
-        """Update labels after a neighbour unsubscribed from a node, where it now has this label. In
-        every label below that has the node, those of the new label replace it that cover none of
-        the others."""
+        """Update labels after a neighbour unsubscribed from a node, where `label` is its new label.
+        In the labels of lower nodes that contain this node, the nodes of `label` replace it, except
+        those that cover another node of the same label."""
 
         def lifted(old: Label | None) -> Label | None:
             if old is None or number not in old:
@@ -79,12 +80,12 @@ class Labelling(CoverGraph, Generic[Neighbour]):
         self._change_below(slot, neighbour, Changes(lifted))
 
     def _change_below(self, slot: int, neighbour: int, changes: Changes) -> None:
-        """Change the labels of a neighbour below a node, down to where it keeps them or subscribes.
-        It keeps those that were made here, so no node changes twice. Cost: a visit to each node
-        that changes and to its children."""
+        """Change the labels of a neighbour below a node, down to nodes where its label stays the
+        same or to which it subscribes. A label that `changes` has produced is not changed again, so
+        no node changes twice. Cost: a visit to each node that changes and to its children."""
         every, pool, bit = self._labels, self._pool, 1 << neighbour
         counts, children = self._edges.down.counts, self._edges.down.values
-        known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # what is shared, and its successor
+        known: dict[Labels[Neighbour], Labels[Neighbour]] = {}  # shared labels: the old and the new
         todo = [*children(slot)]
         while todo:
             one = todo.pop()
@@ -170,24 +171,25 @@ class Labelling(CoverGraph, Generic[Neighbour]):
                       for parent, label in zip(parents, found, strict=True)])  # fmt: skip
 
     def _label_above(self, slot: int, neighbour: int) -> Label | None:
-        """The label that a neighbour has at a node if it does not subscribe to it."""
+        """The label that a neighbour has at a node, or would have if it did not subscribe there."""
         parents = self._edges.parents(slot)
         return self._merge(parents, self._column(parents, neighbour))
 
     def _merge(
         self, parents: Sequence[int], column: Column, reached: Reached | None = None
     ) -> Label | None:
-        """The label of a node, given those of its parents. `reached` pays if it is used again."""
+        """The label of a node, given the labels of its parents. `reached` saves searches if many
+        labels are computed."""
         distinct = {*column}
         distinct.discard(None)
         if len(distinct) < 2:
             return distinct.pop() if distinct else None
         found = {*chain.from_iterable(cast("set[Label]", distinct))}
         if found.issubset(map(self._slots.numbers.__getitem__, parents)):
-            return tuple(sorted(found))  # no parent covers another one
+            return tuple(sorted(found))  # no parent covers another parent
         if reached is None:
             return self.lowest(found)
-        # A node that covers a parent and is not in its label covers a node of that label.
+        # A node that covers a parent and is not in the parent's label covers a node of that label.
         slots = {self._slots.find(one): one for one in found}
         for parent, label in zip(parents, column, strict=True):
             if label is not None:
@@ -197,9 +199,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
 
 
 class Reached(dict[int, set[int]]):
-    """The slots above slots, cached while the edges do not change."""
+    """All slots above each slot, cached; valid until the edges change."""
 
-    MOST = 256  # slots that are remembered
+    MOST = 256  # slots whose results are cached
 
     def __init__(self, edges: Edges) -> None:
         super().__init__()

@@ -1,14 +1,14 @@
-"""A router: messages and the time go in, messages come out. It never looks at content.
+"""A router takes messages and the time, returns messages, and never looks at content.
 
               upstream
                  |        Subscribe ... ^      v Setup, Beat, Notification ...
               [router]    held: the state of each node, see transitions.py
               /  |   \\     graph: labels, see label_graph.py
-         neighbours       cache: the latest notifications, for those who missed one
+         neighbours       cache: the latest notifications, for neighbours that missed some
 
-All its state is soft: whatever it forgets, its neighbours tell it again within a few beats. It
-subscribes above to every node that a neighbour wants. Notifications from above are forwarded by
-label, and kept for a while.
+All state of a router is soft: the neighbours repeat whatever it forgets within a few beats. At the
+node above, a router subscribes to every node that a neighbour below wants. Notifications from above
+are forwarded by label, and kept for a while.
 
 Nothing here does I/O or reads a clock: `receive`, `tick` and `join_upstream` take the current time
 and return the messages to send.
@@ -33,15 +33,15 @@ from tidings.routing.protocol.times import Times
 
 
 class Held(msgspec.Struct):
-    """A node that somebody below wants, or that the router is leaving."""
+    """A node that a neighbour below wants, or from which the router is unsubscribing."""
 
     state: State = State.ABSENT
-    since: float = 0.0  # when it was last asked for or confirmed
+    since: float = 0.0  # when the node was last requested, or its state last changed
     total: int = 0
 
 
 PASSING = (State.PENDING, State.INTERRUPTED, State.LEAVING)
-"""Transient states. The few nodes in them are kept in sets."""
+"""Transient states. The nodes in each of these states, usually few, are kept in a set."""
 WANTED = 50_000  # nodes in one Wanted message
 
 
@@ -59,7 +59,7 @@ class Router(Downstream):
     ) -> None:
         """`life` is a new random number at each start."""
         self.held: dict[int, Held] = {}
-        held = self.held  # not self: the cycle would keep a replaced router in memory for longer
+        held = self.held  # not self: a reference cycle would keep a replaced router in memory
 
         def total(node: int) -> int:
             known = held.get(node)
@@ -68,9 +68,9 @@ class Router(Downstream):
         cache = Cache() if cache is None else cache
         super().__init__(name, times or Times(), cache, life, limits, total)
         self.upstream = upstream
-        self._mine = Tally()  # of the wanted nodes
+        self._mine = Tally()  # the tally of the wanted nodes
         self._by_state: dict[State, set[int]] = {state: set() for state in PASSING}
-        self.heard = 0.0  # when the last beat came
+        self.heard = 0.0  # when the last beat arrived
         self._resubscribed = float("-inf")
         self._checked = self._said_wanted = float("-inf")
 
@@ -99,7 +99,8 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def join_upstream(self, now: float) -> list[Sent]:
-        """Start using a new link to the node above: ask for the lineage, send all wanted nodes."""
+        """Start to use a new link to the node above: ask for the lineage, and send all wanted
+        nodes."""
         self.context.now = now
         self._pass_on_skipped()
         self._trace(anyway=True)
@@ -108,12 +109,11 @@ class Router(Downstream):
         return self.drain_outgoing()
 
     def note_passed(self, serial: int) -> None:
-        """Note that notifications of this life, up to a serial, were forwarded without this state
-        machine."""
+        """Note that notifications of this life, up to a serial, were forwarded by other code."""
         self.standing.note_serial(serial)
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due. To be called at least once per `retry`."""
+        """Do the work that is due. Call this at least every `retry` seconds."""
         self.context.now = now
         self.subscriptions.ask_for_left_out(self.count_unknown())
         self._trace()
@@ -131,11 +131,11 @@ class Router(Downstream):
             self.send(self.upstream, question)
 
     def _judge(self, message: m.Lineage) -> None:
-        """Continue in another life, with all state or with none."""
+        """Judge a lineage: if it has another life, continue there, with all state or with none."""
         verdict = self.standing.judge(message, self.context.now)
         if verdict is Verdict.NOTHING:
             return
-        self._pass_on_skipped()  # those of a life that was not accepted yet were ignored
+        self._pass_on_skipped()  # notifications of the new life were ignored until now
         if verdict is Verdict.BROKEN:
             self.begin_epoch()
         else:
@@ -172,7 +172,7 @@ class Router(Downstream):
     def _on_setup(self, message: m.Setup) -> None:
         self._told = message
         self.standing.note_serial(max(message.serial, message.seen))
-        if self._is_there(message.node):  # the node above had forgotten it
+        if self._is_there(message.node):  # the node above had forgotten this node
             self._pass_on_skipped()
         if message.node in self.held:
             self.sums.lagging[message.node] = message.serial
@@ -252,7 +252,7 @@ class Router(Downstream):
         for node in mine:
             if node not in self.graph:
                 self.graph.insert(node, (), ())
-        self._pass_on_skipped()  # the labels of what came before may have been wrong
+        self._pass_on_skipped()  # earlier notifications may have had wrong labels
         changed = self._learn(message.totals)
         for node, parents in mine.items():
             self._told = m.Setup(self.epoch, node, parents, (), 0, 0)
@@ -260,7 +260,8 @@ class Router(Downstream):
         self.beats.send_all(changed)
 
     def _edges_differ(self, edges: m.Edges) -> bool:
-        """Do the edges here differ from those above? False while nodes among them come or go."""
+        """Do the edges differ from those at the node above? False if nodes are being added or
+        removed."""
         mixed = 0
         for node in filter(edges.slice.has, self.held):
             if not self._is_mine(node):
@@ -280,7 +281,7 @@ class Router(Downstream):
         if after is not State.ABSENT:
             if held is None:
                 held = self.held[node] = Held()
-                self.sums.lagging[node] = 0  # nothing is known about it yet
+                self.sums.lagging[node] = 0  # the total is not known yet
             held.state = after
             if after is not state or actions:
                 held.since = self.context.now
@@ -307,7 +308,7 @@ class Router(Downstream):
         self.context.send_single(self.upstream, m.Subscribe(self.epoch, (node,)))
 
     def _leave(self, node: int) -> None:
-        self.sums.lagging.setdefault(node, self.serial)  # beats no longer include it
+        self.sums.lagging.setdefault(node, self.serial)  # beats no longer include this node
         self.context.send_single(self.upstream, m.Unsubscribe(self.epoch, (node,)))
 
     def _join(self, node: int) -> None:
@@ -348,7 +349,7 @@ class Router(Downstream):
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _slice_nodes(mine, parts)
-        while max(map(len, nodes)) > 2 * WANTED:  # for example, all numbers may be even
+        while max(map(len, nodes)) > 2 * WANTED:  # if, for example, all numbers are even
             parts += 1
             nodes = _slice_nodes(mine, parts)
         for part, some in enumerate(nodes):

@@ -20,8 +20,8 @@ class Event(Enum):
     """What happens to a node."""
 
     WANTED = "wanted"  # a neighbour subscribes
-    UNWANTED = "unwanted"  # the last subscribed neighbour left
-    TOLD = "told"  # the router learns its place in the graph
+    UNWANTED = "unwanted"  # the last neighbour unsubscribed
+    TOLD = "told"  # the router learns the place of the node in the graph
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
     SILENT = "silent"  # nothing has arrived for a while

@@ -1,18 +1,18 @@
 """The header that a neighbour gets: rewritten, or unchanged.
 
-        7 <- G         header [9 | 3] comes in, two marks; what G can get:
+        7 <- G         header [9 | 3] with two marks arrives; what G can get:
         |                  labels       [7]        the front of the frame is rewritten
         9 <- F             unchanged    [9 | 3]    only if it contains node 7; here it does not
                            a list       [7 9]      lists all nodes, so it can stay unchanged
 
-Labels are the shortest headers, and G never has to look at the nodes above them. But rewriting a
-header takes longer than sending a few more bytes. So if a graph is shallow, the root sends *content
-lists* as headers: all nodes at and above the mark that somebody subscribes to. Lists need not
-change from router to router. If there is only one neighbour below and it wants everything, headers
-are not read at all: everything goes to that neighbour, as in unicast.
+Labels are the shortest headers, and a receiver never has to look at the nodes above them. But
+rewriting a header takes longer than sending a few more bytes. So if a graph is shallow, the root
+sends *content lists* as headers: all nodes, at and above the mark, that somebody subscribes to.
+Lists need not change from router to router. If there is only one neighbour below and it wants
+everything, headers are not read at all: everything goes to that neighbour, as in unicast.
 
-Invariant, in every mode: a label that a neighbour gets has the lowest nodes that it subscribes to
-at or above the mark; all other nodes in it are above the mark too.
+Invariant, in every mode: each label that a neighbour gets contains the lowest nodes, at or above
+the mark, that the neighbour subscribes to. All other nodes of the label cover the mark's node too.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tidings.routing.forwarding.label_graph import Groups, Label, LabelGraph
 from tidings.routing.protocol import messages as m
 
 Neighbour = TypeVar("Neighbour", bound=Hashable)
-Labels = tuple[Label, ...]  # of the marks of a notification
-MOST_ABOVE = 64  # nodes above a label in a shallow graph
-MOST_LISTED = 64  # marks of a notification; comparing more lists costs more than it saves
+Labels = tuple[Label, ...]  # the labels of the marks of a notification
+MOST_ABOVE = 64  # the most nodes at or above a label in a shallow graph
+MOST_LISTED = 64  # the most marks for which lists are compared: more would cost more than they save
 
 
 class Mode(Enum):
@@ -43,10 +43,10 @@ class Forwarding(msgspec.Struct, frozen=True):
 
     mode: Mode = Mode.LABELS
     rewrite: float = 2000.0  # nanoseconds to rewrite the front of a frame
-    byte: float = 1.0  # nanoseconds to send a byte and to receive it
+    byte: float = 1.0  # nanoseconds to send and receive one byte
 
     def pays(self, more: int) -> bool:
-        """Is it cheaper to send this many more bytes than to rewrite a front?"""
+        """Is it cheaper to send `more` additional bytes than to rewrite the front of a frame?"""
         return self.mode is Mode.LISTS or more * self.byte < self.rewrite
 
 
@@ -80,8 +80,8 @@ def ways_of(
     graph: LabelGraph[Neighbour], labels: Labels, forwarding: Forwarding
 ) -> dict[Neighbour, Way]:
     """How each neighbour gets a notification; neighbours that get nothing are left out. Cost: a
-    lookup for each mark, and a step for each neighbour; unless all marks have the same labels, as
-    those of most nodes are, a step for each neighbour at each mark."""
+    lookup for each mark, and a step for each neighbour at each mark. If all marks have the same
+    labels, as is usual, each neighbour takes only one step."""
     each = [graph.groups(label) for label in labels]
     if each and all(groups is each[0] for groups in each):
         ways = _join_equal(each[0], labels)
@@ -152,5 +152,5 @@ def _cheaper(
 
 
 def _size(labels: Labels) -> int:
-    """The bytes of a header with these labels and their marks; see frames.py."""
+    """The size in bytes of a header with these labels and their marks; see frames.py."""
     return sum(18 + 8 * len(label) for label in labels)

@@ -4,22 +4,23 @@
 
     messages.py          every message, and what it means
     frames.py            messages as bytes; everything that a router reads comes first
-    bodies.py            a payload, and what its publisher tells about it
+    bodies.py            a payload with the attributes that subscribers get
+    tags.py              the tag of a publication that was tagged elsewhere
     marks.py             the marks of a newly numbered notification, as columns
     message_merging.py   merges adjacent messages of the same kind
     stored_interest.py   an interest with its dialect, as it is stored
-    digests.py           digests of sets, by which two ends notice that one missed a message
+    digests.py           digests of sets, which show that one end of a link missed a message
     limits.py            limits on what others can make a node keep and do: the `[limits]` table of
                          a router's file
     times.py             the intervals and timeouts of routers, subscribers and publishers
     lineage.py           the lives of a rendezvous point, and whether it still has what it sent
 
-A change to a message changes the wire format; its version is in frames.py. The handlers are listed
-in `_UP` (forwarding/downstream.py) and `_DOWN` (forwarding/router.py); root/ and clients/ have
-their own.
+A change to a message changes the wire format, whose version is in frames.py. The tables `_UP`
+(forwarding/downstream.py) and `_DOWN` (forwarding/router.py) list the handlers; root/ and clients/
+have handlers of their own.
 
-For other rooms, not for users. Import `messages` and `frames` as modules (`messages.Publish`).
-Start at messages.py.
+This folder is for other rooms, not for users. Import `messages` and `frames` as modules
+(`messages.Publish`). Start at messages.py.
 """
 
 from tidings.routing.protocol.bodies import About, Piece, body_of, unwrap, wrap
@@ -29,6 +30,7 @@ from tidings.routing.protocol.lineage import Break, Lineage, Span
 from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import Life, Mark, Notification, Range
 from tidings.routing.protocol.stored_interest import unpack_interest
+from tidings.routing.protocol.tags import Tag, pack_tag, unpack_tag
 from tidings.routing.protocol.times import Times
 
 __all__ = [
@@ -44,11 +46,14 @@ __all__ = [
     "Piece",
     "Range",
     "Span",
+    "Tag",
     "Times",
     "body_of",
     "digest",
     "pack_marks",
+    "pack_tag",
     "unpack_interest",
+    "unpack_tag",
     "unwrap",
     "work_of",
     "wrap",

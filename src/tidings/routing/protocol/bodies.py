@@ -1,14 +1,14 @@
-"""The body of a notification: its payload, and what its publisher tells subscribers about it.
+"""The body of a notification: its payload, and metadata that the publisher sends to subscribers.
 
-    payload                                        nothing is told: the body is the payload itself
-    MAGIC, u32 size, about in MessagePack, payload
+    payload                                        without metadata, the body is the payload
+    MAGIC, u32 size, About in MessagePack, payload
 
-Journals, caches and routers treat a body as bytes, so what is told costs them only its size. A
-payload that begins with MAGIC is always put behind an `About`, so there is no doubt what a body is.
-No text in UTF-8 begins with MAGIC.
+Journals, caches and routers treat a body as bytes, so they need not know about metadata. A payload
+that itself begins with MAGIC is always put after an `About`, so no body is ambiguous. No text in
+UTF-8 begins with MAGIC.
 
-A payload that does not fit into a frame is published in pieces, each of them a notification with
-the same attributes. `piece` then says which one this is.
+A payload that does not fit into a frame is published in pieces. Each piece is a notification with
+the same attributes, and its `About` says which piece it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _FRONT = len(MAGIC) + _SIZE.size
 
 
 class Piece(NamedTuple):
-    """A piece of a payload: the stamp of the first piece, its position, and how many there are."""
+    """A piece of a payload: the stamp of the first piece, the position of this piece, and the
+    number of pieces."""
 
     first: m.Number
     at: m.Number
@@ -34,9 +35,9 @@ class Piece(NamedTuple):
 
 
 class About(msgspec.Struct, frozen=True, array_like=True):
-    """What is told about a notification."""
+    """The metadata of a notification."""
 
-    content: bytes | None = None  # its attributes, as they were published
+    content: bytes | None = None  # the attributes, as they were published
     subject: str = ""
     time: m.Number = 0  # when it was published, in microseconds since 1970
     piece: Piece | None = None
@@ -69,8 +70,8 @@ def body_of(message: m.Publish) -> bytes:
 
 
 def unwrap(body: bytes) -> tuple[About, bytes]:
-    """What is told about a notification, and its payload. A body that only looks like one with
-    something told is all payload."""
+    """The metadata and the payload of a body. If the metadata can't be decoded, the whole body is
+    the payload."""
     if body[: len(MAGIC)] != MAGIC or len(body) < _FRONT:
         return NOTHING, body
     (size,) = _SIZE.unpack_from(body, len(MAGIC))

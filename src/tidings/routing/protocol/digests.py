@@ -1,4 +1,4 @@
-"""Digests of sets, kept up to date as members come and go.
+"""Digests of sets, which are updated when members are added or removed.
 
 The digest of a set is the XOR of its hashed members, so adding a member and removing it are the
 same operation. Two different sets of the same size have the same digest with a probability of 1 in
@@ -31,7 +31,7 @@ def digest(members: Iterable[int]) -> Digest:
 
 
 class Tally:
-    """The digest of a set of nodes and the sum of their totals, updated as nodes come and go."""
+    """The digest of a set of nodes and the sum of their totals."""
 
     __slots__ = ("mixed", "size", "sum")
 
@@ -56,8 +56,7 @@ class Tally:
 
 
 def mix_edges(node: int, parents: Iterable[int]) -> int:
-    """A digest of a node and its parents. The XOR of the digests of all nodes is the digest of a
-    graph."""
+    """A digest of a node and its parents. The XOR of these digests is a digest of the edges."""
     mixed = mix(node)
     for parent in sorted(parents):
         mixed = mix(mixed ^ parent)

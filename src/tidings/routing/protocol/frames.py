@@ -1,4 +1,4 @@
-"""Messages as bytes. A frame begins with its length and everything that routers look at.
+"""Messages as bytes. A frame begins with its length and the fields that routers read.
 
     0   u32  length of the rest of the frame
     4   u8   kind: 1 a notification, 2 any other message
@@ -14,8 +14,8 @@
         publisher, payload
 
 A router decides by the labels alone. If the labels stay the same for a neighbour, the frame is
-passed on unchanged, as a slice of the receive buffer. If they change, the front is rewritten and
-the payload is copied. In other messages, MessagePack follows the bytes of kind and version.
+passed on unchanged, as a slice of the receive buffer. If the labels change, the front is rewritten
+and the payload is copied. In other messages, MessagePack follows the bytes of kind and version.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""
 LARGEST_DOWN = 32 << 20
-"""The same for frames from above, whose header may be as large as the largest payload."""
+"""The largest frame from above, in bytes: its header may be as large as the largest payload."""
 
 _HEAD = struct.Struct("<IBBHIIQQQ")
-LONG = 1 << 16  # bytes of a frame that is worth a view
+LONG = 1 << 16  # bytes; larger frames are decoded without a copy
 FEW = 16  # up to this many marks, copying them one by one is faster
 _MARK = struct.Struct("<QQ")
 _WHOLE_MARK = struct.Struct(f"{_MARK.size}s")
@@ -69,10 +69,10 @@ class FrameError(TidingsError):
 class Front(NamedTuple):
     """Where the parts of a notification begin in a buffer."""
 
-    start: int  # where the frame begins, at its length
-    marks: int  # how many marks it has
+    start: int  # where the frame begins
+    marks: int  # the number of marks
     labels: int  # where the labels begin
-    rest: int  # where publisher and payload begin
+    rest: int  # where the publisher's name begins
     end: int
 
 
@@ -120,14 +120,16 @@ def decode_labels(data: bytes, marks: int) -> list[m.Label]:
             found.append(struct.unpack_from(f"<{count}Q", data, at + 2))
             at += 2 + 8 * count
     except struct.error:
-        raise FrameError(f"found {len(data)} bytes of labels, expected more") from None
+        raise FrameError(
+            f"found {len(data)} bytes of labels, expected labels of {marks} marks"
+        ) from None
     if at != len(data):
         raise FrameError(f"found {len(data) - at} bytes after the labels, expected none")
     return found
 
 
 def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tuple[list[int], int]:
-    """Find where the complete frames of a buffer begin, and where the last one ends. FrameError if
+    """Find where each complete frame of a buffer begins, and where the last one ends. FrameError if
     a frame is invalid or too large."""
     starts: list[int] = []
     at, last = 0, len(buffer) - 6  # the last offset at which a frame can begin
@@ -146,7 +148,7 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
 
 
 def _misfit(kind: int, version: int, length: int) -> str:
-    """Why the beginning of a frame is not one."""
+    """Why a frame is invalid, given the values of its first bytes."""
     if kind in (NOTIFICATION, OTHER) and 0 < version < 64 and 2 <= length <= LARGEST_DOWN:
         return (
             f"found version {version} of the protocol, expected version {VERSION}; use the same "
@@ -165,7 +167,7 @@ def size_at(buffer: bytes | bytearray, start: int) -> int:
 
 
 def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
-    """Are all frames notifications? Cost: it reads one byte of each frame, in C."""
+    """Are all frames notifications? Cost: one byte of each frame is read, in C."""
     kinds = memoryview(buffer)[4:]
     if len(starts) == 1:
         return kinds[starts[0]] == NOTIFICATION
@@ -215,7 +217,7 @@ def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
     try:
         publisher = bytes(buffer[front.rest : front.rest + name]).decode()
     except UnicodeDecodeError:
-        raise FrameError("found a publisher's name that is not UTF-8") from None
+        raise FrameError("found a publisher's name that is not text, expected UTF-8") from None
     payload = bytes(buffer[front.rest + name : front.end])
     return m.Notification(epoch, serial, marks, payload, publisher, stamp)
 
@@ -230,9 +232,9 @@ def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
     """Decode a frame from below; FrameError unless it is a message that goes up."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
-        raise FrameError("found a notification from below, expected notifications from above only")
+        raise FrameError("found a notification from below, expected a message that goes up")
     if length > LONG:
-        buffer = memoryview(buffer)  # its slices are no copies
+        buffer = memoryview(buffer)  # slices of a view copy nothing
     return _decode_other(_FROM_BELOW, buffer[start + 6 : start + 4 + length])
 
 
@@ -250,7 +252,7 @@ def decode_all(buffer: bytes) -> Iterator[m.Message]:
 
 
 def relabel(buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes) -> bytes:
-    """Rewrite a notification with some of its marks, and with new labels."""
+    """Rewrite the frame of a notification with only the marks at `kept`, and with new labels."""
     _, kind, version, count, _, name, *rest = _HEAD.unpack_from(buffer, front.start)
     first, size = front.start + HEAD, _MARK.size
     if len(kept) <= FEW:

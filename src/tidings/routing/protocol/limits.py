@@ -1,7 +1,7 @@
-"""Limits on what neighbours and strangers can make a node keep and do.
+"""Limits on what others can make a node store and do.
 
-Requests beyond a limit are counted. Such requests are ignored if a well-behaved neighbour retries
-by itself after a while, and refused with a message if retrying would not help.
+Requests beyond a limit are counted. Such a request is ignored if well-behaved clients retry it
+after a while, and refused with a message if a retry would not help.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The `[limits]` of a router's file."""
+    """The table `[limits]` of a router's file."""
 
     # connections
     strangers: Positive = 256  # links without a greeting; beyond this number, the oldest is closed
@@ -43,22 +43,26 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # rendezvous point
     filter_bytes: Positive = 64 << 10
     filter_parts: Positive = 1_500  # attributes, comparisons and calls in one filter
-    long_filter_bytes: Positive = 8 << 20  # filters beyond 4 KiB; in memory up to 30 times that
+    # all filters of more than 4 KiB, which take up to 30 times as much memory
+    long_filter_bytes: Positive = 8 << 20
     long_percent: Percent = 25  # share of `long_filter_bytes` for one subscriber
     content_bytes: Positive = 1 << 20  # the attributes of a notification, without its payload
-    # milliseconds for the filters of one subscriber; tenfold for each megabyte
+    # milliseconds for one subscriber's filters to match one notification, and ten times as many for
+    # each megabyte of it
     match_millis: Positive = 1
-    new_nodes: Positive = 10_000  # nodes that one owner asked for and that nobody wants yet
+    new_nodes: Positive = 10_000  # nodes that one owner asked for and nobody has subscribed to yet
     all_new_nodes: Positive = 100_000
     all_nodes: Positive = 2_000_000
     marks: Positive = 256  # marks of one notification for the filters of one subscriber
     all_marks: Positive = 65_535  # marks of one notification for the filters of all subscribers
     matches: Positive = 1024  # filters of one subscriber that match one notification
-    # bytes of all filters of one subscriber, measured by `work_of`
+    # size of all filters of one subscriber, as `work_of` measures it
     filters_bytes: Positive = 128 << 20
     # bytes of publications that are not on the disk; beyond this, reading stops
     unsynced_bytes: Positive = 64 << 20
 
+    # the most changes of nodes since the version of a tag, for publications without attributes
+    tag_changes: Positive = 1_000
     part_bytes: Positive = 4 << 20  # bytes of the columns of one part that is handed over
     names: Positive = 10_000  # named subscriptions
     sources: Positive = 10_000  # sources of parts whose progress is remembered
@@ -87,12 +91,12 @@ NONE = Limits(
 
 
 def work_of(interest: bytes) -> int:
-    """The cost of reading a filter, in entries of an answer. Long filters cost more."""
+    """The cost of parsing a filter, in entries of an answer. Long filters cost more per byte."""
     size = len(interest)
     return 1 + size + 7 * max(0, size - 1024)
 
 
 def long_bytes(work: int) -> int:
-    """The size of a filter whose cost of reading is `work`, if it is a long filter; otherwise 0."""
+    """The size of a filter that costs `work` to parse, if it is longer than LONG; otherwise 0."""
     size = (work - 1 + 7 * 1024) // 8
     return size if size > LONG else 0

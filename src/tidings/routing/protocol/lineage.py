@@ -1,25 +1,25 @@
-"""The lives of a rendezvous point, and whether it still has what others have seen from it.
+"""The lives of a rendezvous point, and whether it still has everything that it sent.
 
     lineage   A from 1      B from 61      C from 80 (now)        the serials, and the life to
               1 ......... 60 61 ....... 79 80 ...                 which each of them belongs
 
 Each start of a rendezvous point is a *life*, identified by a random number. Before a rendezvous
-point serves anybody, it writes the life and its first serial to the journal; the list of lives is
-its lineage. A journal that was restored from a backup contains nothing of what came after the
-backup. The next lineage shows what is gone: a subscriber that saw serial 70 in life A learns that A
-ends at 60.
+point serves anybody, it writes the life and its first serial to the journal. The list of lives is
+the lineage. A journal that was restored from a backup lacks everything that was written after the
+backup. The next lineage shows the loss: a subscriber that saw serial 70 in life A learns that A
+ended at 60.
 
     held      the life is in the lineage, and the serial is before the next life: continue
-    broken    otherwise: the rendezvous point has lost something that was heard: start over
+    broken    otherwise, the rendezvous point has lost something that it sent: start over
 
 A state machine that learns of another life asks the node above for the lineage and judges for
-itself, because what others claim to have seen could be forged. A router passes a lineage on only
-after accepting it. Lives have no order, and do not come from a clock.
+itself, because claims of other neighbours could be forged. A router passes a lineage on only after
+accepting it. The numbers of lives are random: they have no order, and do not come from a clock.
 
-Late messages from an abandoned life do not bring it back: a node above that only lags behind will
-catch up in a moment. If the node above stays in that life for long, the life is accepted again, and
-always as a break. Returning to an abandoned life happens when a virtual machine is restored from a
-snapshot of its memory. So it is safe to forget the oldest abandoned lives when there are many.
+Late messages from an abandoned life do not make it current again: a node above that only lags
+behind will soon catch up. If the node above stays in an abandoned life for long, that life is
+accepted again, always as a break. A root returns to an abandoned life when its virtual machine is
+restored from a snapshot. So it is safe to forget the oldest abandoned lives when there are many.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.times import Times
 
 MOST_LIVES = m.MOST_LIVES
-MOST_LEFT = 256  # abandoned lives that are remembered, so that they are not accepted again
+MOST_LEFT = 256  # abandoned lives that are remembered, so that late messages do not revive them
 FOREVER = 1 << 63  # larger than every serial
 _BLOCK = 24  # a block is 1 << 24 node numbers, and each life starts a new block
 # A life skips at most this many blocks, so the numbers last for about 250,000 starts.
@@ -41,7 +41,7 @@ _SKIPPED = 1 << 22
 
 
 class Span(msgspec.Struct, frozen=True, order=True):
-    """Stamps of a publisher, both ends included."""
+    """A range of a publisher's stamps, both ends included."""
 
     first: int
     last: int
@@ -49,7 +49,7 @@ class Span(msgspec.Struct, frozen=True, order=True):
 
 class Break(msgspec.Struct, frozen=True):
     """The rendezvous point has lost something that it sent or acknowledged. A subscriber can't
-    know what it missed. For a publisher, `stamps` are its acknowledged notifications that are
+    know what it missed. A publisher gets the `stamps` of its acknowledged notifications that are
     gone."""
 
     reason: str
@@ -57,8 +57,8 @@ class Break(msgspec.Struct, frozen=True):
 
 
 class Lineage:
-    """Lives in order of time; the last one is the current life. Only the last MOST_LIVES are kept:
-    for older ones, the answer is that nothing is held."""
+    """Lives in the order of time; the last one is the current life. Only the last MOST_LIVES are
+    kept; `holds` is false for older lives."""
 
     def __init__(self, lives: Sequence[m.Life] = ()) -> None:
         self.lives = tuple(lives[-MOST_LIVES:])
@@ -80,15 +80,15 @@ class Lineage:
     def first_node(self, last: int) -> int:
         """The number after which this life numbers its nodes; `last` is the highest number so far.
         After a journal has gone back in time, no number may be reused for another filter, not even
-        one that no notification has used. So every life except the first skips a random number of
-        blocks, and so does the first life after a loss. Numbers still rise."""
+        a number that no notification has used. So every life except the first, and the first life
+        after a loss, skips a random number of blocks. Numbers still increase."""
         if len(self.lives) < 2 and not last:
             return 0
         return (last >> _BLOCK) + 1 + self.lives[-1].life % _SKIPPED << _BLOCK
 
 
 def is_lineage(lives: Sequence[m.Life]) -> bool:
-    """Whether all lives are distinct and their first serials increase."""
+    """Whether all lives are distinct and their first serials do not decrease."""
     firsts = [one.first for one in lives]
     distinct = {one.life for one in lives} - {0}
     return bool(lives) and len(distinct) == len(lives) and firsts == sorted(firsts)
@@ -108,7 +108,7 @@ class Standing:
 
     def __init__(self, times: Times, request: int = 0, *, hands_on: bool = False) -> None:
         """`request` is the number of the last question that was asked. A state machine that passes
-        lineages on (`hands_on`) asks for one in its first life too."""
+        lineages on (`hands_on`) asks for a lineage in its first life too."""
         self.life = 0
         self.serial = 0
         self.lineage = Lineage()
@@ -122,8 +122,8 @@ class Standing:
         self._behind: float | None = None  # since when the node above has been in an abandoned life
 
     def accepts(self, life: int, now: float) -> bool:
-        """Whether a message from a life should be processed. In the first life every message is
-        processed, because there is nothing to judge yet."""
+        """Whether a message from a life should be processed. The first life is accepted without
+        question, because there is no earlier life to compare it with."""
         if life == self.life:
             self._behind = None
             return True
@@ -140,8 +140,8 @@ class Standing:
         self.serial = max(self.serial, serial)
 
     def next_question(self, now: float, *, anyway: bool = False) -> m.Trace | None:
-        """The question for the node above, if one is due. With `anyway`, a question is always due,
-        because the node above may have changed."""
+        """The question for the node above, if a question is due. With `anyway`, a question is
+        always due, because the node above may have changed."""
         if not anyway and not (self._is_curious and now - self._asked >= self._retry):
             return None
         self._asked = now
@@ -149,8 +149,8 @@ class Standing:
         return m.Trace(self._request)
 
     def judge(self, answer: m.Lineage, now: float) -> Verdict:
-        """Decide what the lineage in an answer means, and accept its life if it is credible.
-        Answers to older questions are ignored, because they may be very late."""
+        """Decide what the lineage in an answer means, and accept its current life if the lineage is
+        credible. Answers to older questions are ignored, because they may be very late."""
         life, before = answer.epoch, self.life
         if answer.request != self._request or not is_lineage(answer.lives):
             return Verdict.NOTHING

@@ -1,8 +1,8 @@
 """The marks of a newly numbered notification, as two columns.
 
-As an object, a mark would cost a tuple for itself and one for its label. A notification can have
-hundreds of marks, and no code needs them individually: marks are counted, packed and written as
-columns.
+As an object, each mark would need a tuple for itself and another for its label. A notification can
+have hundreds of marks, and no code needs them individually: marks are counted, packed and written
+as columns.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class Marks(Sequence[Mark]):
 
     @property
     def packed(self) -> bytes:
-        """The marks as bytes. The bytes are computed once and used twice: in the journal and in the
-        frame."""
+        """The marks as bytes, computed once and used twice: in the journal and in the frame."""
         if not self._packed:
             pairs = chain.from_iterable(zip(self.nodes, self.numbers, strict=True))
             self._packed = struct.pack(f"<{2 * len(self.nodes)}Q", *pairs)

@@ -1,4 +1,4 @@
-"""Merge messages about single nodes for the same neighbour into messages about many nodes."""
+"""Merges messages about single nodes to the same neighbour into one message about all of them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,16 @@
-"""The messages of routers and agents. Messages that go down carry the life of the rendezvous point
-as their epoch; see lineage.py.
+"""The messages of routers, rendezvous points and clients. Messages that go down carry the life of
+the rendezvous point as their epoch; see lineage.py.
 
     up      Subscribe Unsubscribe               nodes that a neighbour wants, or no longer wants
-            Resubscribe Wanted Redraw           a digest of these; all of them; send me their graph
+            Resubscribe Wanted Redraw           a digest of the wanted nodes; all of them; a request
+                                                for their graph
             Trace                               which lives has the rendezvous point had?
             Ask Count Recover Publish           passed on towards the root
-            Resume Confirm                      named subscriptions: where was I?; I have this
+            Resume Confirm                      how far was I?; I have all this: for named
+                                                subscriptions
             Whose                               the nodes that an owner wants
-            Describe Follow HandOver            for the root itself: see below
+            Describe Follow HandOver Register   for the root itself: see below
+            Seek                                which preprocessors are there?
     down    Setup Gone Refuse                   the place of a node; it was dropped; no such node
             Beat Which Graph                    totals and digests; what do you want?; the graph
             Lineage                             the lives of the rendezvous point
@@ -15,17 +18,24 @@ as their epoch; see lineage.py.
             Notification Skipped                a notification with its marks; some may be missing
             Answer Counted Recovered Settled Published      answers to questions
             Resumption Confirmed                answers to named subscriptions
-            Described Changed Taken             answers to those who tag
+            Described Changed Taken Found       answers to clients that tag
 
-Whoever tags notifications elsewhere (a pipeline on Spark) is linked to the root itself. It follows
-the changes of nodes, and hands its notifications over in parts:
+A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. Such a
+client follows the changes of nodes, and hands its notifications over in parts:
 
     Describe ──> Described      the definition of the channel
     Follow ──> Changed          the nodes that began and ended since a version, page by page
     HandOver ──> Taken          many tagged notifications as columns; each part is taken once
 
-Both ends of a link keep the same sets, and either can miss a message. So each sends a digest of its
-sets now and then; if the digests differ, the other end asks for the whole set.
+A preprocessor follows the changes too, and registers its address with the root. Agents look up
+preprocessors, link themselves to one, and ask it for tags and nodes:
+
+    Register                    a preprocessor says now and then where it listens
+    Seek ──> Found              the addresses of preprocessors
+    Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
+
+Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
+its sets now and then; if the digests differ, the other end asks for the whole set.
 """
 
 from __future__ import annotations
@@ -39,25 +49,31 @@ from tidings.routing.protocol.stored_interest import pack_interest
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The number of a node, a notification or a request. Numbers outside the range are refused."""
 MOST_NODES = 2_000_000  # in one message
+MOST_PREPROCESSED = 10_000  # notifications in one message
+MOST_PREPROCESSORS = 100
 MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
 MOST_RANGES = 1024
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
+NODE = "node"
+"""The dialect of an interest that is the number of a node, which somebody else obtained."""
+MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notification has marks
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
-"""The name of a node, an owner or a publisher. It is limited because others remember it."""
+"""The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
 LONGEST_WITHIN = 4096  # characters
 Within = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
 ]
-"""Filters that must all cover what a subscriber asks for. The nodes on the way to the root set
-them, from the rights of the neighbours that ask."""
+"""Filters, each of which must cover what a subscriber asks for. The nodes on the way to the root
+set these filters, from the rights of the neighbour that asks."""
 
 
 class Mark(NamedTuple):
-    """A lowest node of a notification, the number of the notification at that node, and the label:
-    the nodes by which the receiving neighbour knows the mark. Only the label changes on the way."""
+    """One of the lowest nodes of a notification, the number of the notification at that node, and
+    the label: the nodes that stand for the mark at the receiving neighbour. Only the label changes
+    on the way."""
 
     node: Number
     number: Number
@@ -97,7 +113,7 @@ class Slice(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """A digest of the edges above some nodes."""
+    """A digest of the edges to the parents of the nodes of a slice."""
 
     slice: Slice
     mixed: Number
@@ -111,12 +127,12 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hello(Message, frozen=True, tag="hello"):
-    """The first message of a connection: who is connecting."""
+    """The first message of a connection, which says who is connecting."""
 
     name: PartyName
     channel: str = ""
     token: str = ""
-    routes: bool = False  # the sender is a router, which passes on what others publish
+    routes: bool = False  # whether the sender is a router, which passes on the messages of others
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
@@ -128,15 +144,15 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
 
 class Goodbye(Message, frozen=True, tag="goodbye"):
-    """The sender closes the link, and says why."""
+    """The sender closes the link, and gives the reason."""
 
     reason: str
 
 
-# -- node status: every part is bounded, because nodes pass the reports of their neighbours on -----
+# -- node status: every field is bounded, because nodes pass on the reports of their neighbours ----
 
 MOST_REPORTED = 1_000  # nodes in one report
-MOST_LINKS = 100  # links of one node that are listed
+MOST_LINKS = 100  # links of one node in a report
 MOST_DEPTH = 64  # levels of the tree of nodes
 MOST_NAME = 100  # characters
 MOST_MILLIS = 2**40
@@ -147,9 +163,9 @@ Kind = Literal["above", "router", "agent", "watcher"]
 
 
 class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
-    """A link as one of its ends sees it."""
+    """A link, as seen by the reporting node."""
 
-    name: Short  # of the other end
+    name: Short  # the name of the other end
     kind: Kind
     bytes_in: Number = 0
     bytes_out: Number = 0
@@ -162,15 +178,15 @@ class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
-    """A running node: a process of the network, not a node of the content graph."""
+    """The status of a process of the network, which is not a node of the content graph."""
 
     depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # levels below the reporting node
     name: Short
     kind: Literal["rendezvous", "router"]
     listen: Short
     uptime: Millis = 0
-    age: Millis = 0  # of this status
-    nodes: Number = 0  # of the content graph
+    age: Millis = 0  # the age of this status
+    nodes: Number = 0  # nodes of the content graph
     epoch: Number = 0
     serial: Number = 0
     published: Number = 0  # publications from below, over all links since the start
@@ -179,11 +195,11 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     dropped: Number = 0
     neighbours: Number = 0  # below
     links: Annotated[tuple[LinkStatus, ...], msgspec.Meta(max_length=MOST_LINKS)] = ()
-    undeclared: Number = 0  # fields of publications that a rendezvous point does not declare
+    undeclared: Number = 0  # attributes in publications that the channel does not declare
 
 
 class Watch(Message, frozen=True, tag="watch"):
-    """Send me reports from now on."""
+    """A request for reports from now on."""
 
 
 class Report(Message, frozen=True, tag="report"):
@@ -196,7 +212,7 @@ class Report(Message, frozen=True, tag="report"):
 
 
 class Trace(Message, frozen=True, tag="trace"):
-    """Which lives has the rendezvous point had? The sender judges the answer for itself."""
+    """Which lives has the rendezvous point had? The answer is a Lineage."""
 
     request: Number
 
@@ -223,19 +239,20 @@ class Resubscribe(Up, frozen=True, tag="resubscribe"):
 
 
 class Wanted(Up, frozen=True, tag="wanted"):
-    """All nodes of a slice that the sender wants. Sent when digests differ."""
+    """All nodes of a slice that the sender wants: sent when digests differ."""
 
     nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_WANTED)]
     slice: Slice = Slice()
 
 
 class Redraw(Up, frozen=True, tag="redraw"):
-    """Send me the whole graph. Sent when digests differ."""
+    """A request for the whole graph, sent when digests differ."""
 
 
 class Ask(Message, frozen=True, tag="ask"):
-    """Which node belongs to an interest? It is a text of a dialect, which routers on the way do not
-    read. The node that the asker is linked to sets the owner, and routers pass it on."""
+    """Which node belongs to an interest? An interest is a text in a dialect, which routers do not
+    read. The node to which the asker is linked sets the owner; the name of each router on the way
+    is put in front."""
 
     request: Number
     interest: bytes
@@ -245,7 +262,7 @@ class Ask(Message, frozen=True, tag="ask"):
 
     @property
     def stored(self) -> bytes:
-        """Dialect and text, as a rendezvous point places and stores them."""
+        """The interest with its dialect, as a rendezvous point stores it."""
         return pack_interest(self.interest, self.dialect)
 
 
@@ -264,9 +281,9 @@ class Recover(Up, frozen=True, tag="recover"):
 
 
 class Resume(Up, frozen=True, tag="resume"):
-    """How far was a named subscription confirmed? It begins now if nobody has used the name. The
-    node that the asker is linked to sets the owner; routers pass it on as it is, so that the owner
-    can come back through another router."""
+    """How far was a named subscription confirmed? If the name is new, the subscription begins now.
+    The node to which the asker is linked sets the owner. Routers pass the owner on unchanged, so
+    that the owner can come back through another router."""
 
     request: Number
     name: PartyName
@@ -276,8 +293,8 @@ class Resume(Up, frozen=True, tag="resume"):
 
 
 class Confirm(Up, frozen=True, tag="confirm"):
-    """A named subscription has everything up to a serial: so many notifications in all, and these
-    numbers of nodes. Or the name is given up (`drop`)."""
+    """A named subscription has everything up to a serial: `total` notifications, and the numbers in
+    `counts` at their nodes. With `drop`, the subscriber gives up the name."""
 
     request: Number
     name: PartyName
@@ -297,8 +314,9 @@ class Whose(Up, frozen=True, tag="whose"):
 
 class Publish(Message, frozen=True, tag="publish"):
     """A notification from a publisher. Each publisher stamps its notifications from 1 on. All
-    stamps before `first` are acknowledged. Subscribers get the payload, and what the rest says
-    about it: see bodies.py."""
+    stamps before `first` are settled. Subscribers get a body, which contains the payload: see
+    bodies.py. A client with the right to preprocess may tag the notification (see tags.py), and may
+    then leave the content out."""
 
     publisher: PartyName
     stamp: Number
@@ -309,33 +327,37 @@ class Publish(Message, frozen=True, tag="publish"):
     subject: Annotated[str, msgspec.Meta(max_length=LONGEST_SUBJECT)] = ""
     time: Number = 0  # microseconds since 1970
     piece: tuple[Number, Number, Number] | None = None  # see bodies.Piece
-    fast: bool = False  # it has no stamp, and is not numbered, journalled or acknowledged
+    fast: bool = False  # without a stamp; not numbered, journalled or acknowledged
+    tag: Annotated[bytes, msgspec.Meta(max_length=MOST_TAG)] = b""
 
     @property
     def about(self) -> bool:
-        """Is anything told besides the payload?"""
+        """Do subscribers get metadata besides the payload?"""
         return bool(self.time or self.shares or self.subject or self.piece)
 
 
-# -- from those who tag, to the rendezvous point ---------------------------------------------------
+# -- from clients that tag, to the rendezvous point ------------------------------------------------
 
 
 class Describe(Message, frozen=True, tag="describe"):
-    """What is the definition of the channel?"""
+    """What is the definition of the channel? Routers pass the question on if `relayed` is set; a
+    client that hands parts over must be linked to the root itself."""
 
     request: Number
+    relayed: bool = False
 
 
 class Follow(Message, frozen=True, tag="follow"):
-    """Which nodes began or ended since a version? The answer is a page of them. To get the next,
-    the same question names the version of the first page (`upto`), and the version of the last
-    change so far (`after`)."""
+    """Which nodes began or ended since a version? The answer is a page of changes. To get the next
+    page, the same question names the version of the first page (`upto`), and the version of the
+    last change so far (`after`)."""
 
     request: Number
     since: Number = 0
     life: Number = 0
     upto: Number = 0
     after: Number = 0
+    relayed: bool = False
 
 
 class HandOver(Message, frozen=True, tag="hand over"):
@@ -361,6 +383,36 @@ class HandOver(Message, frozen=True, tag="hand over"):
         return starts + len(self.nodes) + len(self.payloads)
 
 
+# -- preprocessors ---------------------------------------------------------------------------------
+
+
+class Register(Message, frozen=True, tag="register"):
+    """A preprocessor of this channel listens at an address, as `tidings://host:port/channel`."""
+
+    address: PartyName
+
+
+class Seek(Message, frozen=True, tag="seek"):
+    """Which preprocessors are registered?"""
+
+    request: Number
+
+
+class Preprocess(Message, frozen=True, tag="preprocess"):
+    """Which tags do notifications with these attributes have?"""
+
+    request: Number
+    contents: Annotated[tuple[bytes, ...], msgspec.Meta(max_length=MOST_PREPROCESSED)]
+
+
+class Propose(Message, frozen=True, tag="propose"):
+    """Which node belongs to an interest?"""
+
+    request: Number
+    interest: bytes
+    dialect: PartyName = "sql"
+
+
 # -- down ------------------------------------------------------------------------------------------
 
 
@@ -369,8 +421,8 @@ class Down(Message, frozen=True):
 
 
 class Notification(Down, frozen=True, tag="notification"):
-    """A notification with its marks. One that was published as `fast` has no numbers: serial, stamp
-    and the numbers of its marks are 0."""
+    """A notification with its marks. A notification that was published as `fast` has no numbers:
+    its serial, its stamp and the numbers of its marks are 0."""
 
     serial: Number  # the running number in the channel, from 1 on
     marks: tuple[Mark, ...]
@@ -380,13 +432,15 @@ class Notification(Down, frozen=True, tag="notification"):
 
 
 class Skipped(Message, frozen=True, tag="skipped"):
-    """Notifications before this point may be missing, because the sender or a node above it dropped
-    some, or was not linked. Whoever needs them in order waits until it knows."""
+    """Notifications before this message may be missing, because the sender or a node above it
+    dropped some, or had lost its link. An ordered subscriber waits until it knows which ones are
+    missing."""
 
 
 class Setup(Down, frozen=True, tag="setup"):
-    """The place of a node among those that the neighbour subscribes to, and how many notifications
-    matched it up to `serial`. The total may include some later ones, up to `seen`."""
+    """The place of a node among the nodes that the neighbour subscribes to, and how many
+    notifications matched it up to `serial`. The total may include later notifications, up to
+    `seen`."""
 
     node: Number
     parents: Label
@@ -403,14 +457,15 @@ class Gone(Down, frozen=True, tag="gone"):
 
 
 class Refuse(Down, frozen=True, tag="refuse"):
-    """There are no such nodes."""
+    """These nodes do not exist."""
 
     nodes: Label
 
 
 class Beat(Down, frozen=True, tag="beat"):
-    """The state up to a serial: the totals that changed recently, and digests of the neighbour's
-    subscriptions. By these it notices every lost message. Some beats have a digest of edges."""
+    """The state up to a serial: the totals that changed recently, and a digest of the neighbour's
+    subscriptions, which show the neighbour every lost message. Some beats have a digest of
+    edges."""
 
     serial: Number
     totals: dict[Number, Number]
@@ -431,7 +486,7 @@ class Graph(Down, frozen=True, tag="graph"):
 
 
 class Which(Down, frozen=True, tag="which"):
-    """Send me all nodes that you want. Sent when digests differ."""
+    """Which nodes do you want? Asked when digests differ; the answer is Wanted."""
 
 
 class Lineage(Down, frozen=True, tag="lineage"):
@@ -448,9 +503,8 @@ class Who(Down, frozen=True, tag="who"):
 
 
 class Answer(Down, frozen=True, tag="answer"):
-    """The node of an interest with its counts at `serial`, or why the interest was refused. An
-    interest that can't be meant as it is written is accepted with a note: it can never match, or
-    always does."""
+    """The node of an interest with its counts at `serial`, or why the interest was refused. If an
+    interest can never match, or always matches, it is accepted with a note that says so."""
 
     request: Number
     node: Number = 0
@@ -459,12 +513,12 @@ class Answer(Down, frozen=True, tag="answer"):
     counts: dict[Number, Number] = {}
     refusal: str = ""
     note: str = ""
-    never: bool = False  # whether the note says that it can never match
+    never: bool = False  # whether the interest can never match
 
 
 class Resumption(Down, frozen=True, tag="resumption"):
-    """How far a named subscription was confirmed: the answer to Resume. With a note, it begins anew
-    here, for this reason."""
+    """How far a named subscription was confirmed: the answer to Resume. A note says why the
+    subscription starts over at `serial`."""
 
     request: Number
     serial: Number = 0
@@ -497,17 +551,19 @@ class Recovered(Down, frozen=True, tag="recovered"):
 
 
 class Settled(Down, frozen=True, tag="settled"):
-    """The end of the answer to a Recover message. Nobody has the `lost` numbers any more."""
+    """The end of the answer to a Recover message. Notifications with the `lost` numbers no longer
+    exist."""
 
     request: Number
     lost: tuple[Range, ...] = ()
 
 
 class Published(Down, frozen=True, tag="published"):
-    """One of three answers to a publisher. The stamps from `since` to `stamp` are on the disk, with
-    serials up to `serial`. Or `stamp` was refused, which says nothing about other stamps. Or the
-    rendezvous point lacks the stamp `expected` and all after it, which the publisher considers
-    settled."""
+    """One of three answers to a publisher. First, the stamps from `since` to `stamp` are on the
+    disk, with serials up to `serial`. Second, `stamp` was refused, which says nothing about other
+    stamps; if its tag is too old, the publication must be tagged again at a newer `version`. Third,
+    the rendezvous point lacks the stamp `expected` and all after it, although the publisher
+    considers them settled."""
 
     publisher: str
     stamp: Number
@@ -515,21 +571,22 @@ class Published(Down, frozen=True, tag="published"):
     since: Number = 0
     serial: Number = 0
     expected: Number = 0
+    version: Number = 0
 
 
 class Described(Down, frozen=True, tag="described"):
-    """The definition of the channel, or why it is not told."""
+    """The definition of the channel, or why it was refused."""
 
     request: Number
     name: str = ""
-    life: Number = 0  # the lineage of its numbers: another one after a break
+    life: Number = 0  # identifies the lineage; it changes after a break
     attributes: dict[str, str] | None = None
     extra: str = ""
     refusal: str = ""
 
 
 class NodeChange(NamedTuple):
-    """A node that began with a version, or ended with it: then it has no filter."""
+    """A node that began at a version, with its filter; or a node that ended, without a filter."""
 
     version: Number
     node: Number
@@ -537,8 +594,8 @@ class NodeChange(NamedTuple):
 
 
 class Changed(Down, frozen=True, tag="changed"):
-    """A page of the answer to Follow, with changes in the order of their versions. All of them are
-    on the disk. If it is `whole`, the pages list all nodes there are."""
+    """A page of the answer to Follow, with changes in the order of their versions. All changes are
+    on the disk. If the answer is `whole`, its pages list all current nodes."""
 
     request: Number
     life: Number = 0
@@ -550,8 +607,8 @@ class Changed(Down, frozen=True, tag="changed"):
 
 
 class Taken(Down, frozen=True, tag="taken"):
-    """A part is on the disk. Or it was refused: then it may be tried `later`, or its nodes must be
-    found again at a newer `version`, or neither."""
+    """A part is on the disk, or was refused. A refused part may be sent again `later`, or after its
+    notifications were tagged again at a newer `version`; otherwise it is refused for good."""
 
     source: str
     batch: Number
@@ -561,14 +618,44 @@ class Taken(Down, frozen=True, tag="taken"):
     version: Number = 0
 
 
-LINK = Hello | Welcome | Goodbye | Watch | Report
+class Found(Down, frozen=True, tag="found"):
+    """The addresses of the registered preprocessors."""
+
+    request: Number
+    addresses: Annotated[tuple[PartyName, ...], msgspec.Meta(max_length=MOST_PREPROCESSORS)] = ()
+
+
+class Preprocessed(Message, frozen=True, tag="preprocessed"):
+    """The tags of notifications (see tags.py), or why there are none. The tag of a notification
+    that can't be read is empty."""
+
+    request: Number
+    tags: tuple[bytes, ...] = ()
+    refusal: str = ""
+
+
+class Proposed(Message, frozen=True, tag="proposed"):
+    """The node of an interest at a version, 0 if it has none; or why the interest is refused."""
+
+    request: Number
+    node: Number = 0
+    life: Number = 0
+    version: Number = 0
+    refusal: str = ""
+
+
+LINK = Hello | Welcome | Goodbye | Watch | Report | Preprocess | Preprocessed | Propose | Proposed
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
-      | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver)  # fmt: skip
+      | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver | Register
+      | Seek)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
         | Counted | Recovered | Settled | Skipped | Published | Described | Changed
         | Resumption | Confirmed
-        | Taken)  # fmt: skip
-TAGGING = Describe | Follow | HandOver
-"""From those who tag. They need a right of their own, and only a rendezvous point answers them."""
-ANSWERS = Answer | Counted | Recovered | Settled | Resumption | Confirmed
-"""To questions that routers pass on."""
+        | Taken | Found)  # fmt: skip
+TAGGING = Describe | Follow | HandOver | Register
+"""Messages of clients that tag. They need a right of their own, and only a rendezvous point
+answers them."""
+ANSWERS = (
+    Answer | Counted | Recovered | Settled | Resumption | Confirmed | Described | Changed | Found
+)
+"""Answers to questions that routers pass on."""

@@ -1,7 +1,9 @@
 """An interest as a rendezvous point stores it: the text, or its dialect and the text.
 
-price > 90                          SQL, as all interests were before there were dialects
-0  eventbridge  0  {"price": ...}   another dialect, between two bytes 0
+    price > 90                          SQL, and all interests stored before there were dialects
+    0  eventbridge  0  {"price": ...}   another dialect: its name between two zero bytes
+
+No SQL text begins with a zero byte, so the two forms can be told apart.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ def pack_interest(text: bytes, dialect: str) -> bytes:
 
 
 def unpack_interest(stored: bytes) -> tuple[bytes, str]:
-    """The text and its dialect. What begins with a byte 0 and is not of this form is taken for
-    SQL, which refuses it."""
+    """The text and its dialect. Bytes that begin with a zero byte and are not of this form count as
+    SQL, whose parser refuses them."""
     if stored[:1] == b"\0":
         dialect, found, text = stored[1:].partition(b"\0")
         if found and dialect.isascii():

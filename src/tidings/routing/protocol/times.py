@@ -9,9 +9,9 @@ class Times(msgspec.Struct, frozen=True):
     """All values are in seconds."""
 
     beat: float = 1.0  # the time between two beats of the rendezvous point
-    resubscribe: float = 5.0  # between two resubscriptions
+    resubscribe: float = 5.0  # the time between two Resubscribe messages
     retry: float = 3.0  # the time before an unanswered message is sent again
-    silent: float = 12.0  # the time of silence from above after which nodes count as interrupted
-    expire: float = 20.0  # the time of silence from a neighbour below after which it is dropped
-    gap: float = 5.0  # how long missing ones hold back others although an answer was there
+    silent: float = 12.0  # nodes count as interrupted after this long without a message from above
+    expire: float = 20.0  # a neighbour below is dropped after this long without a message
+    gap: float = 5.0  # how long missing notifications hold back others after an answer
     request: float = 30.0  # the time before an unanswered question is forgotten

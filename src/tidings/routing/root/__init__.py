@@ -4,23 +4,23 @@
     Ask ──nodes──> node ──> journal ──(on the disk)──> answer
     HandOver ──handover──> number ──> journal ──(on the disk)──> acknowledge, forward
 
-    rendezvous.py    the state machine: hands messages and time to the parts
+    rendezvous.py    the state machine, which passes messages and the time to its parts
     publishing/      from a publisher's message to the acknowledgment
-    runs/            publications that wait, many of one publisher at a time
-    handover/        notifications that somebody else tagged, in parts
+    runs/            many waiting publications of one publisher at a time
+    handover/        notifications that were tagged elsewhere, in parts
     nodes/           how nodes are created from filters, and how they are removed
     ownership/       who owns each node, and how many nodes an owner may have
     records/         numbered notifications, one by one and in blocks
-    naming.py        named subscriptions: where they are, and what they confirm
-    cursors.py       how far each of them was confirmed
-    history.py       the versions of a channel, and what stood for nodes that are gone
+    naming.py        answers named subscriptions, and journals what they confirm
+    cursors.py       how far each named subscription was confirmed
+    history.py       the versions of a channel, and the nodes that replace removed nodes
     write_queue.py   messages that wait until a write is on the disk
     counts.py        how many notifications each node has had
-    problems.py      unexpected exceptions: logged, counted, survived
-    interests.py     what it needs from a preprocessor (channel/interests implements it)
-    journal.py       what it needs from a journal (store/journal implements it)
+    problems.py      logs and counts unexpected exceptions
+    interests.py     the interface of the preprocessor (channel/interests implements it)
+    journal.py       the interface of the journal (store/journal implements it)
 
-For broker and store, not for users. Start at rendezvous.py.
+This folder is for broker and store, not for users. Start at rendezvous.py.
 """
 
 from tidings.routing.root.cursors import Cursor

@@ -1,11 +1,11 @@
 """How many notifications each node has had.
 
-    counts    notifications that had it as a lowest node: the numbers in marks
-    totals    notifications that matched it
-    latest    the serial of the last notification that had it as a lowest node
+    counts    notifications with the node as a lowest node: the numbers in marks
+    totals    notifications that matched the node
+    latest    the serial of the last notification with the node as a lowest node
 
-A notification is numbered when it is passed to the journal (`given`), and counts for neighbours
-when it is on the disk.
+A notification is numbered when it is passed to the journal (`given`). The counts that neighbours
+get include only notifications that are on the disk.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ class Counts:
         return self._latest
 
     def number(self, lowest: Label) -> Sequence[m.Mark]:
-        """The marks of the next notification. The numbers are used up once `give` gets the
-        marks."""
+        """The marks of the next notification. The numbers count as used only after `give`."""
         given = self.given_counts
         if len(lowest) < FEW:
             return tuple([m.Mark(node, given.get(node, 0) + 1, (node,)) for node in lowest])
@@ -86,8 +85,7 @@ class Counts:
         self.given_counts.update(zip(marks.distinct.tolist(), marks.last.tolist(), strict=True))
 
     def take_back(self) -> None:
-        """Go back to the last serial on the disk, because no acknowledgment may name a later
-        one."""
+        """Reset `given` to the last serial on the disk: no acknowledgment may name a later one."""
         self.given = self._sums.serial
 
     def store(self, record: Record) -> Label:
@@ -106,8 +104,8 @@ class Counts:
         self._blocks.append(block)
 
     def catch_up(self) -> None:
-        """Count the stored notifications before somebody reads the counts. Notifications that have
-        the same nodes are counted together."""
+        """Count the stored notifications that are not counted yet. Notifications with the same
+        nodes are counted together."""
         for matched, times in self._uncounted.items():
             for node in matched:
                 self._add(node, times)
@@ -120,7 +118,7 @@ class Counts:
             self._count_blocks()
 
     def _count_blocks(self) -> None:
-        """Count the notifications of blocks. Each node is visited once for all notifications."""
+        """Count the notifications of all blocks. Each node is updated once."""
         blocks, self._blocks = self._blocks[::-1], []
         matched, often = np.unique(
             np.concatenate([one.matched.distinct for one in blocks]), return_inverse=True

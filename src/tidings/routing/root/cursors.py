@@ -1,13 +1,14 @@
 """Named subscriptions: how far each has been confirmed.
 
-    (owner, name) ──> filter and node, the serial up to which it is confirmed, and the numbers of
-                      the nodes below up to there
+    (owner, name) ──> filter and node, the serial up to which everything is confirmed, and the
+                      numbers of the nodes below at that serial
 
-A cursor is known to the application as one serial. The numbers are what a subscriber needs to find
-out what came since: whoever comes back under the name begins with them, as if it had never left.
+The application sees a cursor as one serial. A subscriber that comes back under the name also gets
+the numbers. From the numbers it finds out which notifications came since, and continues as if it
+had never left.
 
-The node of a cursor stays although nobody is linked, and notifications are kept for it, as far as
-the limits on what is kept allow. Cost: an entry for each node below, in memory and in checkpoints.
+A cursor keeps its node even if no subscriber is linked. The notifications of that node are kept
+too, within the limits. Cost: an entry for each node below, in memory and in checkpoints.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     counts: dict[int, int]
 
     def confirm(self, serial: int, total: int, counts: Mapping[int, int]) -> Cursor:
-        """The cursor after another confirmation. Numbers never go back."""
+        """The cursor after another confirmation. Numbers never decrease."""
         new = {node: max(count, self.counts.get(node, 0)) for node, count in counts.items()}
         return msgspec.structs.replace(
             self, serial=serial, total=max(total, self.total), counts={**self.counts, **new}
@@ -58,14 +59,14 @@ class Cursors:
         return {node for node, many in self._nodes.items() if many}
 
     def done(self, serial: int) -> int:
-        """The serial up to which everything is confirmed, at most the given one."""
+        """The serial up to which all cursors are confirmed; `serial` if there are no cursors."""
         return min((one.serial for one in self.known.values()), default=serial)
 
     def need_room(self) -> None:
         if len(self.known) >= self._most:
             raise TidingsError(
-                f"there are {len(self.known):,} named subscriptions, expected fewer than "
-                f"{self._most:,}, which is the limit names"
+                f"found {len(self.known):,} named subscriptions, expected fewer than "
+                f"{self._most:,}, the limit `names`"
             )
 
     def put(self, key: str, cursor: Cursor) -> None:

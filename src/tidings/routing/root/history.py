@@ -1,21 +1,21 @@
 """The versions of a channel, and the nodes that replace removed nodes.
 
-    numbers    1   2   3   4        16777217   16777218         one counter for everything
-               +a  +b  -a  +c   │   +d         -b               + a node begins, - one ends
-               life A           │   life B, which begins far above
+    numbers    1   2   3   4        16777217   16777218         one counter for all changes
+               +a  +b  -a  +c   │   +d         -b               + a node begins, - a node ends
+               life A           │   life B, whose numbers begin after a gap
 
 Each change of the nodes takes the next number. A node is identified by the number with which it
-began; the *version* is the number of the last change. So at version 3 the nodes are those up to 3
-that ended after 3. Numbers are never reused, and each life of a rendezvous point begins above a
-random gap (see `Lineage.first_node`). So a version from a life that a restored journal has
-forgotten is never mistaken for a version of this lineage.
+began; the *version* is the number of the last change. So the nodes at version 3 are those that
+began at or before 3 and did not end by then. Numbers are never reused, and each life of a
+rendezvous point begins after a random gap (see `Lineage.first_node`). So a version from a life that
+a restored journal lacks is never mistaken for a version of this lineage.
 
-A tag from an older version may name nodes that have been removed since. Such a tag also relies on
-coverings that were known then. So the history keeps, for each removed node, what was around it:
-nodes with the same filter written differently, the nodes above and the nodes below.
+A tag from an older version may name nodes that were removed since. Such a tag also relies on what
+was known then about which node covers which. So the history keeps the neighbourhood of each removed
+node: nodes with an equal filter that is written differently, its parents and its children.
 
-Cost: an entry for each removed node, and 8 bytes for each node around it. Beyond MOST_AROUND
-entries, the oldest are dropped, and with them the versions before `floor`.
+Cost: an entry for each removed node, and 8 bytes for each node in its neighbourhood. Beyond
+MOST_AROUND entries, the oldest are dropped, and with them the versions before `floor`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-MOST_AROUND = 1_000_000  # removed nodes and nodes around them, together
+MOST_AROUND = 1_000_000  # removed nodes and the nodes in their neighbourhoods, together
 MOST_SPANS = 256  # lives whose versions are known
 
 
 class Gone(msgspec.Struct, frozen=True, array_like=True):
-    """A removed node: the version that removed it, and the nodes around it then."""
+    """A removed node: the version that removed it, and its neighbourhood before the removal."""
 
     version: int
     equal: tuple[int, ...] = ()  # nodes with the same filter, written differently
     above: tuple[int, ...] = ()  # its parents
-    below: tuple[int, ...] = ()  # the children of the node; empty if nothing was above it
+    below: tuple[int, ...] = ()  # its children; empty if it had no parents
     count: int = 0  # its last number
     latest: int = 0  # the serial of the notification with that number
 
@@ -44,32 +44,32 @@ class Gone(msgspec.Struct, frozen=True, array_like=True):
 
 
 class History(msgspec.Struct):
-    """The past of a channel's nodes, as far as it is needed. The journal stores the history too."""
+    """The versions and the removed nodes of a channel. The journal stores the history too."""
 
     life: int = 0
-    """The first life of the lineage. It changes when numbers begin anew."""
+    """The first life of the lineage. It changes after a loss, when a new lineage begins."""
     version: int = 0
     floor: int = 0
     """The oldest version since which every removed node is known."""
     renewed: int = 0
-    """Whoever follows from an older version has to start over."""
+    """A follower at an older version must start over."""
     base: int = 0
-    """The numbers of this life are above it."""
+    """All numbers of this life are higher."""
     spans: list[tuple[int, int]] = []
-    """The numbers that earlier lives gave: above the first, up to the second."""
+    """The numbers of earlier lives: each life used those above the first, up to the second."""
     hidden: tuple[int, ...] = ()
     """Stored nodes that are not in the graph, because their filters are refused now."""
     declaration: str = ""
-    """The declared attributes for which all this holds."""
+    """The declared attributes with which the nodes were computed."""
     gone: dict[int, Gone] = {}
     """Removed nodes, in the order of the versions that removed them."""
     around: int = 0
-    """The sum of the sizes of these."""
+    """The sum of the sizes of the removed nodes."""
 
     # -- what happens --------------------------------------------------------------------------
 
     def begin_life(self, life: int, base: int, *, broken: bool) -> None:
-        """Record a start of the rendezvous point. After a loss, nothing before it is known."""
+        """Record a start of the rendezvous point. After a loss, the earlier history is dropped."""
         if broken or not self.life:
             self.life = life
             self.floor = self.renewed = self.version
@@ -82,7 +82,7 @@ class History(msgspec.Struct):
         self.version = max(self.version, node)
 
     def drop(self, node: int, gone: Gone) -> None:
-        # the journal is from before this version, which did not number removals
+        # in journals of older releases, removals have no version
         if not gone.version:
             self.floor = self.renewed = self.version
             return
@@ -103,7 +103,7 @@ class History(msgspec.Struct):
     # -- what was ------------------------------------------------------------------------------
 
     def knows(self, version: int) -> bool:
-        """Whether this is a version of this lineage since which every removed node is known."""
+        """Whether this lineage had the version, and every node that was removed since is known."""
         if not self.floor <= version <= self.version:
             return False
         spans = [*self.spans, (self.base, self.version)]
@@ -114,12 +114,12 @@ class History(msgspec.Struct):
         return version >= self.renewed and self.knows(version)
 
     def stands_for(self, nodes: Iterable[int]) -> set[int]:
-        """The given nodes, with removed nodes replaced by others. The replacements exist, but need
-        not be the lowest, and some may never have existed here."""
+        """The given nodes, with removed nodes replaced by others. The result need not be the lowest
+        nodes, and a given node that was never known stays in it."""
         return self._follow(nodes, lambda gone: gone.equal or gone.above)
 
     def lay_below(self, nodes: Iterable[int]) -> set[int]:
-        """The nodes that these nodes covered when they existed."""
+        """The given nodes, with removed nodes replaced by nodes that they covered."""
         return self._follow(nodes, lambda gone: gone.equal or gone.below)
 
     def _follow(self, nodes: Iterable[int], to: Callable[[Gone], Iterable[int]]) -> set[int]:

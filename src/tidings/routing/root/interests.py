@@ -1,4 +1,4 @@
-"""What a rendezvous point needs from its preprocessor: the nodes of interests and notifications."""
+"""The interface of a rendezvous point's preprocessor: it finds nodes for interests and events."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A node and its place in the content graph. `note` says that the interest can never match
-    (then `never` is true), or always does, if it is proven."""
+    """A node and its place in the content graph. If it is proven that the interest never matches
+    (then `never` is true), or always matches, `note` says so."""
 
     node: int
     parents: Label
@@ -27,8 +27,8 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Places(Sequence[Placed]):
-    """Nodes and their parents as columns, each node after its parents; without children. It is a
-    sequence for those who have a few."""
+    """Nodes and their parents, but not their children, as columns; each node comes after its
+    parents. `Places` is also a sequence, for callers with few nodes."""
 
     def __init__(self, numbers: Numbers, starts: Numbers, parents: Numbers) -> None:
         """The parents of numbers[i] are parents[starts[i] : starts[i + 1]]."""
@@ -62,19 +62,19 @@ class Places(Sequence[Placed]):
 
 
 class TooMuchWork(TidingsError):
-    """Matching a notification takes too long. `tag_fairly` finds out whose filters cause it."""
+    """Matching a notification takes too long. `tag_fairly` finds out whose filters are slow."""
 
 
 class Fair(msgspec.Struct, frozen=True):
-    """The matches of a notification when the filters of each owner have a share of the time."""
+    """The matches of a notification if each owner's filters get a limited share of the time."""
 
-    nodes: list[int]  # the lowest nodes that match, as far as they were computed
-    over: dict[int, str]  # nodes that were not computed, and the owner whose time was used up
+    nodes: list[int]  # the lowest matching nodes, without the nodes in `over`
+    over: dict[int, str]  # nodes that were not tested, and the owner whose time was used up
 
 
 class TaggedMany(NamedTuple):
-    """The lowest nodes of the first n of some notifications: nodes[starts[i] : starts[i + 1]],
-    ascending. Refused ones have none, and a problem by position."""
+    """The lowest nodes of the first n notifications: nodes[starts[i] : starts[i + 1]], ascending. A
+    refused notification has no nodes, and an error in `refused`, by its position."""
 
     starts: Numbers  # [n + 1]
     nodes: Numbers
@@ -82,30 +82,35 @@ class TaggedMany(NamedTuple):
 
 
 class Interests(Protocol):
-    """The preprocessor of a channel: it maps interests and notifications to nodes. An interest is
-    stored with its dialect, see `unpack_interest`."""
+    """The preprocessor of a channel: it maps interests and notifications to nodes. An interest
+    includes its dialect; see `unpack_interest`."""
 
     def place(self, interest: bytes) -> Placed:
         """The node of an interest, created if there is none; TidingsError if it is refused."""
 
     def tag(self, content: bytes) -> Iterable[int]:
-        """The lowest nodes that match a notification. TidingsError if it is refused; TooMuchWork if
-        `tag_fairly` must find out whose filters take so long."""
+        """The lowest nodes that match a notification. TidingsError if the notification is refused;
+        TooMuchWork if matching takes too long, so that `tag_fairly` must be called."""
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
-        """The same as `tag` for many notifications. Those that `tag` would raise an error for are
-        in `refused`. If some take long, it may stop after the first few; it tags at least one."""
+        """Like `tag`, for many notifications. Where `tag` would raise an error, the error is in
+        `refused`. If notifications take long, the result may contain only the first few, but at
+        least one."""
+
+    def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
+        """The nodes among `nodes` that match a notification; for few nodes. TidingsError if the
+        notification is refused; TooMuchWork if one of the nodes may take long."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
-        """The same, with a share of time for each owner's filters; TidingsError if it is refused.
-        `owners` returns the owners of a node."""
+        """Like `tag`, with a share of time for each owner's filters. `owners` returns the owners of
+        a node."""
 
     def remove(self, node: int) -> int:
         """Remove a node that nobody wants any more. Return the number of this change, which comes
         from the same counter as the numbers of nodes."""
 
     def set_aside(self, nodes: Iterable[int]) -> None:
-        """Stop tagging with these nodes. Later they are removed or brought back."""
+        """Stop tagging with these nodes, until they are removed or brought back."""
 
     def bring_back(self, node: int) -> None:
         """Resume tagging with a node that was set aside."""
@@ -118,14 +123,15 @@ class Interests(Protocol):
         """The identity of the interest of a node."""
 
     def text(self, node: int) -> str:
-        """The interest of a node, as others can read it."""
+        """The interest of a node as text, for followers."""
 
     def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
-        """Why an interest is refused to somebody who may only have what all filters of `within`
-        cover; empty if they do. TidingsError if the interest is refused to everybody."""
+        """Why an interest is refused to a subscriber whose interests must be covered by every
+        filter of `within`; empty if it is covered. TidingsError if the interest is refused to
+        everybody."""
 
     def lies_within(self, node: int, within: Sequence[str]) -> bool:
         """Is it proven that all filters of `within` cover a node?"""
 
     def equal(self, node: int) -> Sequence[int]:
-        """The other nodes that are known to cover a node and to be covered by it."""
+        """The other nodes that are known to be equal to a node: each covers the other."""

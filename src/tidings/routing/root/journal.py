@@ -1,4 +1,4 @@
-"""What a rendezvous point needs from its journal: the writes, and the state at the start."""
+"""The interface of a rendezvous point's journal: the writes, and the state at the start."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Journal(Protocol):
     def drop_node(self, node: int, gone: Gone) -> None: ...
     def append(self, record: Record) -> None: ...
     def append_block(self, block: Block) -> None:
-        """Store all notifications of a block and the progress of its source, or none of it."""
+        """Store all notifications of a block and the progress of its source, or nothing."""
 
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
-        """Keep the cursor of a named subscription; None to drop it."""
+        """Store the cursor of a named subscription; None drops it."""
 
     def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
-        """Move a cursor on; see `Cursor.confirm`."""
+        """Move a cursor forward; see `Cursor.confirm`."""
 
     def find(
         self, ranges: Iterable[m.Range], most_bytes: int
@@ -39,26 +39,26 @@ class Journal(Protocol):
         Notifications beyond `most_bytes` of payload are in neither list."""
 
     def prune(self, upto: int) -> None:
-        """Notifications up to a serial are no longer needed."""
+        """Note that notifications up to a serial are no longer needed."""
 
     def forget_publishers(self, names: Iterable[str]) -> None:
-        """The stamps of these publishers are no longer needed."""
+        """Note that the stamps of these publishers are no longer needed."""
 
 
 class Memory(msgspec.Struct):
-    """The contents of the journal when the rendezvous point starts. The last life is that of this
-    start. After a loss that the journal noticed, it is the only one."""
+    """The contents of the journal when the rendezvous point starts. The last life of the lineage
+    belongs to this start. After a loss that the journal noticed, it is the only life."""
 
     lineage: tuple[m.Life, ...]
     serial: int = 0
-    placed: Sequence[Placed] = ()  # each after its parents, which are the lowest that cover it
+    placed: Sequence[Placed] = ()  # each node after its parents, the lowest nodes that cover it
     counts: dict[int, int] = {}
     totals: dict[int, int] = {}
     latest: dict[int, int] = {}  # the serial of the last notification of a node
-    publishers: dict[str, int] = {}  # the last stamp of each
+    publishers: dict[str, int] = {}  # the last stamp of each publisher
     owners: dict[int, tuple[str, ...]] = {}  # of each node
     sizes: dict[int, int] = {}  # the size of each node's filter, as `work_of` measures it
     history: History = msgspec.field(default_factory=History)
-    sources: dict[str, Progress] = {}  # how far each has handed over
+    sources: dict[str, Progress] = {}  # how far each source has handed over
     cursors: dict[str, Cursor] = {}  # of named subscriptions
     written: int = 0  # writes since the journal was opened

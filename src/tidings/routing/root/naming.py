@@ -1,7 +1,9 @@
-"""Answers those who come back under a name, and writes down what they confirm.
+"""Answers subscribers that come back under a name, and journals what they confirm.
 
-Resume ──> cursor, or a new one ──> journal ──(on the disk)──> Resumption
-Confirm ──> cursor moves on, or is dropped ──> journal ──(on the disk)──> Confirmed
+    Resume ──> cursor, or a new one ──> journal ──(on the disk)──> Resumption
+    Confirm ──> cursor moves on, or is dropped ──> journal ──(on the disk)──> Confirmed
+
+An answer is sent when the change of the cursor is on the disk.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from tidings.routing.root.cursors import Cursor, Cursors, key_of
 from tidings.routing.root.nodes import Nodes
 from tidings.routing.root.write_queue import WriteQueue
 
-CHANGED = "its node was removed, because its filter was refused for a while or data was lost"
+CHANGED = "the node of the subscription was removed: its filter was refused, or data was lost"
 
 
 class Naming:
@@ -32,7 +34,7 @@ class Naming:
         queue: WriteQueue,
         wants: Container[int],
     ) -> None:
-        """`wants` has the nodes that somebody below wants."""
+        """`wants` contains the nodes that a neighbour wants."""
         self._wants = wants
         self.cursors = cursors
         self._context = context
@@ -42,7 +44,7 @@ class Naming:
         self._queue = queue
 
     def answer(self, sender: Name, message: m.Resume | m.Confirm, serial: int) -> None:
-        """`serial` is the last one that is on the disk."""
+        """`serial` is the serial of the last notification on the disk."""
         if isinstance(message, m.Resume):
             self._resume(sender, message, serial)
         else:
@@ -86,7 +88,7 @@ class Naming:
         key = key_of(message.owner, message.name)
         known = self.cursors.known.get(key)
         if not refusal and known is None and not message.drop:
-            refusal = f"there is no subscription named {message.name!r}"
+            refusal = f"found no subscription named {message.name!r}; subscribe first"
         answer = m.Confirmed(context.epoch, message.request, refusal=refusal)
         if refusal:
             context.send(sender, answer)

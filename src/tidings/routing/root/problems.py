@@ -1,6 +1,6 @@
-"""Unexpected exceptions are logged and counted, and the node continues.
+"""Unexpected exceptions are logged and counted, and the rendezvous point continues.
 
-If handling a message fails, its sender is told so. What others were promised is still done.
+If a message can't be handled, its sender is told so. Other work that is due is still done.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Problems:
         self._context = context
 
     def report(self, what: str) -> str:
-        """Log the current exception; return a sentence for those who are affected."""
+        """Log the current exception; return a sentence for the client that is affected."""
         self._context.beyond["problems"] += 1
         _log.exception("%s: could not %s", self._context.name, what)
         return f"the rendezvous point could not {what}: internal error; see its log"
 
     @contextlib.contextmanager
     def survive(self, what: str) -> Iterator[None]:
-        """Report an exception of the block, and continue after it."""
+        """Report an exception in the `with` block, and continue after the block."""
         try:
             yield
         except Exception:

@@ -34,7 +34,7 @@ from tidings.routing.protocol.marks import columns
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.cursors import Cursors
-from tidings.routing.root.handover import Definition, Following, Piece, TakeOver
+from tidings.routing.root.handover import Correcting, Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.interests import Interests, Places
@@ -48,11 +48,11 @@ from tidings.routing.root.records import Block, Record
 from tidings.routing.root.runs import Run, RunIntake
 from tidings.routing.root.write_queue import WriteQueue
 
-RETIRED = 20, 500  # set-aside nodes that are removed with each publication, and with each tick
+RETIRED = 20, 500  # set-aside nodes that are removed per publication, and per tick
 
 
 class Rendezvous(Downstream):
-    """A rendezvous point, between its interests and its journal."""
+    """The state machine of a rendezvous point, which uses its interests and its journal."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Rendezvous(Downstream):
         limits: Limits | None = None,
         definition: Definition | None = None,
     ) -> None:
-        """The life of this start must be on the disk already, as the last life in `memory`."""
+        """The life of this start, the last one in `memory`, must already be on the disk."""
         life = memory.lineage[-1].life
 
         def total(node: int) -> int:
@@ -111,12 +111,16 @@ class Rendezvous(Downstream):
         resolving = Resolving(
             graph, caches, interests, self.history, self.set_aside, tagger, self.limits
         )
+        correcting = Correcting(
+            graph, self.registry, interests, self.set_aside, resolving, self.limits
+        )
+        tagger.correcting = correcting
         self.take_over = TakeOver(
             context, self.history, self.sources, resolving, counts, queue, problems
         )
         self.runs = RunIntake(
             context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
-            resolving.table, caches, problems,
+            resolving.table, caches, problems, correcting,
         )  # fmt: skip
         self._recall_coverings(resolving)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
@@ -127,8 +131,8 @@ class Rendezvous(Downstream):
         self._checked = float("-inf")
 
     def _recall_coverings(self, resolving: Resolving) -> None:
-        """Restore what only nodes that are gone had proven: whatever covered one of them covers
-        whatever it covered, and its equals are equal. Tags of older versions rest on that."""
+        """Restore what only removed nodes proved: the nodes above a removed node cover the nodes
+        below it, and the nodes equal to it are equal. Tags of older versions rely on that."""
         history, graph = self.history, self.graph
         for gone in history.gone.values():
             equal = {one for one in history.stands_for(gone.equal) if one in graph}
@@ -157,7 +161,7 @@ class Rendezvous(Downstream):
 
     @property
     def failed(self) -> bool:
-        """Must the caller start a new state machine?"""
+        """Whether the caller must start a new state machine."""
         return bool(self.queue.failed)
 
     # -- messages and time ---------------------------------------------------------------------
@@ -206,13 +210,19 @@ class Rendezvous(Downstream):
         elif isinstance(message, m.Describe | m.Follow):
             self.hear(sender)
             self.following.answer(sender, message)
+        elif isinstance(message, m.Register):
+            self.hear(sender)
+            self.following.register(message)
+        elif isinstance(message, m.Seek):
+            self.hear(sender)
+            self.following.seek(sender, message)
         else:
             self.receive_from_below(sender, message)
         return self.drain_outgoing()
 
     @property
     def written(self) -> int:
-        """How many writes the journal was given so far; see `mark_stored`."""
+        """How many writes were passed to the journal so far; see `mark_stored`."""
         return self.queue.written
 
     def mark_stored(self, count: int, now: float) -> list[Sent]:
@@ -231,9 +241,9 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def fail(self, reason: str) -> list[Sent]:
-        """Stop, because nothing can be written any more. Everybody who waits for the disk is told
-        so, and everything that needs a write is refused from now on. The caller starts a new state
-        machine from the disk."""
+        """Stop, because nothing can be written any more. Clients that wait for the disk are told
+        so, and every request that needs a write is refused from now on. The caller starts a new
+        state machine from the disk."""
         for what in self.queue.fail(reason):
             if not isinstance(what, Block):
                 self.intake.take_back(what, reason)
@@ -244,7 +254,7 @@ class Rendezvous(Downstream):
         return self.drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
-        """Do what is due. To be called at least once per `beat`."""
+        """Do the work that is due. Call this at least every `beat` seconds."""
         self.context.now = now
         self.counts.catch_up()
         self.set_aside.retire(RETIRED[1])
@@ -269,7 +279,7 @@ class Rendezvous(Downstream):
 
     def _forget_publishers(self) -> None:
         """Forget the stamps of the publishers that have been silent longest. A publisher that
-        returns says itself which of its publications are acknowledged."""
+        returns says which of its publications are acknowledged."""
         many = len(self.publishers) - self.limits.publishers
         if many > 0:
             self.journal.forget_publishers(self.stamps.forget(many))
@@ -311,8 +321,8 @@ class Rendezvous(Downstream):
         self.forward(notification)
 
     def _pass_on_fast(self, message: m.Publish) -> None:
-        """Send a publication to those who are there, without numbers and without the journal. If it
-        can't be matched, it is only counted: its publisher expects no answer."""
+        """Send a publication to the linked subscribers, without numbers and without the journal. If
+        it can't be tagged, it is only counted: its publisher expects no answer."""
         try:
             lowest = self.tagger.tag(message)
         except TidingsError:
@@ -372,7 +382,7 @@ class Rendezvous(Downstream):
         return min(super().done(), self.naming.cursors.done(self.serial))
 
     def ask_above(self, message: m.Message) -> None:
-        """Answer from the journal a question that the cache could not answer."""
+        """Answer a question from the journal, because the cache could not answer it."""
         if not isinstance(message, m.Recover):
             return
         try:
@@ -400,7 +410,8 @@ class Rendezvous(Downstream):
     # -- wanted nodes --------------------------------------------------------------------------
 
     def admit(self, name: Name, nodes: Iterable[int]) -> list[int]:
-        """The nodes that a neighbour may want. Nodes that do not exist are refused together."""
+        """The nodes that a neighbour may want. Nodes that do not exist are refused in one
+        message."""
         asked = list(nodes)
         graph, aside = self.graph, self.set_aside.aside
         unknown = tuple(node for node in asked if node not in graph or node in aside)

@@ -1,8 +1,10 @@
 """Holds messages and notifications until the writes that they depend on are on the disk.
 
-writes     1  2  3  4  5  6         numbered in the order in which the journal got them
-on disk    ───────┤                 `take_stored(3)` returns all that waited for 1, 2 and 3
-waiting    record 2, answer 3, record 5, acknowledgment 6
+    writes     1  2  3  4  5  6       numbered in the order in which the journal got them
+    on disk    ───────┤               `take_stored(3)` returns what waited for 1, 2 and 3
+    waiting    record 2, answer 3, record 5, acknowledgment 6
+
+After a failed write, `fail` returns everything that still waits.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class WriteQueue:
     def __init__(self, journal: Journal, written: int) -> None:
         self.journal = journal
         self.written = written
-        """How many writes the journal was given so far."""
+        """How many writes were passed to the journal so far."""
         self.failed = ""
         """Why nothing can be written any more; empty while writing works."""
         self.records: deque[Record | Block] = deque()
@@ -83,7 +85,7 @@ class WriteQueue:
     # -- waiting for the disk ------------------------------------------------------------------
 
     def hold_record(self, record: Record | Block) -> None:
-        """Hold the last write until it is on the disk."""
+        """Hold the notifications of the last write until they are on the disk."""
         self.records.append(record)
         self._waiting.append((self.written, record))
 
@@ -94,8 +96,8 @@ class WriteQueue:
             self.promised += len(sent[1].counts)
 
     def next_stop(self, count: int) -> int:
-        """How many of the first `count` writes to announce at once: up to and including a block,
-        which has many notifications."""
+        """How many of the first `count` writes to announce at once: up to and including the first
+        block, because a block has many notifications."""
         for number, what in self._waiting:
             if number >= count:
                 break
@@ -104,7 +106,7 @@ class WriteQueue:
         return count
 
     def take_stored(self, count: int) -> Iterator[Waiting]:
-        """Take out, in order, everything that waited for the first `count` writes."""
+        """Remove and yield, in order, everything that waited for the first `count` writes."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= count:
             _, what = waiting.popleft()

@@ -1,6 +1,6 @@
 """A log of groups with checksums, a chain and an end mark, shared by all stores.
 
-    00000000000000000001.log   [group 1][group 2] ...    each holds the chain of the one before
+    00000000000000000001.log   [group 1][group 2] ...    each contains the previous group's chain
     00000000000000000812.log   ...                       the last segment grows
     end                        how far the log was acknowledged
 

@@ -1,9 +1,9 @@
 """The end mark of a log records how far the log was acknowledged, in a separate file.
 
-    end    [ newest mark ][ the one before ]        each in its own sector, written alternately
+    end    [ newest mark ][ previous mark ]         each in its own sector, written alternately
 
 The chain reveals gaps in the middle of a log, but only data outside the log can reveal a missing
-end. The mark is written after a group is on the disk and before it is acknowledged. So every
+end. The mark is written after a group is on the disk and before the group is acknowledged. So every
 acknowledged group is at or before the mark. The mark is not synced each time: if the process dies,
 the system still writes it. If the machine dies, the mark may be older than the log. An older mark
 does no harm, because the groups themselves are synced. The mark is never ahead of the log.
@@ -32,10 +32,10 @@ class Mark(msgspec.Struct, frozen=True):
 
     log: int
     oldest: int  # the oldest segment that is not dropped
-    number: int  # of the group
+    number: int  # the number of the group
     segment: int  # the number of the first group of its segment
-    offset: int  # after the group
-    chain: int  # of the group
+    offset: int  # where the group ends
+    chain: int  # the chain of the group
     value: int  # set by the user of the log, for example a version
 
 

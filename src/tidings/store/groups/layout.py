@@ -6,8 +6,8 @@
 
 The chain of a group is a digest of its head, which contains the chain of the previous group. The
 head also contains a checksum of the record heads, and these contain the checksums of the records.
-So any change, swap or removal is noticed in one of two ways: a checksum differs, or the next group
-does not follow. A corrupt record does not affect other records.
+So any change, swap or removal is noticed: a checksum differs, or the next group contains another
+chain. A corrupt record does not affect other records.
 
 The id of the log is the key of the digests. Nobody outside knows this key, so the content of a
 record can never be mistaken for a group, not even in a search through a damaged log.

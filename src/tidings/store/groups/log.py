@@ -10,10 +10,10 @@ The log does not interpret records.
 
     log = GroupLog(folder)
     walk = log.walk()                         or from a position that the caller saved
-    for group in walk: ...                    group.records: bytes, or None for a corrupt one
+    for group in walk: ...                    group.records: bytes, or None for a corrupt record
     loss = log.take_end(walk)                 sentences about missing data; usually []
     group = log.append([b"...", b"..."])      on the disk and marked when this returns
-    log.read(group.places[:1])                reads records again; None for a corrupt one
+    log.read(group.places[:1])                reads records again; None for a corrupt record
 
 A reader calls `acknowledged()` and reads up to that position: `walk(after, upto)`.
 
@@ -106,7 +106,7 @@ class GroupLog:
         return None
 
     def has_more(self, end: Position) -> bool:
-        """Whether the log ends at any other position. Cost: two calls of stat."""
+        """Whether the log ends at another position. Cost: two calls of stat."""
         following = end.number + 1
         try:
             size = self.path_of(end.segment).stat().st_size
@@ -176,7 +176,7 @@ class GroupLog:
         return losses
 
     def take_end(self, walk: Walk, value: int | None = None) -> list[str]:
-        """Prepare to write where a walk ended, and return `losses`.
+        """Prepare to write at the end of a walk, and return `losses`.
 
         Torn bytes are cut off, and the end is marked; if the walk found more groups than the mark
         says, the mark gets `value`. After a loss, nothing is changed until the next group is
@@ -247,7 +247,7 @@ class GroupLog:
             return
         try:
             self._close_segment()
-            # the mark goes first, because it must never be ahead of the log
+            # the mark is written first, because it must never be ahead of the log
             self._write_mark(end, value, sync_now=True)
             self._cut(end, keep=False)
         except OSError as problem:
@@ -261,8 +261,8 @@ class GroupLog:
         gone = [first for first in there[:-1] if first < segment]
         mark = self._mark.read()
         if gone and mark is not None:
-            # the mark goes first: a missing segment counts as damage unless the mark says that it
-            # was dropped
+            # write the mark first: a missing segment counts as damage, unless the mark says that
+            # it was dropped
             self._oldest = there[len(gone)]
             self.marked = msgspec.structs.replace(mark, oldest=self._oldest)
             self._mark.write(self.marked, sync=True)

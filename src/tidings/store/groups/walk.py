@@ -1,4 +1,4 @@
-"""Walking through the groups of a log, and finding damage.
+"""Walks through the groups of a log, and finds damage.
 
 Bytes after the last complete group, without a valid group after them, are torn: a writer that died
 left them. Any other difference from what was written is damage.

@@ -6,14 +6,14 @@ counters and lives.
 
     journal.py      the journal itself
     things.py       the entries of a journal, as records of a log of groups (store/groups)
-    block_records.py, block_kernels.py    the records of many notifications, made at once
-    state.py        the state that the entries add up to, which checkpoints keep
+    block_records.py, block_kernels.py    create the records of many notifications at once
+    state.py        the state that results from the entries, which checkpoints store
     checkpoint.py   the state in a file
     segments.py     the files of the log: their content, and which can be dropped
     mark_index.py   finds notifications by their numbers at nodes
     before.py       journals in the previous format, which was SQLite
 
-Used by broker/root.py; not for users. Start at journal.py.
+broker/root.py uses the journal; it is not for users. Start at journal.py.
 """
 
 from tidings.store.journal.block_records import encode_block

@@ -4,8 +4,8 @@
                                                    -wal, if there is one
     journal.db.new        complete, synced    ──>  journal.db          a folder from now on
 
-The new journal is complete before the old one is moved. If the conversion is interrupted, the next
-start either finds the old file and starts over, or finds that it was moved and finishes.
+The new journal is complete before the old one is moved. If the conversion is interrupted before the
+move, the next start repeats it; after the move, the next start finishes it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _copy(connection: sqlite3.Connection, new: Path) -> None:
         about = dict(execute("SELECT key, value FROM about"))
         if about.get("format") != 1:
             found = about.get("format")
-            raise EnvironmentProblem(f"found a journal of format {found}, expected 1 or 2")
+            raise EnvironmentProblem(f"found a journal in format {found}, expected format 1 or 2")
         state.lives = [(about["epoch"], 1)]
         state.last_node = about["last_node"]
         state.serial = about["counted"]

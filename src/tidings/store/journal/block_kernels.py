@@ -33,7 +33,7 @@ TABLES = _tables()
 
 @kernel
 def checksum(data: Any, start: int, end: int, tables: Any) -> Any:
-    """The checksum of data[start : end]; data uint8, tables uint32 [8, 256]."""
+    """The checksum of data[start : end]: data uint8, tables uint32 [8, 256]."""
     crc = np.uint32(0xFFFFFFFF)
     at: Any = start
     low, eight = np.uint32(0xFF), np.uint32(8)
@@ -58,8 +58,8 @@ def checksum(data: Any, start: int, end: int, tables: Any) -> Any:
 @kernel
 def copy(out: Any, at: int, data: Any, first: int, size: int) -> Any:
     """Copy data[first : first + size] to an offset; return the offset after the copy. Both are
-    uint8. With unsigned offsets, which never count from the end, the loop takes a tenth of the time
-    that it would take otherwise."""
+    uint8. Unsigned offsets never count from the end of an array, which makes the loop ten times
+    faster."""
     to, source = np.uint64(at), np.uint64(first)
     for one in range(np.uint64(size)):
         out[to + one] = data[source + one]

@@ -1,7 +1,7 @@
 """The records of a block of notifications, all created at once.
 
-Each record is the same as `things.encode` creates for the notification alone. Kernels lay them out
-in one buffer, with their heads and checksums.
+Each record equals the one that `things.encode` creates for the notification alone. Kernels lay them
+out in one buffer, with their heads and checksums.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def read(folder: Path, mark: Mark | None) -> State:
         if isinstance(part, About) and part.content > CONTENT:
             raise EnvironmentProblem(
                 f"the checkpoint {path} has the format {part.content}, expected at most {CONTENT}; "
-                "it was written by a later release of tidings"
+                "use the release of tidings that wrote it, or a later one"
             )
         _take(state, part)
     return state
@@ -191,7 +191,7 @@ def _history(about: About) -> History:
 
 
 def _encoded(part: Part) -> Iterator[bytes]:
-    """Encode a part; as long as the result is too large, the part is split in halves."""
+    """Encode a part; as long as the result is too large, the part is split into halves."""
     data = msgspec.msgpack.encode(part)
     if len(data) <= GROUP_BYTES or isinstance(part, About) or len(part.part) == 1:
         yield data

@@ -1,12 +1,12 @@
 """The journal of a rendezvous point: nodes and their history, notifications, publishers, sources,
-counters, lives.
+counters and lives.
 
     add_node, append ...   ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group of a log, one sync ──> the batch is on the disk
 
     journal/00000000000000000001.log ...   groups of things; see things.py and store/groups
     journal/end                            how far the journal was acknowledged
-    journal/checkpoint                     the state after all groups up to one
+    journal/checkpoint                     the state after one of the groups
 
 Many records share one sync, so publishing stays fast although each acknowledgment waits for a sync.
 A start reads the checkpoint and the groups after it; a thread then indexes older notifications.
@@ -65,15 +65,15 @@ class FileJournal:
         self, path: str | Path, retention: Retention | None = None, *, apart: bool = False
     ) -> None:
         """Open the journal at a path, or create it. Call `begin_life` before a rendezvous point
-        uses it. With `apart`, the caller calls `tend` when `is_due` says so; otherwise `write`
-        calls it."""
+        uses the journal. With `apart`, the caller calls `tend` when `is_due` is true; otherwise
+        `write` calls `tend`."""
         self.path = Path(path)
         self._apart = apart
         self._tending = threading.Lock()
         self.retention = retention or Retention()
         self.losses: list[str] = []
         """Sentences about data that was missing when the journal was opened."""
-        self._lock = threading.Lock()  # of the files
+        self._lock = threading.Lock()  # for the files
         self._held = self._hold()
         try:
             with self._lock, self._careful("opened"):
@@ -97,7 +97,8 @@ class FileJournal:
             return take_lock(f"{self.path}.lock")
         except BlockingIOError:
             raise EnvironmentProblem(
-                f"another rendezvous point is using the journal {self.path}"
+                f"another rendezvous point is using the journal {self.path}; stop it first, or use "
+                "another journal"
             ) from None
         except OSError as problem:
             sentence = f"the journal {self.path} can't be opened: {problem.strerror}"
@@ -148,7 +149,7 @@ class FileJournal:
 
     def _read_older(self, segments: Segments, upto: Position) -> None:
         """Index the notifications that are older than the checkpoint. Notifications that can't be
-        read are lost; subscribers that ask for them must not wait for ever."""
+        read count as lost, so that subscribers do not wait for them forever."""
         found: dict[int, Segment] = {}
         damages: list[str] = []
         log = GroupLog(self.path)
@@ -192,7 +193,7 @@ class FileJournal:
         self._give(t.Confirmed(key, serial, total, dict(counts)))
 
     def forget_publishers(self, names: Iterable[str]) -> None:
-        """Forget publishers whose stamps are not needed any more; the next batch records it."""
+        """Forget publishers whose stamps are not needed any more; the next batch records this."""
         self._waiting.append(t.Forgotten(tuple(names)))
 
     def prune(self, upto: int) -> None:
@@ -246,7 +247,7 @@ class FileJournal:
                     _log.error("the journal %s has lost number %d of node %d: its record is "
                                "corrupt", self.path, number, node)  # fmt: skip
 
-    # -- calls by the node that owns it --------------------------------------------------------
+    # -- calls by the process that opened the journal ------------------------------------------
 
     def begin_life(self, life: int) -> None:
         """Record that a rendezvous point starts with this journal. The record is on the disk when
@@ -265,7 +266,7 @@ class FileJournal:
 
     @property
     def history(self) -> History:
-        """The versions of the nodes, as far as they are on the disk."""
+        """The history of the nodes that is on the disk."""
         with self._lock, self._careful("read"):
             return self._caught_up().history
 
@@ -277,7 +278,8 @@ class FileJournal:
             self._caught_up()
 
     def take(self) -> Batch | None:
-        """The things that wait to be written. A batch without things only drops segments."""
+        """The batch of everything that waits to be written. Writing an empty batch only drops
+        segments."""
         if not self._waiting and (self._apart or not self._droppable()):
             return None
         things, self._waiting = self._waiting, []
@@ -287,7 +289,7 @@ class FileJournal:
         """Write a batch to the disk, all of it or nothing. EnvironmentProblem if that fails; then
         `revive` must be called before anything else is added."""
         with self._lock, self._careful("written"):
-            # nobody would find the batch in the old folder
+            # a batch in the old folder would never be read again
             if _identity(self.path) != self._identity:
                 raise OSError("the folder of the journal was removed or replaced")
             if batch.things:
@@ -321,7 +323,7 @@ class FileJournal:
         with self._lock, self._careful("read"):
             nodes = self._caught_up().nodes
             found = [(node, one.interest) for node, one in nodes.items()]
-            found.sort()  # they are nearly in order
+            found.sort()  # fast, because the nodes are nearly in order
             return found
 
     def memory(self, placed: Sequence[Placed]) -> Memory:
@@ -371,9 +373,9 @@ class FileJournal:
     def _caught_up(
         self, log: GroupLog | None = None, end: Position | None = None, *, is_told: bool = False
     ) -> State:
-        """The state at the end of the log. With `log` and `end`, it is the state at that end, and
-        other threads may write meanwhile. Damage is an error, unless all subscribers have been told
-        of a break."""
+        """The state at the end of the log, or at the position `end` of `log`; in the second case,
+        other threads may write meanwhile. Damage is an error, unless all subscribers were told of a
+        break (`is_told`)."""
         log, apart = log or self._log, log is not None
         end = end or log.end
         state = None if apart else self._state
@@ -406,8 +408,8 @@ class FileJournal:
         self._segments.grow_old()
 
     def _may_keep(self) -> bool:
-        """Whether it is worth writing a checkpoint only to drop segments after the last checkpoint.
-        A checkpoint is large if there are many nodes."""
+        """Whether it pays to write a checkpoint only to drop segments. With many nodes, a
+        checkpoint is large."""
         return 4 * self._checkpoint_size <= max(CHECKPOINT_BYTES, self._since_checkpoint())
 
     def _droppable(self) -> list[int]:
@@ -427,8 +429,8 @@ class FileJournal:
 
     def tend(self) -> None:
         """Write a checkpoint if a start would have much to read, and drop the segments that nobody
-        needs. `write` calls this function, unless the journal was opened with `apart`; then batches
-        can be written at the same time. EnvironmentProblem if this fails."""
+        needs. If the journal was opened with `apart`, batches can be written at the same time;
+        otherwise `write` calls this method. EnvironmentProblem if it fails."""
         with self._tending, self._careful("tended"):
             with self._lock:
                 log, gone = self._log, self._droppable()
@@ -449,8 +451,8 @@ class FileJournal:
                     self._segments.keep({*log.segments()})
 
     def _size(self) -> int:
-        """The bytes of all segments; taken from the files while older segments are still being
-        read."""
+        """The size of all segments in bytes. While older segments are still being read, the sizes
+        of the files are used."""
         known = self._segments.older is not None
         return self._segments.size() if known else self._size_of_files()
 
@@ -462,7 +464,7 @@ class FileJournal:
         if size > most:
             raise OSError(
                 f"the journal takes {size:,} bytes, expected at most {most:,}, "
-                "which is the limit disk_bytes"
+                "the limit `disk_bytes`"
             )
 
     @contextlib.contextmanager

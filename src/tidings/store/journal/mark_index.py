@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 FANOUT = 4
-MOST_RECENT = 64  # groups whose marks are recent, at most
-RECENT_BYTES = 64 << 10  # bytes of recent marks, at most
+MOST_RECENT = 64  # the most groups whose marks are recent
+RECENT_BYTES = 64 << 10  # the most bytes of recent marks
 
 Numbers = npt.NDArray[np.int64]
 
@@ -46,7 +46,7 @@ class Span(NamedTuple):
     marks: int
 
 
-Spans = Sequence[Span] | Numbers  # as an array, spans have one row for each record
+Spans = Sequence[Span] | Numbers  # or an array with a row for each span
 
 
 class Recent(NamedTuple):
@@ -68,7 +68,9 @@ class MarkIndex:
         return sum(len(one.nodes) for one in chunks) + sum(len(one.marks) for one in recent) // 16
 
     def add(self, marks: bytes, spans: Spans) -> None:
-        """Add the marks of a group."""
+        """Add the marks of a group; a group may have no marks."""
+        if not marks:
+            return
         chunks, recent = self._parts
         recent = (*recent, Recent(marks, spans))
         if len(recent) >= MOST_RECENT or sum(len(one.marks) for one in recent) >= RECENT_BYTES:
@@ -123,10 +125,11 @@ def _count_alike(chunks: Sequence[Chunk]) -> int:
 
 def _sorted(chunk: Chunk, kind: Literal["stable"] | None = None) -> Chunk:
     """A chunk in the order of nodes and numbers. No two marks are equal, so any sort gives the same
-    result: the default sort is five times faster on new marks, a stable sort on sorted pieces."""
+    result. The default sort is five times faster on new marks; a stable sort is faster on sorted
+    pieces."""
     nodes, numbers = chunk.nodes, chunk.numbers
     least, shift = nodes.min(), int(numbers.max()).bit_length()
-    # both numbers fit into one 64-bit number
+    # node and number fit into one 64-bit number
     if int(nodes.max() - least).bit_length() + shift < 64:
         order = np.argsort((nodes - least << shift) + numbers, kind=kind)
     else:

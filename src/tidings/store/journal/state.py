@@ -55,7 +55,7 @@ class State(msgspec.Struct):
 
 
 class Counting:
-    """Applies things to a state, in order. Call `finish` after the last one."""
+    """Applies things to a state, in order. Call `finish` at the end."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -115,7 +115,7 @@ class Counting:
             history.drop(thing.node, thing.gone)
         elif isinstance(thing, t.Taken):
             state.sources[thing.source] = thing.progress
-            state.publishers.pop(thing.source, None)  # its stamps are in its progress
+            state.publishers.pop(thing.source, None)  # the progress contains its stamp
         elif isinstance(thing, t.Named):
             state.cursors.pop(thing.key, None)
             if thing.cursor is not None:

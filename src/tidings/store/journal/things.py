@@ -1,4 +1,4 @@
-"""What a rendezvous point records, as records of a log of groups.
+"""The entries of a journal, as records of a log of groups.
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
     block          its notifications, each a record as above, and how far the source of a part came
@@ -46,8 +46,8 @@ class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag="dropped"):
-    """A node that is gone. Journals from before this version do not say what was around the node;
-    for those, the version is 0."""
+    """A node that was removed. In journals of older releases, its version is 0 and its
+    neighbourhood is unknown."""
 
     node: int
     gone: Gone = Gone(0)
@@ -84,7 +84,7 @@ class Named(msgspec.Struct, frozen=True, array_like=True, tag="named"):
 
 
 class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed"):
-    """A cursor moved on; the counts are those that changed."""
+    """A cursor moved forward; `counts` has the counts that changed."""
 
     key: str
     serial: int

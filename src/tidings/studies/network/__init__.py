@@ -8,6 +8,7 @@
     route_durable.py   measures durable publishing
     route_mixed.py     measures durable publishing against many filters, next to JetStream
     route_parts.py     measures the hand-over of notifications that were tagged elsewhere
+    route_preprocessors.py   measures what preprocessors save a rendezvous point
     route_interests.py measures a rendezvous point with a million interests
     route_lookup.py    measures a router's work for a header and for a subscription
     route_modes.py     measures each mode of forwarding on the same notifications

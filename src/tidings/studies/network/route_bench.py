@@ -1,5 +1,6 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, notifications that were tagged elsewhere, many interests, header lookups, and the modes
+publishing, notifications that were tagged elsewhere, preprocessors, many interests, header lookups,
+and the modes
 of forwarding.
 """
 
@@ -23,9 +24,12 @@ from tidings.studies.network.route_mixed import Mixed, measure_mixed
 from tidings.studies.network.route_modes import ModeRow, measure_modes
 from tidings.studies.network.route_parts import Parts, measure_parts
 from tidings.studies.network.route_peers import PROGRAMS, STARTERS, program
+from tidings.studies.network.route_preprocessors import Tagged, measure_preprocessors
 from tidings.studies.network.route_tidings import start_tidings
 
-PARTS = ("forward", "latency", "durable", "parts", "interests", "lookup", "modes")
+PARTS = (
+    "forward", "latency", "durable", "parts", "preprocessors", "interests", "lookup", "modes",
+)  # fmt: skip
 HOME = "tidings"
 PAYLOAD = 200  # bytes
 WINDOW = 5_000  # notifications in flight
@@ -95,6 +99,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     durable: Durable | None
     mixed: Mixed | None
     parts: Parts | None
+    preprocessors: Tagged | None
     interests: InterestsRun | None
     lookup: list[Lookup]
     modes: list[ModeRow]
@@ -119,7 +124,7 @@ def bench_route(
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
-    durable, mixed, tagged, many = None, None, None, None
+    durable, mixed, tagged, helped, many = None, None, None, None, None
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -135,6 +140,12 @@ def bench_route(
     if "parts" in parts:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             tagged = measure_parts(Path(folder), seconds, rounds, PAYLOAD, seed=seed, note=note)
+    if "preprocessors" in parts:
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            payload = random.Random(seed).randbytes(PAYLOAD)
+            helped = measure_preprocessors(
+                Path(folder), seconds, rounds, PUBLISHING, payload, seed=seed, note=note
+            )
     if "interests" in parts:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             many = measure_interests(Path(folder), 5 * seconds, interests, seed=seed, note=note)
@@ -143,8 +154,7 @@ def bench_route(
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
         where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, mixed, tagged,
-        many,
-        lookup, modes,
+        helped, many, lookup, modes,
     )  # fmt: skip
 
 

@@ -77,16 +77,6 @@ def measure_mixed(
     note(f"mixed: placing {FILTERS:,} filters")
     workload = make_workload("mixed", FILTERS, EVENTS, seed)
     stored, lines = distinct_filters(workload), [*workload.event_lines()]
-    journal = FileJournal(folder / "journal.db")
-    journal.begin_life(1)
-    for node, text in stored:
-        journal.add_node(node, text, "receiver")
-    batch = journal.take()
-    assert batch is not None
-    journal.write(batch)
-    journal.close()
-    file = folder / "root.toml"
-    file.write_text('name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n')
     processes: list[subprocess.Popen[bytes]] = []
     raws, many, jets, spent, count = list[float](), list[float](), list[float](), 0.0, 0
     events = [msgspec.json.decode(line) for line in lines]
@@ -98,16 +88,16 @@ def measure_mixed(
         return int(matching[np.arange(first, first + many) % len(lines)].sum())
 
     try:
-        port = start_node(file, processes)
+        port = start_root(folder, stored, processes)
         receiver = CountingReceiver(port, [node for node, _ in stored])
-        warm = _encoded("warm", lines, payload, window, 5_000)
-        told = count_told(1, _publish_raw(port, "warm", warm, window)[0])
+        warm = encode_bursts("warm", lines, payload, window, 5_000)
+        told = count_told(1, publish_raw(port, "warm", warm, window)[0])
         for number in range(rounds):
             note(f"mixed: round {number + 1} of {rounds}")
             name, most = f"raw{number}", int(150_000 * seconds)
-            encoded = [*_encoded(name, lines, payload, window, most)]
+            encoded = [*encode_bursts(name, lines, payload, window, most)]
             before = running_seconds(processes[0].pid)
-            sent, took = _publish_raw(port, name, encoded, window, seconds)
+            sent, took = publish_raw(port, name, encoded, window, seconds)
             spent += running_seconds(processes[0].pid) - before
             raws.append(sent / took)
             count += sent
@@ -129,18 +119,46 @@ def measure_mixed(
     )  # fmt: skip
 
 
-def _encoded(
-    name: str, lines: Sequence[bytes], payload: bytes, window: int, count: int
+def start_root(
+    folder: Path, stored: Sequence[tuple[int, bytes]], processes: list[subprocess.Popen[bytes]]
+) -> int:
+    """Run a rendezvous point that has these filters by their nodes; return its port."""
+    journal = FileJournal(folder / "journal.db")
+    journal.begin_life(1)
+    for node, text in stored:
+        journal.add_node(node, text, "receiver")
+    batch = journal.take()
+    assert batch is not None
+    journal.write(batch)
+    journal.close()
+    file = folder / "root.toml"
+    file.write_text('name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n')
+    return start_node(file, processes)
+
+
+def encode_bursts(
+    name: str,
+    lines: Sequence[bytes],
+    payload: bytes,
+    window: int,
+    count: int,
+    tags: Sequence[bytes] = (),
 ) -> Iterator[bytes]:
-    """Frames of publications, in bursts."""
+    """Frames of publications, in bursts, with the tags of the lines if there are any."""
+    tags = tags or (b"",) * len(lines)
     for first in range(1, count + 1, BURST):
         yield b"".join(
-            frames.encode(m.Publish(name, at, max(1, at - window), lines[at % len(lines)], payload))
+            frames.encode(
+                m.Publish(
+                    name, at, max(1, at - window), lines[at % len(lines)], payload,
+                    tag=tags[at % len(lines)],
+                )
+            )
             for at in range(first, first + BURST)
-        )
+        )  # fmt: skip
 
 
-def _publish_raw(
+def publish_raw(
     port: int, name: str, bursts: Iterator[bytes] | Sequence[bytes], window: int,
     seconds: float = PATIENCE,
 ) -> tuple[int, float]:  # fmt: skip

@@ -13,6 +13,7 @@ from tidings.studies.network.route_lookup import FLAT_FROM, Lookup, flatness
 from tidings.studies.network.route_mixed import Mixed
 from tidings.studies.network.route_modes import ModeRow
 from tidings.studies.network.route_parts import Parts
+from tidings.studies.network.route_preprocessors import Tagged
 from tidings.studies.tables import number, plain_table
 
 Section = tuple[str, Table]
@@ -56,6 +57,15 @@ def route_sections(report: RouteReport) -> list[Section]:
                 f"part, with {report.parts.marks:.1f} marks of {report.parts.filters:,} filters, "
                 f"medians of {report.rounds}",
                 parts_table(report.parts),
+            )
+        )
+    if report.preprocessors is not None:
+        sections.append(
+            (
+                f"Preprocessors: µs of the root's processor time per notification with "
+                f"{report.preprocessors.filters:,} filters, without tags and with tags of "
+                f"preprocessors, medians of {report.rounds}; notifications/s that they tag",
+                preprocessors_table(report.preprocessors),
             )
         )
     if report.interests is not None:
@@ -158,6 +168,14 @@ def parts_table(found: Parts) -> Table:
         f"{min(found.rates):,.0f}-{max(found.rates):,.0f}",
         f"{statistics.median(found.told_rates):,.0f}", f"{found.root_per_core:,.0f}",
     )  # fmt: skip
+    return table
+
+
+def preprocessors_table(found: Tagged) -> Table:
+    table = plain_table("root tags#", "tagged#", "ratio#", "one per s#", "two per s#")
+    rates = [f"{rate:,.0f}" for rate in found.rates]
+    two = rates[1] if len(rates) > 1 else "needs 4 cores"
+    table.add_row(f"{found.alone:.1f}", f"{found.helped:.1f}", f"{found.ratio:.2f}", rates[0], two)
     return table
 
 

@@ -2,11 +2,10 @@
 
 Invariants, after every call: the edges are the transitive reduction of the known coverings; of
 nodes that cover each other, the one with the higher number is above. A known covering stays known:
-if a node is removed, its parents still cover its children. So nothing that a router was told
-becomes wrong.
+if a node is removed, its parents still cover its children. So what routers know stays true.
 
-Cost: a new node takes one visit of every node above and below it; patched_edges.py says what is
-kept.
+Cost: inserting a node visits every node above and below it once. For the memory, see
+patched_edges.py.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 class NodeGraph(PatchedEdges):
-    """See the top of the module. Nodes are named by place; `place` translates numbers."""
+    """See the top of the module. Nodes are identified by place; `place` finds it by number."""
 
     def __init__(self, compiled: CompiledGraph = EMPTY) -> None:
         super().__init__(compiled)
@@ -32,8 +31,9 @@ class NodeGraph(PatchedEdges):
 
     # -- changes -------------------------------------------------------------------------------
 
-    def insert(self, number: int, over: Reach, under: Reach) -> int:
-        """Add a node between all nodes that cover it and all that it covers; return its place."""
+    def insert(self, number: int, over: Reach, under: Reach) -> tuple[Array, Array]:
+        """Add a node between the nodes that cover it and those that it covers; return its parents
+        and children."""
         above, below = self._separate_equals(number, over, under)
         place, stamp = self._new_place(number), over.stamp
         edges, out = self._edges, self._out
@@ -57,11 +57,11 @@ class NodeGraph(PatchedEdges):
         self._inner[parents] = 1
         self._inner[place] = len(children) > 0
         self._touched += [changed, np.array([place])]
-        return place
+        return parents, children
 
     def _separate_equals(self, number: int, over: Reach, under: Reach) -> tuple[Array, Array]:
-        """The nodes above and below a new node. Those that cover it and are covered by it are on
-        one side only: below it if their number is lower."""
+        """The nodes above and below a new node. A node that covers the new node and is covered by
+        it is on one side only: below if its number is lower, otherwise above."""
         above, below = over.places(), under.places()
         same = above[self._down[above] == under.stamp] if len(below) else above[:0]
         if len(same):
@@ -98,8 +98,8 @@ class NodeGraph(PatchedEdges):
     # -- tags ----------------------------------------------------------------------------------
 
     def lowest(self, places: list[int]) -> list[int]:
-        """The numbers of the matching nodes, alive, that cover no other. Most nodes cover none, and
-        then no kernel is called."""
+        """The numbers of the matching nodes that are alive and cover no other of them. Most nodes
+        cover no node at all; if this holds for all matching nodes, no kernel is called."""
         number_at, alive_at, inner_at = self._number_at, self._alive_at, self._inner_at
         given = [place for place in places if alive_at[place]]
         if len(given) > 1 and any(inner_at[place] for place in given):
@@ -109,7 +109,7 @@ class NodeGraph(PatchedEdges):
         return [number_at[place] for place in given]
 
     def lowest_lists(self, starts: Array, places: Array) -> tuple[Array, Array]:
-        """The same for the matches of many events: places[starts[i] : starts[i + 1]] of event i."""
+        """The lowest nodes of many events; event i matches places[starts[i] : starts[i + 1]]."""
         out_starts, out = np.zeros(len(starts), np.int64), np.empty(len(places), np.int64)
         count = edge_kernels.keep_lowest(
             starts, places, self._edges, self.alive, self._over, self._stamp + 1, out_starts, out
@@ -120,14 +120,14 @@ class NodeGraph(PatchedEdges):
     # -- compiling -----------------------------------------------------------------------------
 
     def begin_cut(self) -> int:
-        """Note from now on which places change, for `move_to`; return the number of places."""
+        """Start recording which places change, for `move_to`; return the number of places."""
         self._touched = []
         return self._size
 
     def move_to(self, new: NodeGraph, cut: int) -> NodeGraph:
-        """Put what changed on top of a graph that was compiled from this one when `begin_cut`
-        returned `cut`, and that nobody has changed. Cost: linear in the places that changed
-        since."""
+        """Apply the changes since `begin_cut`, which returned `cut`, to `new`: a graph that was
+        compiled from this one at that time, and has not changed since. Cost: linear in the places
+        that changed."""
         later = np.flatnonzero(self._there[cut : self._size]) + cut
         for number in self.numbers[later].tolist():
             new._new_place(number)

@@ -4,11 +4,12 @@
     parents   compiled, or those of a patch; a place has one if its parents changed
     children  those of the compiled graph and of `_more`, if the child still has that parent
 
-Cost: 46 bytes per place for numbers, flags, marks and room to search, and 8 per compiled edge.
+Cost: 46 bytes per place for numbers, flags, marks and search queues, and 8 per compiled edge.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ def compile_graph(numbers: Array, parent_starts: Array, parents: Array) -> Compi
     child_starts = bounds(np.bincount(parents, minlength=len(numbers)))
     found = CompiledGraph(numbers, parent_starts, parents, child_starts, lower[order])
     for array in found:
-        array.flags.writeable = False  # Numba compiles kernels again for arrays that differ in this
+        array.flags.writeable = False  # a writeable array would make Numba compile kernels again
     return found
 
 
@@ -50,10 +51,11 @@ class PatchedEdges:
 
     def __init__(self, compiled: CompiledGraph = EMPTY) -> None:
         self._compiled = compiled
+        self._compiled_at = compiled.numbers.data
         count = len(compiled.numbers)
         room = count + 1024
         self._size = count  # places in use
-        self._added: dict[int, int] = {}  # place by number, of nodes that are not compiled
+        self._added: dict[int, int] = {}  # places of nodes that are not compiled, by number
         self._more: dict[int, set[int]] = {}
         self._patches = self._filled = 0
         self.numbers = _grown(compiled.numbers, room)
@@ -75,7 +77,7 @@ class PatchedEdges:
     def _view(self) -> None:
         """Views in which single elements are read faster than in arrays."""
         self._number_at, self._alive_at = self.numbers.data, self.alive.data
-        self._inner_at = self._inner.data
+        self._inner_at, self._there_at = self._inner.data, self._there.data
 
     def __len__(self) -> int:
         """The number of nodes."""
@@ -92,11 +94,11 @@ class PatchedEdges:
         """The place of a node; None if there is no such node."""
         place = self._added.get(number)
         if place is None:
-            numbers = self._compiled.numbers
-            place = int(np.searchsorted(numbers, number))
+            numbers = self._compiled_at
+            place = bisect_left(numbers, number)
             if place == len(numbers) or numbers[place] != number:
                 return None
-        return place if self._there[place] else None
+        return place if self._there_at[place] else None
 
     def need(self, number: int) -> int:
         place = self.place(number)
@@ -118,7 +120,7 @@ class PatchedEdges:
         return [added[number] for number in numbers]
 
     def existing(self, places: Array) -> Array:
-        """Those of the places that still have a node."""
+        """The places among these that still have a node."""
         found: Array = places[self._there[places] != 0]
         return found
 
@@ -129,7 +131,7 @@ class PatchedEdges:
         return found
 
     def patched(self) -> Array:
-        """The places of the nodes whose parents differ from the compiled ones."""
+        """The places of nodes whose parents differ from their compiled parents."""
         size = self._size
         return np.flatnonzero((self._edges.patch[:size] >= 0) & (self._there[:size] != 0))
 
@@ -184,7 +186,7 @@ class PatchedEdges:
         return self._up if is_up else self._down, self._stamp
 
     def climb(self, places: Array, marks: Array, stamp: int) -> Array:
-        """Mark these places and all places above them; return those not marked before."""
+        """Mark these places and all places above them; return the newly marked places."""
         count = edge_kernels.climb(places, self._edges, marks, stamp, self._out)
         return self._out[:count].astype(np.int64)
 
@@ -223,7 +225,7 @@ class PatchedEdges:
         self._inner[parents] = 1
 
     def _make_room(self, patches: int, parents: int) -> None:
-        """Make room for so many more patches, with so many parents in all."""
+        """Make room for this many more patches, with this many parents in total."""
         edges = self._edges
         if self._patches + patches > len(edges.first):
             room = 2 * (self._patches + patches)

@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 class Reach:
-    """All nodes above given nodes, or all below them, themselves included; it grows by `add`. One
+    """The given nodes and all nodes above them, or all nodes below them; `add` adds nodes. One
     search in each direction can be open at a time."""
 
     def __init__(self, graph: PatchedEdges, *, is_up: bool) -> None:
@@ -26,7 +26,7 @@ class Reach:
         return bool(self.marks[place] == self.stamp)
 
     def add(self, places: Array) -> None:
-        """Add places and whatever is beyond them."""
+        """Add places, and all places above or below them."""
         graph = self._graph
         if self._is_up:
             self._found.append(graph.climb(places, self.marks, self.stamp))

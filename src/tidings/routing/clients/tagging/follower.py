@@ -1,6 +1,8 @@
 """Collects the answers to a follower: the definition of a channel, or the pages of its changes.
 
-Follow ──> Changed, more ──> Follow, after ──> Changed     all pages at the version of the first
+    Follow ──> Changed, more ──> Follow, after ──> Changed    all pages have the same version
+
+If the version changes between two pages, the first page is requested again.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ Question = m.Describe | m.Follow
 
 
 class Follower:
-    """One question, until its answer is complete. `question` is the message to send now, and to
-    repeat if no answer arrives."""
+    """A question and the pages of its answer, until the answer is complete. `question` is the
+    message to send now, and to repeat if no answer arrives."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -28,8 +30,7 @@ class Follower:
         return bool(self.refusal or self.described or self.changed)
 
     def receive(self, message: m.Message) -> bool:
-        """Process an answer; return True if there is something to send, or if the answer is
-        complete."""
+        """Process an answer; return True if `question` has changed or the answer is complete."""
         if not isinstance(message, m.Described | m.Changed) or self.is_done:
             return False
         if message.request != self.question.request:
@@ -45,7 +46,7 @@ class Follower:
     def _take_page(self, page: m.Changed) -> None:
         before = self._pages[-1] if self._pages else page
         if (page.life, page.version, page.whole) != (before.life, before.version, before.whole):
-            self._pages = []  # the owner has started over, or no longer knows that much
+            self._pages = []  # the root has a new lineage, or no longer has these changes
             self._ask(self._first)
             return
         self._pages.append(page)
@@ -60,4 +61,4 @@ class Follower:
     def _ask(self, first: Question, upto: int = 0, after: int = 0) -> None:
         assert isinstance(first, m.Follow)
         request = self.question.request + 1
-        self.question = m.Follow(request, first.since, first.life, upto, after)
+        self.question = m.Follow(request, first.since, first.life, upto, after, first.relayed)

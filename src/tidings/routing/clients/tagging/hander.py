@@ -1,10 +1,11 @@
 """Hands parts over in order, several at a time, until all are acknowledged.
 
-    parts ──> under way (at most 8) ──Taken──> done
-                  └── sent again, all of them, after the link was lost
+    parts ──> in flight (at most 8) ──Taken──> done
+                  └── all of them are sent again after the link was lost
 
-Parts in flight are taken in order. So an acknowledgment covers the parts before it, and only the
-refusal of the first part counts: others may be refused just because a part before them was lost.
+The root takes parts in order. So the acknowledgment of a part also covers the parts before it. Only
+the refusal of the first part in flight counts: a later part may be refused just because an earlier
+part was lost.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Hander:
         self.done = 0
         """Parts that were acknowledged."""
         self.refused: m.Taken | None = None
-        """Why the first part under way was refused."""
+        """The refusal of the first part in flight."""
 
     def __len__(self) -> int:
         return len(self._under_way)
@@ -35,7 +36,7 @@ class Hander:
         return len(self._under_way) < MOST_UNDER_WAY
 
     def offer(self, part: m.HandOver) -> m.HandOver:
-        """Start with another part; return what to send."""
+        """Add a part to those in flight; return the message to send."""
         self._under_way.append(part)
         return part
 

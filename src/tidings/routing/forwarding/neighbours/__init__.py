@@ -2,16 +2,15 @@
 
     message ──downstream.py──> subscriptions   which neighbour wants which node
                                rights          which nodes limited neighbours may see
-                               questions       questions passed on above, until they are answered
+                               questions       questions that were passed on and are not answered
                                recovery        notifications that a neighbour missed
                                return_paths    where acknowledgments go
                                beats, sums     regular messages by which neighbours notice a loss
-                               charges         who pays: accounts, by owners
+                               charges         who pays for answers, by owner: accounts, owners
 
     context.py      what the parts share: settings, time, life, and the messages to send
 
-Used only inside `routing`, by routers and by the rendezvous point. Start at context.py, then
-subscriptions.py.
+Only routers and the rendezvous point use this folder. Start at context.py, then subscriptions.py.
 """
 
 from tidings.routing.forwarding.neighbours.accounts import Payer

@@ -1,5 +1,5 @@
-"""The work that was done for each owner, and its open requests. Work is charged to owners, not to
-links.
+"""The work that was done for each owner, and the open requests of each. Work is charged to owners,
+not to links.
 
 link edge ─┬─ alice     her account          A question is charged to the owner that asks, and
            ├─ bob       his account          also to the router that it came from, which may spend
@@ -18,7 +18,7 @@ import msgspec
 from tidings.routing.protocol.limits import Limits
 
 MANY = 16  # all owners behind one router may together spend as much as this many owners
-MOST = 50_000  # the most accounts; an owner that owes nothing needs none
+MOST = 50_000  # the most accounts; an owner that owes nothing needs no account
 
 
 class Account(msgspec.Struct):
@@ -30,7 +30,7 @@ class Account(msgspec.Struct):
     made: int = 0  # new nodes that the owner asked for and that nobody wants yet
 
     def settle(self, now: float, work: float) -> None:
-        """Pay off an amount of work for each second since the last call."""
+        """Pay off `work` for each second since the last call."""
         self.spent = max(0.0, self.spent - work * (now - self.paid))
         self.paid = now
 
@@ -47,7 +47,7 @@ class Payer(NamedTuple):
 
 
 class Accounts:
-    """The accounts of owners. Cost: occasionally, at most once a second, it scans all accounts."""
+    """The accounts of owners. Cost: a scan of all accounts, at most once a second."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

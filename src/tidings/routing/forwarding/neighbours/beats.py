@@ -1,4 +1,4 @@
-"""Beats: regular messages with totals and digests, by which neighbours notice what they missed.
+"""Beats: regular messages whose totals and digests show neighbours that they missed something.
 
     each beat       the totals that changed, a digest of the neighbour's subscriptions
     now and then    a digest of its edges, slice by slice, for a few neighbours at a time
@@ -22,20 +22,21 @@ GRAPH = 5000  # nodes in one Graph message
 
 
 class Beats:
-    """What one state machine tells its neighbours about its graph."""
+    """Sends the beats and the graphs of one state machine to its neighbours."""
 
     def __init__(self, context: Context, graph: LabelGraph[Name], sums: Sums) -> None:
         self._context = context
         self._graph = graph
         self._sums = sums
-        self._turns: deque[tuple[Name, Neighbour]] = deque()  # whose edges are compared next
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # in this order, edges are compared
 
     def add(self, name: Name, known: Neighbour) -> None:
         """Add a neighbour."""
         self._turns.append((name, known))
 
     def send_all(self, changed: dict[int, int]) -> None:
-        """Send every neighbour a beat, some of them with edges. `changed` has the new totals."""
+        """Send beats to all neighbours, and to some of them a digest of edges. `changed` has the
+        new totals. Neighbours that want nothing are often left out."""
         due = self._take_turns()
         before = self._context.now - (SELDOM - 0.5) * self._context.times.beat
         for name, known in self._context.neighbours.items():
@@ -69,7 +70,7 @@ class Beats:
             self._context.send(name, m.Graph(epoch, serial, parents, totals, sums.seen()))
 
     def _take_turns(self) -> set[Name]:
-        """The neighbours whose edges are compared now: only a few, so that it is quick."""
+        """The neighbours whose edges are compared with this beat: a few, to save time."""
         due: set[Name] = set()
         work = 0
         for _ in range(len(self._turns)):

@@ -1,4 +1,4 @@
-"""Charges neighbours for their questions, and refuses those that ask too much; see accounts.py."""
+"""Charges neighbours for their questions, and says who has asked too much; see accounts.py."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Charges:
         return (Payer(known.own),)
 
     def may_ask(self, name: Name, owner: str = "") -> bool:
-        """Whether a neighbour should be answered. A neighbour is answered only if it has read its
-        earlier answers, and has not had too many of them."""
+        """Whether to answer a neighbour. A neighbour is not answered if it has not read its earlier
+        answers, or has had too many answers lately."""
         context = self._context
         limits = context.limits
         for account, many in self.payers(name, owner):

@@ -24,21 +24,21 @@ class Neighbour(msgspec.Struct):
     """What is known about a neighbour below."""
 
     heard: float
-    nodes: set[int] = msgspec.field(default_factory=set)  # that it wants
+    nodes: set[int] = msgspec.field(default_factory=set)  # the nodes that it wants
     tally: Tally = msgspec.field(default_factory=Tally)  # of these nodes
-    done: int = 0  # the serial up to which it needs nothing
-    says_done: bool = False  # it has reported `done`; publishers never do
+    done: int = 0  # the neighbour needs nothing up to this serial
+    says_done: bool = False  # whether it has reported `done`; publishers never do
     part: int = 0  # the slice of its edges to compare next
     unknown: set[int] = msgspec.field(default_factory=set)  # wanted nodes not in the graph yet
-    left_out: bool = False  # it wants more nodes than it may wait for
-    own: Account = msgspec.field(default_factory=Account)  # pays for its own questions
-    behind: Account = msgspec.field(default_factory=Account)  # pays for questions it passes on
-    beaten: float = float("-inf")  # when it was last sent a beat
+    left_out: bool = False  # some nodes that it wants were left out, because of a limit
+    own: Account = msgspec.field(default_factory=Account)  # pays for the neighbour's own questions
+    behind: Account = msgspec.field(default_factory=Account)  # pays for questions that it passes on
+    beaten: float = float("-inf")  # when the last beat was sent to it
     granted: dict[int, m.Within] = msgspec.field(default_factory=dict)  # see rights.py
 
 
 class Context:
-    """Shared by the parts of one state machine. They change only `now` and the counters here."""
+    """The objects that the parts of one state machine share."""
 
     def __init__(self, name: str, times: Times, limits: Limits, first_request: int) -> None:
         self.name = name
@@ -48,25 +48,25 @@ class Context:
         self.neighbours: dict[Name, Neighbour] = {}
         self.now = 0.0
         self.beyond: Counter[str] = Counter()  # refused requests, by the limit that they exceeded
-        self.queued_bytes: Callable[[Name], int] = lambda _: 0  # bytes that wait for a neighbour
+        self.queued_bytes: Callable[[Name], int] = lambda _: 0  # bytes queued for a neighbour
         self.owner_of: Callable[[Name], str] = lambda _: ""
         """The owner of a neighbour's requests; empty for routers, which name owners themselves."""
         self.within_of: Callable[[Name], m.Within] = lambda _: ()
         """The filters that must cover whatever a neighbour subscribes to; none if it may subscribe
         to everything."""
         self._out: list[Sent] = []
-        self._single = 0  # how many of them can be merged
+        self._single = 0  # how many messages in `_out` can be merged
 
     @property
     def epoch(self) -> int:
-        """The life of the rendezvous point, as far as it is known here."""
+        """The last known life of the rendezvous point."""
         return self.standing.life
 
     def send(self, to: Name, message: m.Message) -> None:
         self._out.append((to, message))
 
     def send_single(self, to: Name, message: m.Message) -> None:
-        """Send a message about one node, which can be merged with others of its kind."""
+        """Send a message about one node, which can be merged with other messages of its kind."""
         self._single += 1
         self._out.append((to, message))
 

@@ -1,7 +1,7 @@
-"""The names of the owners of nodes.
+"""The names of owners.
 
-The node to which an owner is linked says who the owner is, and each router on the way to the root
-puts a name in front. So `edge/alice` and `west/alice` are two owners.
+The router or root to which an owner is linked says who the owner is. Each node on the way to the
+root puts the name of the router below in front. So `edge/alice` and `west/alice` are two owners.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import msgspec
 from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.protocol import messages as m
 
-UNKNOWN = "?"  # an owner that the router in front of it did not name
+UNKNOWN = "?"  # an owner that its router did not name
 
 
 def name_owner_behind(router: object, owner: str) -> str:
-    """The name of an owner behind a router. A router can only speak for owners below it: the same
+    """The full name of an owner behind a router. A router can name only owners below it: the same
     name behind another router is another owner."""
     if not owner:
         return ""
@@ -29,14 +29,14 @@ def name_owner_behind(router: object, owner: str) -> str:
 
 
 def name_owner(context: Context, sender: Name, message: m.Ask) -> m.Ask:
-    """Set the owner of a question. Only routers may speak for others."""
+    """Set the owner of a question. Only routers may ask on behalf of other owners."""
     owner = context.owner_of(sender) or name_owner_behind(sender, message.owner)
     return msgspec.structs.replace(message, owner=owner)
 
 
 def ask_for_owners(context: Context, nodes: Iterable[int]) -> dict[str, list[int]]:
-    """The owners with a link to this node that want some of the given nodes, and the nodes that
-    they want. Routers are asked about the owners behind them."""
+    """The directly linked owners that want some of the given nodes, and the nodes that they want.
+    Routers are asked about the owners behind them."""
     asked, found = set(nodes), dict[str, list[int]]()
     for name, known in context.neighbours.items():
         mine = sorted(asked & known.nodes)

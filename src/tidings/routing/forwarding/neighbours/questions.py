@@ -1,7 +1,9 @@
-"""Questions that were passed on towards the root, and who asked them, until they are answered.
+"""Questions that were passed on towards the root and are not answered yet, and who asked them.
 
-neighbour ──Ask 7──> here ──Ask 1041──> above        1041: the neighbour, its number 7, who pays
-neighbour <─Answer 7── here <─Answer 1041── above
+    neighbour ──Ask 7──> here ──Ask 1041──> above        1041: the neighbour, its number 7, who pays
+    neighbour <─Answer 7── here <─Answer 1041── above
+
+An answer goes back under the number that the neighbour gave its question.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ class Request(msgspec.Struct, frozen=True):
     """A question that was passed on."""
 
     neighbour: Name
-    number: int  # the number that the neighbour gave it
+    number: int  # the number that the neighbour gave the question
     expires: float
     payers: tuple[Payer, ...]
     within: m.Within = ()  # the limits of the neighbour when it asked
@@ -38,7 +40,8 @@ class Questions:
         self.open: dict[int, Request] = {}
 
     def add(self, sender: Name, number: int, work: int = 1, owner: str = "") -> int | None:
-        """The number under which to pass a question on; None if too many are open."""
+        """Add a question; return the number under which to pass it on, or None if too many
+        questions are open."""
         payers, limits = self._charges.payers(sender, owner), self._context.limits
         if len(self.open) >= limits.all_questions or any(
             one.account.questions >= one.most(limits.questions, limits.all_questions)
@@ -57,11 +60,11 @@ class Questions:
         return mine
 
     def pass_down(self, message: m.ANSWERS) -> bool:
-        """Give an answer to the neighbour that asked; False if nobody waits for it."""
+        """Pass an answer on to the neighbour that asked; False if nobody waits for it."""
         request = self.open.get(message.request)
         if request is None:
             return False
-        if not isinstance(message, m.Recovered):  # several Recovered messages may come
+        if not isinstance(message, m.Recovered):  # after Recovered, more messages follow
             self._close([message.request])
             for account, _ in request.payers:
                 account.spent += _entries(message)

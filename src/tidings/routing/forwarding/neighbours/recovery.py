@@ -1,4 +1,4 @@
-"""Answers requests for missed notifications, with a limit on how many are sent at once."""
+"""Answers requests for missed notifications, within a limit on the size of an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidings.routing.protocol import messages as m
 
 MOST_NUMBERS = 4000  # numbers looked up at once; well-behaved subscribers ask for fewer
 CHUNK = 64  # notifications in one answer
-CHUNK_BYTES = 512 << 10  # payloads and marks in one answer, so that encoding it is quick
+CHUNK_BYTES = 512 << 10  # of payloads and marks in one answer: larger ones take long to encode
 MARK_BYTES = 32  # what one mark counts towards CHUNK_BYTES
 
 
@@ -35,8 +35,8 @@ class Recovery:
         elsewhere: list[m.Range],
         within: m.Within = (),
     ) -> m.Recover | None:
-        """Send the notifications of `here` that the cache has. Return the question to pass on for
-        the rest and for `elsewhere`, if there is one, with the limits of whoever asked."""
+        """Send the notifications of the ranges `here` that the cache has. Return the question to
+        pass on, if any: it asks for the rest and for `elsewhere`, with the limits `within`."""
         context, request = self._context, message.request
         found, rest = self._cache.find(here, context.limits.answer_bytes)
         rest += elsewhere
@@ -56,7 +56,7 @@ class Recovery:
 
 
 def bound_ranges(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.Range]:
-    """Ranges without overlaps, with at most `most` numbers in all."""
+    """Cut ranges so that they do not overlap, and have at most `most` numbers in total."""
     found: list[m.Range] = []
     for node, first, last in sorted(ranges):
         if found and found[-1].node == node:
@@ -69,7 +69,7 @@ def bound_ranges(ranges: Iterable[m.Range], most: int = MOST_NUMBERS) -> list[m.
 
 
 def count_entries(found: Iterable[m.Notification]) -> int:
-    """The cost of sending notifications again. Notifications with many marks cost more."""
+    """The cost of sending notifications again, in entries of an answer. Marks add to the cost."""
     return sum(1 + 2 * len(one.marks) for one in found)
 
 

@@ -11,8 +11,8 @@ MOST_BACK = 4  # neighbours that get the acknowledgments of one publisher
 class ReturnPaths:
     """For each publisher, the last few neighbours that sent its publications, the latest first.
 
-    Several neighbours are kept, because a neighbour that only repeats a publication must not be the
-    only one to get the acknowledgments. The publishers that have been silent longest are forgotten:
+    Several neighbours are kept, so that a neighbour that replays a publication of somebody else
+    can't take over the acknowledgments. The publishers that have been silent longest are forgotten:
     a publisher that still waits repeats its publication.
     """
 
@@ -27,7 +27,7 @@ class ReturnPaths:
         paths = known.get(publisher, ())
         if not paths or paths[0] != sender:
             paths = (sender, *(one for one in paths if one != sender))[:MOST_BACK]
-        if len(known) > self.many:  # otherwise the order does not matter
+        if len(known) > self.many:  # the order matters only near the limit
             known.pop(publisher, None)
         known[publisher] = paths
         if len(known) > self._context.limits.publishers:

@@ -1,4 +1,4 @@
-"""Which nodes a neighbour may see whose right to subscribe is limited by filters.
+"""Which nodes a neighbour may see if filters limit its right to subscribe.
 
     Ask ──> the filters that limit the neighbour are added ──> root: do they cover the interest?
     Answer ──> the node is granted to the neighbour
@@ -21,14 +21,14 @@ from tidings.routing.protocol import messages as m
 
 class Rights:
     """The rights of the neighbours of one state machine. Cost: one dictionary entry for each node
-    that was granted to a limited neighbour, and nothing for all others."""
+    that was granted to a limited neighbour."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def limit(self, sender: Name, within: m.Within) -> m.Within:
-        """The filters that must cover what a message asks for. A router adds its own limits to
-        those of the neighbours behind it; nobody else may name limits."""
+        """The filters that must cover what a message asks for: the limits of the sender and, if it
+        is a router, the limits that it names for the neighbours behind it."""
         own = self._context.within_of(sender)
         return own if self._context.owner_of(sender) else (*own, *within)
 
@@ -47,7 +47,8 @@ class Rights:
         return not within or self._context.neighbours[name].granted.get(node) == within
 
     def admit(self, name: Name, nodes: Iterable[int]) -> Iterable[int]:
-        """The nodes that a neighbour may see. It is told that the others do not exist."""
+        """The nodes among `nodes` that a neighbour may see. The neighbour is told that the other
+        nodes do not exist."""
         if not self._context.within_of(name):
             return nodes
         asked = list(nodes)

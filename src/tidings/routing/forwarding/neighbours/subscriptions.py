@@ -1,8 +1,9 @@
 """Which neighbour wants which node.
 
-Invariant: a neighbour is subscribed to a node if and only if it wants the node and the graph has
-it. A neighbour that wants a node outside the graph waits. The nodes that a neighbour wants are kept
-as a set with a digest, so that both sides can notice cheaply that one of them missed a message.
+Invariant: a neighbour is subscribed to a node if and only if it wants the node and the graph
+contains the node. A neighbour that wants a node outside the graph waits. The nodes that a neighbour
+wants are kept as a set with a digest. By comparing digests, both sides notice cheaply that one of
+them missed a message.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class Subscriptions:
     # -- one neighbour and one node ------------------------------------------------------------
 
     def add(self, name: Name, node: int) -> bool:
-        """Note that a neighbour wants a node; False if that is known already. It is told where the
-        node belongs as soon as the graph has it."""
+        """Note that a neighbour wants a node; False if that is known already. The neighbour is told
+        the place of the node as soon as the graph contains it."""
         known = self._neighbours[name]
         if node in known.nodes:
-            if node in self._graph and self._charges.may_ask(name):  # it missed the Setup
+            if node in self._graph and self._charges.may_ask(name):  # Setup was lost
                 self._tell(node, name)
             return False
         known.nodes.add(node)
@@ -81,7 +82,7 @@ class Subscriptions:
         self._tell(node, name)
 
     def _tell(self, node: int, name: Name) -> None:
-        """Tell a neighbour where a node belongs in its graph."""
+        """Tell a neighbour the place of a node in the neighbour's own graph."""
         parents, children = self._graph.around(node, name)
         self._charges.charge(name, 1 + len(parents) + len(children))
         total, serial = self.sums.total(node), self.sums.serial_of(node)
@@ -106,9 +107,9 @@ class Subscriptions:
     # -- limits --------------------------------------------------------------------------------
 
     def admit(self, name: Name, nodes: Iterable[int], all_unknown: int) -> list[int]:
-        """The nodes that a neighbour may want, out of those that it asks for. `all_unknown` is the
-        number of wanted nodes that are not in the graph. The rest is left out: the neighbour is
-        asked to repeat it when it waits for fewer nodes."""
+        """The nodes that a neighbour may want, among `nodes`. `all_unknown` is the number of wanted
+        nodes that are not in the graph. If a node is left out because too many are unknown, the
+        neighbour is asked to repeat its nodes when there is room."""
         known, limits, beyond = self._neighbours[name], self._context.limits, self._context.beyond
         found, unknown = [], len(known.unknown)
         most = min(limits.unknown, unknown + limits.all_unknown - all_unknown)

@@ -1,8 +1,8 @@
-"""The sums of totals that neighbours are sent, and the serial up to which they are correct.
+"""The sums of totals that are sent to neighbours, and the serial up to which they are correct.
 
-A *total* is the number of notifications that matched a node. Each neighbour is sent the sum over
-its nodes, so that it notices if it missed something. Sums are updated only before they are sent.
-Until then, `counted` contains the old totals that the sums still include.
+A *total* is the number of notifications that matched a node. Beats contain the sum of the totals of
+the neighbour's nodes, so that the neighbour notices if it missed a message. Sums are updated only
+before they are sent. Until then, `counted` contains the old totals that the sums still include.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""The tables of a label graph: arrays, in which a node costs about 60 bytes and no object.
+"""The tables of a label graph: arrays, in which a node costs about 60 bytes and no Python object.
 
     slots.py         the slot of each node, its index in all arrays, by number
     slot_lists.py    a list of slots for each slot, all in one array
-    edges.py         the edges between slots, in both directions, made of such lists
-    below.py         which nodes are below one
+    edges.py         the edges between slots, in both directions, as lists of slots
+    below.py         which nodes are below a given node
     labels.py        the labels of nodes, shared by all nodes that have the same ones
 
-They are `array.array`, not numpy: a router reads single values, which numpy does more slowly. Only
-loading many nodes at once imports numpy. Used only by the label graph. Start at labels.py.
+The arrays are of the type `array.array`: a router reads single values, and numpy is slower at that.
+Numpy is imported only to load many nodes at once. Only the label graph uses this folder. Start at
+labels.py.
 """
 
 from tidings.routing.forwarding.tables.below import FEW, Below

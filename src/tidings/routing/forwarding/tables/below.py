@@ -1,8 +1,8 @@
-"""The nodes below one, for questions about others.
+"""Tests whether nodes are below a given node.
 
-If there are few, they are found once, by a search downwards. Some nodes have very many below them,
-and most have few above them: then the search goes upwards from each node in question. It remembers
-what it has found out, and visits most nodes only once.
+If few nodes are below the given node, one search downwards finds all of them. Otherwise each test
+searches upwards from the tested node, because most nodes have few nodes above them. The results of
+a search are kept, so most nodes are visited only once.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Iterable
 from tidings.routing.forwarding.tables.edges import Edges
 from tidings.routing.forwarding.tables.slots import Slots
 
-FEW = 1000  # nodes below
+FEW = 1000  # nodes below the given node
 
 
 class Below:
-    """The nodes below a slot, by number. It is not to be asked after an edge has changed."""
+    """The nodes below a slot, by number; valid until an edge changes."""
 
     def __init__(self, edges: Edges, slots: Slots, slot: int) -> None:
         self._edges = edges
         self._slots = slots
         self._slot = slot
-        self._all: set[int] | None = None  # numbers, if there are few
-        self._yes: set[int] = set()  # slots, if there are many; none before the first question
+        self._all: set[int] | None = None  # the numbers of all nodes below, if there are few
+        self._yes: set[int] = set()  # slots known to be below, if there are many
         self._no: set[int] = set()
 
     def has_any(self, numbers: Iterable[int]) -> bool:
-        """Is one of these nodes below? A node is not below itself."""
+        """Is any of these nodes below the slot? A node is not below itself."""
         if self._all is None and not self._yes:
             found = self._edges.reach_down([self._slot], FEW)
             if len(found) <= FEW:

@@ -1,12 +1,12 @@
 """The edges of a graph between slots, in both directions.
 
-    parents of 4:   1    2         children of 1:   6   4         at place 1 is 4
-    at place        1    0         children of 2:   4             at place 0 is 4
+    parents of 4:   1    2         children of 1:   6   4         4 is at position 1
+    at position     1    0         children of 2:   4             4 is at position 0
 
-Beside each parent stands the place that the node has among the children of that parent. So an edge
-is removed without a search through the children, of which a node can have millions. Cost: an edge
-takes 12 bytes and the room to grow; adding one takes a constant time, and removing one a time that
-grows with the number of parents of two nodes.
+Each parent is stored with the position of the node among the children of that parent. So an edge
+can be removed without a search through the children, of which a node can have millions. Cost: an
+edge takes 12 bytes, and lists have spare room. Adding an edge takes constant time. Removing an edge
+takes a search through the parents of two nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALL = 1 << 32
 
 
 class Edges:
-    """Invariant: `parents` and `children` have the same edges, and the places are correct."""
+    """Invariant: `up` and `down` have the same edges, and the positions in `up` are correct."""
 
     def __init__(self) -> None:
         self.up = SlotLists(paired=True)
@@ -41,11 +41,11 @@ class Edges:
         return self.down.values(slot)
 
     def tie(self, upper: int, lower: int) -> None:
-        """Add an edge that is not there."""
+        """Add an edge, which must not exist yet."""
         self.up.append(lower, upper, self.down.append(upper, lower))
 
     def untie(self, upper: int, lower: int) -> None:
-        """Remove an edge that is there."""
+        """Remove an edge, which must exist."""
         at = self.up.find(lower, upper)
         place = self.up.second(lower, at)
         self.up.remove_at(lower, at)
@@ -54,8 +54,8 @@ class Edges:
             self.up.put_second(moved, self.up.find(moved, upper), place)
 
     def fill(self, uppers: Any, lowers: Any, count: int) -> None:
-        """Make edges between slots from 1 to `count`, all at once, in place of what was here.
-        Arrays of numpy: the upper and the lower slot of each edge; the lower ones rise."""
+        """Replace all edges by the given edges, between slots from 1 to `count`. The numpy arrays
+        `uppers` and `lowers` have the two slots of each edge; `lowers` is ascending."""
         import numpy as np
 
         order = np.argsort(uppers, kind="stable")
@@ -74,8 +74,8 @@ class Edges:
         return _reach(self.down, slots, most)
 
     def covers(self, upper: int, lower: int) -> bool:
-        """Is one node above another? Cost: a search upwards, until it is found. Searching upwards
-        is cheap: most nodes have few nodes above them, while some have very many below."""
+        """Is `upper` above `lower`? Cost: a search upwards from `lower`. Searching upwards is
+        cheap: most nodes have few nodes above them, while some have very many below."""
         counts, firsts, pool = self.up.counts, self.up.firsts, self.up.pool
         found = {lower}
         todo = [lower]

@@ -1,4 +1,4 @@
-"""The labels of nodes, shared by all nodes that have the same ones.
+"""The labels of nodes; nodes with the same labels share one object.
 
     node    subscribed    label for F    for G    for H       who      what
       4     F             4              -        -           F        own
@@ -6,15 +6,16 @@
      32     F, H          32             -        32          F H      own own    ┘ object
      33                   4              -        -           F        4
 
-A neighbour that subscribes to a node has the node itself as its label there. This is stored without
-the number of the node: most nodes share their labels with many others, and cost one reference each.
-Neighbours are small numbers here, in the order in which they came.
+For a neighbour that subscribes to a node, the label is the node itself. This label is stored as
+OWN, without the number of the node, so many nodes can share their labels and cost one reference
+each. Neighbours are small numbers here.
 
-Nodes share labels from the start, as children of the same parents, and whenever somebody subscribes
-to them. Looking for a node with the same labels takes longer than to change them. So it is not done
-for labels of many neighbours that change because of a node above.
+New nodes with equal labels share one object, and so do nodes after a neighbour subscribes to them
+or unsubscribes. Looking up an equal object takes longer than changing one. So if labels of several
+neighbours belong to one node only, and change because of a node above, their object is changed in
+place.
 
-Invariant: no two objects that others can find are equal, and one that no node has is forgotten.
+Invariant: no two known objects are equal, and each known object is used by a node.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Who = tuple[int, ...]  # neighbours, rising
 What = tuple[Label, ...]  # their labels
 Groups = tuple[tuple[Label, tuple[Neighbour, ...]], ...]
 """The neighbours that have each label."""
-FEW = 1  # labels of so few neighbours are always shared
+FEW = 1  # labels of at most this many neighbours are always shared
 
 
 class Labels(Generic[Neighbour]):
@@ -46,8 +47,8 @@ class Labels(Generic[Neighbour]):
         self.what = what
         self.own = own  # the neighbours that subscribe to the node, as bits
         self.uses = 0  # nodes
-        self.is_known = is_known  # others can find it, to share it
-        self.groups: Groups[Neighbour] | None = None  # with names, once they were asked for
+        self.is_known = is_known  # whether `LabelPool.get` can return it
+        self.groups: Groups[Neighbour] | None = None  # with names; computed when first needed
 
     def get(self, one: int) -> Label | None:
         """The label of a neighbour."""
@@ -66,10 +67,10 @@ class LabelPool(Generic[Neighbour]):
         self._free: list[int] = []
         self._known: dict[tuple[Who, What], Labels[Neighbour]] = {}
         self.empty = self.get((), (), 0)
-        self.empty.uses = 1  # it stays, for free slots too
+        self.empty.uses = 1  # never removed, because free slots use it
 
     def get(self, who: Who, what: What, own: int) -> Labels[Neighbour]:
-        """The one object for these labels; `own` has the bits of those whose label is OWN."""
+        """The object for these labels; `own` has the bits of the neighbours whose label is OWN."""
         key = who, what
         found = self._known.get(key)
         if found is None:
@@ -77,7 +78,7 @@ class LabelPool(Generic[Neighbour]):
         return found
 
     def put(self, every: list[Labels[Neighbour]], slot: int, new: Labels[Neighbour]) -> None:
-        """Give a node other labels."""
+        """Replace the labels of a node."""
         old = every[slot]
         every[slot] = new
         new.uses += 1
@@ -88,9 +89,9 @@ class LabelPool(Generic[Neighbour]):
     def change(
         self, every: list[Labels[Neighbour]], slot: int, one: int, to: Mapping[Any, Label | None]
     ) -> Labels[Neighbour] | None:
-        """Change the label of one neighbour of a node; return the labels of the node, or None if
-        they stay. `to` has the new label for each old one, None for no label, or KEEP. If no other
-        node has the old labels, nor probably the new ones, the object stays and changes."""
+        """Change the label of one neighbour at a node; return the new labels of the node, or None
+        if nothing changes. `to` maps each old label to the new label, to None for no label, or to
+        KEEP. If no other node uses the old labels, the object may be changed in place."""
         labels = every[slot]
         who, what = labels.who, labels.what
         at = end = bisect_left(who, one)
@@ -121,7 +122,7 @@ class LabelPool(Generic[Neighbour]):
         return labels
 
     def groups(self, labels: Labels[Neighbour]) -> Groups[Neighbour]:
-        """The neighbours that have a label, with their names."""
+        """The names of the neighbours that have each label."""
         found: dict[Label, list[Neighbour]] = {}
         for one, label in zip(labels.who, labels.what, strict=True):
             found.setdefault(label, []).append(self._names[one])
@@ -136,7 +137,7 @@ class LabelPool(Generic[Neighbour]):
     # -- neighbours ----------------------------------------------------------------------------
 
     def add(self, neighbour: Neighbour) -> int:
-        """The number of a neighbour, which is a new one if it has none."""
+        """The number of a neighbour, which gets a new number if it has none."""
         one = self.index.get(neighbour)
         if one is None:
             if self._free:
@@ -149,14 +150,14 @@ class LabelPool(Generic[Neighbour]):
         return one
 
     def remove(self, neighbour: Neighbour) -> None:
-        """Forget a neighbour that subscribes to nothing any more, and so has no label."""
+        """Forget a neighbour that no longer subscribes to any node, and so has no label."""
         one = self.index.pop(neighbour)
         self._names[one] = None
         self._free.append(one)
 
 
 class Changes(dict[Any, Label | None]):
-    """The new label for each old one, computed when it is first asked for."""
+    """The new label for each old label, computed when first needed."""
 
     def __init__(self, change: Callable[[Label | None], Label | None]) -> None:
         super().__init__()

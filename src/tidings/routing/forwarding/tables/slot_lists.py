@@ -3,11 +3,11 @@
     counts   0    1    3              no list, a list of one, a list of three
     firsts   .    7    4 ──┐
     pool     . . . .      [5 2 9 .]   a block with room for four
-                           8 1 3 .    paired: the second values follow the first ones
+                           8 1 3 .    if paired, the second values follow the first
 
-Most lists have at most one value, which is stored in place of a block. Blocks have room for a power
-of two of values, and are at least a quarter full. A block that a list has left is used again, whole
-or in halves. Adding and removing take a constant time on average.
+Most lists have at most one value, which is stored in `firsts` and needs no block. The room of a
+block is a power of two, and a block is more than a quarter full. A free block is reused, whole or
+split into halves. Adding or removing a value takes constant time on average.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _ZERO = array("I", [0])
 
 
 def as_array(code: str, values: Any) -> array[int]:
-    """A column of numpy as an array of this type."""
+    """Convert a numpy array to an `array` with this type code."""
     found = array(code)
     found.frombytes(values.astype(code, copy=False).tobytes())
     return found
 
 
 class SlotLists:
-    """Lists in no particular order. In `paired` lists each value has a second one."""
+    """Lists whose values are in no particular order. If `paired`, each value has a second value."""
 
     def __init__(self, *, paired: bool = False) -> None:
         self.counts = array("I")
-        self.firsts = array("I")  # the value of a list of one, or where the block begins
-        self.pool = array("I", _ZERO)  # the first place is never used: 0 means "no block"
-        self._seconds = array("I") if paired else None  # the same for second values
-        self._rooms = array("B")  # the block has room for two to the power of this
-        self._free = array("I")  # by the same power: the first free block, which names the next one
+        self.firsts = array("I")  # the only value of a list, or where its block begins
+        self.pool = array("I", _ZERO)  # index 0 is never used: 0 means "no block"
+        self._seconds = array("I") if paired else None  # like `firsts`, for the only second value
+        self._rooms = array("B")  # the room of the block, as a power of two
+        self._free = array("I")  # by room: the first free block; each contains the next
         self._spare = 0  # free blocks
 
     def add_owner(self) -> None:
@@ -59,14 +59,14 @@ class SlotLists:
         return first if self.counts[owner] == 1 else self.pool[first + at]
 
     def find(self, owner: int, value: int) -> int:
-        """Where a value is in a list. Cost: the length of the list."""
+        """The position of a value in a list. Cost: a search through the list."""
         count, first = self.counts[owner], self.firsts[owner]
         if count == 1 and first == value:
             return 0
         return self.pool.index(value, first, first + count) - first
 
     def second(self, owner: int, at: int) -> int:
-        """The second value at a place of a paired list."""
+        """The second value at a position of a paired list."""
         assert self._seconds is not None
         if self.counts[owner] == 1:
             return self._seconds[owner]
@@ -86,7 +86,7 @@ class SlotLists:
             self.pool[self.firsts[owner] + (1 << self._rooms[owner]) + at] = value
 
     def append(self, owner: int, value: int, second: int = 0) -> int:
-        """Add a value at the end of a list; return its place."""
+        """Add a value at the end of a list; return its position."""
         count, seconds = self.counts[owner], self._seconds
         self.counts[owner] = count + 1
         if not count:
@@ -108,7 +108,8 @@ class SlotLists:
         return count
 
     def remove_at(self, owner: int, at: int) -> int:
-        """Remove the value at a place. The last value takes the place; 0 if it was the last."""
+        """Remove the value at a position, and move the last value there; return the moved value, or
+        0 if no value was moved."""
         last = self.counts[owner] - 1
         moved = 0
         if at != last:
@@ -125,8 +126,8 @@ class SlotLists:
         return moved
 
     def fill(self, owners: Any, values: Any, seconds: Any, count: int) -> None:
-        """Give slots from 1 to `count` their lists, all at once, in place of what was here. Arrays
-        of numpy: a value and its second one for each owner; owners rise."""
+        """Replace all lists by lists for the slots from 1 to `count`. The numpy arrays have the
+        owner, the value and the second value of each entry; `owners` is ascending."""
         import numpy as np
 
         counts = np.bincount(owners, minlength=count + 1)
@@ -163,7 +164,7 @@ class SlotLists:
         self._rooms[owner] = 1
 
     def _end_block(self, owner: int) -> None:
-        """Take the first value of a list out of its block."""
+        """Move the first value of a list out of its block, and free the block."""
         block, room = self.firsts[owner], self._rooms[owner]
         self.firsts[owner] = self.pool[block]
         if self._seconds is not None:
@@ -172,7 +173,7 @@ class SlotLists:
         self._give(block, room)
 
     def _move(self, owner: int, room: int, count: int) -> None:
-        """Move a list of `count` values to a block with another room."""
+        """Move a list of `count` values to a block of another size."""
         old, before = self.firsts[owner], self._rooms[owner]
         new, pool = self._take(room), self.pool
         pool[new : new + count] = pool[old : old + count]
@@ -184,7 +185,7 @@ class SlotLists:
         self._give(old, before)
 
     def _take(self, room: int) -> int:
-        """A block: a free one, a part of a larger free one, or a new one."""
+        """A block: a free block, a part of a larger free block, or a new block."""
         pool, free = self.pool, self._free
         size = 1 << room if self._seconds is None else 2 << room
         for larger in range(room, len(free)) if self._spare else ():

@@ -3,8 +3,8 @@
     number 71    pages[71 >> 5] ──> [ . . . . . . . 9 . . . ]    slot 9: numbers[9] = 71
                                      71 & 31 is 7
 
-Numbers are given out in sequence, so pages are well filled: a node then takes about 10 bytes here.
-A node that is alone on its page takes about 300. Slots of removed nodes are used again.
+Nodes are numbered in sequence, so pages are nearly full, and a node takes about 10 bytes here. A
+node that is alone on its page takes about 300 bytes. Slots of removed nodes are used again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-BITS = 5  # a page has 2**BITS places
+BITS = 5  # a page has 2**BITS entries
 LAST = (1 << BITS) - 1
 _EMPTY_PAGE = bytes(4 << BITS)
-_NOBODY = (1 << 64) - 1  # the number of a free slot; numbers of nodes have 63 bits
+_NOBODY = (1 << 64) - 1  # stands for a free slot; numbers of nodes have only 63 bits
 
 
 class Slots:
@@ -39,7 +39,7 @@ class Slots:
         return 0 if page is None else page[number & LAST]
 
     def add(self, number: int) -> int:
-        """Give a new node a slot: a free one, or the next one after all others."""
+        """Give a new node a slot: a free slot, or the next new one."""
         if self._free:
             slot = self._free.pop()
             self.numbers[slot] = number
@@ -53,7 +53,7 @@ class Slots:
         return slot
 
     def fill(self, numbers: Any) -> None:
-        """Give different numbers the slots from 1 on, all at once, in place of what was here."""
+        """Replace all slots: the given numbers, which are distinct, get the slots from 1 on."""
         import numpy as np
 
         keys, which = np.unique(numbers >> BITS, return_inverse=True)

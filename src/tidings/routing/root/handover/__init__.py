@@ -1,25 +1,36 @@
 """Notifications that were tagged elsewhere: parts of batches, each of which is taken once.
 
-    HandOver ──columns──> pieces ──sources──> expected? ──resolving──> nodes that there are now
+    HandOver ──columns──> pieces ──sources──> expected? ──resolving──> current nodes
                                                  │                        │ number, many at once
                                                  └ taken before           └──> Block ──> journal
     Describe, Follow ──following──> the channel's definition, and its nodes by version
 
-    takeover.py          the state machine of parts: what is taken, acknowledged, refused
+    takeover.py          takes, acknowledges or refuses parts
     columns.py           the columns of a part, checked, and its pieces
     sources.py           how far each source has handed over
-    resolving.py         from the nodes of a tag to the lowest ones that there are now
-    node_table.py        what is known about each node of many notifications, in arrays
+    correcting.py        replaces the tag of a publication by the tag that it would get now
+    resolving.py         replaces the nodes of a tag by the lowest current nodes
+    node_table.py        a cache of what is known about nodes, in arrays
     handover_kernels.py  the loops over all nodes of a piece, compiled
-    following.py         answers for those who tag elsewhere
+    following.py         answers for clients that tag elsewhere
 
-A pipeline on Spark (room `channel`) is at the other end. Used inside `routing` by the rendezvous
-point, and by broker for its queues. Start at takeover.py.
+A pipeline on Spark (room `channel`) hands the parts over. The rendezvous point uses this folder,
+and broker uses it for its queues. Start at takeover.py.
 """
 
 from tidings.routing.root.handover.columns import Piece
+from tidings.routing.root.handover.correcting import Corrected, Correcting, TagColumns
 from tidings.routing.root.handover.following import Definition, Following
 from tidings.routing.root.handover.node_table import number_alone
 from tidings.routing.root.handover.takeover import TakeOver
 
-__all__ = ["Definition", "Following", "Piece", "TakeOver", "number_alone"]
+__all__ = [
+    "Corrected",
+    "Correcting",
+    "Definition",
+    "Following",
+    "Piece",
+    "TagColumns",
+    "TakeOver",
+    "number_alone",
+]

@@ -1,8 +1,8 @@
-"""The columns of a part that was handed over, checked once, and taken in pieces.
+"""The columns of a part that was handed over, which are checked once, and taken in pieces.
 
-A part can have tens of thousands of notifications, and others must not wait for all of them. So a
-part is split into pieces that take a millisecond or two. A piece has views of the columns, no
-copies.
+A part can have tens of thousands of notifications, and other clients must not wait for all of them.
+So a part is split into pieces that take a millisecond or two each. A piece refers to the columns of
+its part and copies nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Columns:
-    """A part as arrays; see `HandOver` for their meaning. Raise TidingsError if the columns make no
-    sense."""
+    """A part as arrays; see `HandOver` for their meaning. Raise TidingsError if the columns are
+    inconsistent."""
 
     def __init__(self, message: m.HandOver, most_bytes: int) -> None:
         if message.size > most_bytes:
@@ -37,14 +37,14 @@ class Columns:
         self.nodes = _numbers(message.nodes, "nodes")
         self.payloads = message.payloads
         self.refused = False
-        """Was the sender told that the part is refused?"""
+        """Whether the sender was told that the part is refused."""
         if len(self.node_starts) != len(self.payload_starts):
             raise TidingsError(
                 f"found nodes of {len(self):,} notifications but payloads of "
                 f"{len(self.payload_starts) - 1:,}, expected the same number"
             )
         if len(self.nodes) and self.nodes.min() < 1:
-            raise TidingsError(f"found the node {self.nodes.min()}, expected positive numbers")
+            raise TidingsError(f"found node {self.nodes.min()}, expected positive numbers")
         most = int(np.diff(self.node_starts).max(initial=0))
         if most > frames.MOST_MARKS:
             raise TidingsError(
@@ -55,7 +55,7 @@ class Columns:
         return len(self.node_starts) - 1
 
     def pieces(self) -> list[Piece]:
-        """The part in pieces; an empty part is one empty piece."""
+        """The pieces of the part; an empty part has one empty piece."""
         found: list[Piece] = []
         at = 0
         while at < len(self) or not found:
@@ -69,7 +69,7 @@ class Columns:
 
 
 class Piece(m.Message, frozen=True):
-    """Some consecutive notifications of a part. It never travels."""
+    """Consecutive notifications of a part. A piece is never sent over a link."""
 
     of: Columns
     first: int
@@ -86,7 +86,7 @@ class Piece(m.Message, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes, roughly."""
+        """The approximate size in bytes."""
         starts, nodes = self.of.payload_starts, self.of.node_starts
         payloads = int(starts[self.end] - starts[self.first])
         return payloads + 8 * int(nodes[self.end] - nodes[self.first]) + 16 * len(self)
@@ -97,8 +97,8 @@ class Piece(m.Message, frozen=True):
 
 def _numbers(data: bytes, name: str) -> Numbers:
     if len(data) % 8:
-        raise TidingsError(f"{name}: found {len(data):,} bytes, expected whole numbers of 8 bytes")
-    return np.frombuffer(data, "<i8").copy()  # kernels would be compiled again for read-only arrays
+        raise TidingsError(f"{name}: found {len(data):,} bytes, expected integers of 8 bytes each")
+    return np.frombuffer(data, "<i8").copy()  # read-only arrays would compile kernels again
 
 
 def _starts(data: bytes, name: str, end: int) -> Numbers:

@@ -1,7 +1,7 @@
-"""Answers for those who tag elsewhere: the definition of the channel, and its nodes.
+"""Answers for clients that tag elsewhere: the definition of the channel, and its nodes.
 
-An answer waits until everything before it is on the disk. So a node that was used in a tag is never
-taken back.
+An answer waits until all earlier writes are on the disk. So no crash can take back a node that a
+client has used in a tag.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class Following:
-    """Answers Describe and Follow. A neighbour that asks too much is ignored, and asks again."""
+    """Answers Describe, Follow and Seek. A neighbour that asks too much gets no answer, and asks
+    again."""
 
     def __init__(
         self,
@@ -41,6 +42,31 @@ class Following:
         self._registry = registry
         self._queue = queue
         self._definition = definition
+        self._preprocessors: dict[str, float] = {}  # by address: when it last registered
+
+    def register(self, message: m.Register) -> None:
+        """Remember the address of a preprocessor, until it has not registered for too long. If
+        there are too many preprocessors, new ones are ignored."""
+        self._forget_silent()
+        if (
+            len(self._preprocessors) < m.MOST_PREPROCESSORS
+            or message.address in self._preprocessors
+        ):
+            self._preprocessors[message.address] = self._context.now
+
+    def seek(self, sender: Name, message: m.Seek) -> None:
+        """Answer with the addresses of preprocessors."""
+        if self._charges.may_ask(sender):
+            self._forget_silent()
+            self._charges.charge(sender, 1 + len(self._preprocessors))
+            found = tuple(self._preprocessors)
+            self._context.send(sender, m.Found(self._context.epoch, message.request, found))
+
+    def _forget_silent(self) -> None:
+        since = self._context.now - self._context.times.expire
+        self._preprocessors = {
+            address: heard for address, heard in self._preprocessors.items() if heard >= since
+        }
 
     def answer(self, sender: Name, message: m.Describe | m.Follow) -> None:
         if not self._charges.may_ask(sender):
@@ -55,5 +81,5 @@ class Following:
         else:
             answer = self._registry.page(message, self._interests.text, epoch)
             self._charges.charge(sender, 1 + len(answer.changes))
-        if not self._queue.failed:  # otherwise the neighbour asks again
+        if not self._queue.failed:  # without an answer, the neighbour asks again
             self._queue.hold((sender, answer))

@@ -1,10 +1,10 @@
-"""Kernels that look at every node of a piece: known ones get codes, marks get numbers.
+"""Kernels that visit every node of a piece: they look up codes, and number marks.
 
-Known nodes are in a hash table with open addressing: `keys` holds node numbers (0 for a free
-place), `codes` what each is known as, -1 for a node that was forgotten.
+Known nodes are in a hash table with open addressing: `keys` holds node numbers, 0 for a free place;
+`codes` holds the code of each node, -1 for a node that was forgotten.
 
-Shapes (Q places, a power of two; n notifications; k nodes of them; c codes): keys, codes int64 [Q];
-starts int64 [n + 1]; nodes int64 [k]; found int64 [k]. Codes count from 0.
+Shapes (Q places, a power of two; n notifications with k nodes in total; c codes): keys, codes int64
+[Q]; starts int64 [n + 1]; nodes int64 [k]; found int64 [k]. Codes count from 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def find_place(node: int, keys: Any) -> Any:
-    """The place of a node in the table, or the free place where it belongs."""
+    """The place of a node in the table, or the free place where it can be put."""
     mask = len(keys) - 1
     mixed = np.uint64(node) * _PRIME
     place = np.int64(mixed >> np.uint64(32)) & mask
@@ -31,7 +31,7 @@ def find_place(node: int, keys: Any) -> Any:
 
 @kernel
 def put_all(nodes: Any, new: Any, keys: Any, codes: Any) -> None:
-    """Set the codes of nodes: new int64 [k]. Places of forgotten nodes stay theirs."""
+    """Set the codes of nodes: new int64 [k]. Forgotten nodes keep their places."""
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)
         keys[place] = nodes[at]
@@ -40,7 +40,7 @@ def put_all(nodes: Any, new: Any, keys: Any, codes: Any) -> None:
 
 @kernel
 def look_up(nodes: Any, keys: Any, codes: Any, found: Any) -> Any:
-    """Set `found` to the codes of nodes, -1 for an unknown one; return how many are unknown."""
+    """Set `found` to the code of each node, -1 if it is unknown; return how many are unknown."""
     unknown = 0
     for at in range(len(nodes)):
         place = find_place(nodes[at], keys)
@@ -51,8 +51,9 @@ def look_up(nodes: Any, keys: Any, codes: Any, found: Any) -> Any:
 
 @kernel
 def find_odd(starts: Any, nodes: Any, codes: Any, plain: Any, most: int, odd: Any) -> Any:
-    """Which notifications need a closer look: those with a node that is not plain, with nodes that
-    do not rise, or with more than `most` nodes. Sets odd uint8 [n]; returns how many there are.
+    """Find the notifications that must be resolved one by one: those with a node that is not plain,
+    with nodes that are not ascending, or with more than `most` nodes. Sets odd uint8 [n]; returns
+    how many there are.
 
     codes int64 [k]; plain uint8 [c].
     """
@@ -71,7 +72,7 @@ def find_odd(starts: Any, nodes: Any, codes: Any, plain: Any, most: int, odd: An
 
 @kernel
 def count_above(codes: Any, above_starts: Any) -> Any:
-    """How many nodes are at and above all given codes, as often as they come.
+    """The number of nodes at and above each code, summed over all given codes.
 
     codes int64 [k]; above_starts int64 [c + 1].
     """
@@ -87,12 +88,13 @@ def list_matched(
     times: Any, matched_starts: Any, matched: Any, used: Any,
 ) -> Any:  # fmt: skip
     """List the nodes that each notification matches, the lowest and all above them, and count how
-    often each comes. Returns how many were listed, and how many distinct ones.
+    many notifications match each node. Returns the length of the list, and how many nodes in it are
+    distinct.
 
     codes int64 [k]; above_starts int64 [c + 1], above int64: the codes at and above each code;
-    numbers int64 [c]: of the nodes; seen int64 [c], below `stamp` everywhere; times int64 [c], 0
-    everywhere. Sets matched_starts int64 [n + 1], matched int64 and used int64 (the distinct
-    codes), both of the size that `count_above` says, and times.
+    numbers int64 [c]: the numbers of the nodes; seen int64 [c], below `stamp` everywhere; times
+    int64 [c], 0 everywhere. Sets matched_starts int64 [n + 1], matched int64, used int64 (the
+    distinct codes) and times. `count_above` returns a sufficient size of matched and used.
     """
     done = 0
     distinct = 0
@@ -118,8 +120,7 @@ def keep_lowest(
     starts: Any, nodes: Any, codes: Any, above_starts: Any, above: Any, seen: Any, stamp: int,
     kept_starts: Any, kept: Any,
 ) -> Any:  # fmt: skip
-    """Keep the nodes of each notification that are above none of its others, in ascending order.
-    Returns how many were kept.
+    """Keep the lowest nodes of each notification, in ascending order. Returns how many were kept.
 
     codes int64 [k]; above_starts int64 [c + 1], above int64: each code, and the codes of its
     parents after it; seen int64 [c], below `stamp` everywhere. Sets kept_starts int64 [n + 1] and
@@ -145,7 +146,7 @@ def keep_lowest(
 
 @kernel
 def list_distinct(codes: Any, local: Any, which: Any, used: Any) -> Any:
-    """The distinct codes, in the order in which they come; returns how many there are.
+    """List the distinct codes, in the order of first occurrence; returns how many there are.
 
     codes int64 [k]; local int64 [c], -1 everywhere before and after. Sets which int64 [k], the
     position of each code among the distinct ones, and used int64 [k], the distinct ones.
@@ -164,10 +165,11 @@ def list_distinct(codes: Any, local: Any, which: Any, used: Any) -> Any:
 
 @kernel
 def number_marks(starts: Any, which: Any, last: Any, numbers: Any, rows: Any) -> None:
-    """Number the marks: each is the next at its node.
+    """Number the marks: each mark gets the next number of its node.
 
-    which int64 [k]: positions among d distinct nodes; last int64 [d]: the last number of each,
-    which is updated. Sets numbers int64 [k], and rows int64 [d]: the last notification of each.
+    which int64 [k]: positions among d distinct nodes; last int64 [d]: the last number of each node,
+    which is updated. Sets numbers int64 [k], and rows int64 [d]: the position of the last
+    notification of each node.
     """
     for row in range(len(starts) - 1):
         for at in range(starts[row], starts[row + 1]):

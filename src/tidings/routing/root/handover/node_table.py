@@ -1,13 +1,13 @@
-"""What is known about the nodes of many notifications, in arrays, until these nodes change.
+"""A cache of what is known about nodes, in arrays, so that kernels can resolve notifications.
 
     node     16777230   16777231  ...        code     0     1  ...      in the order of first use
-    plain    there, not set aside, and no other node is equal to it
+    plain    in the graph, not set aside, and no other node is equal to it
     above    the codes of the node itself and of all nodes that cover it
 
-So a notification whose nodes are all known and plain costs no Python at all. A node that changes
-is forgotten with all nodes below it, which are the ones that have its code; their codes are not
-used again. Cost: a few microseconds for each node that is used for the first time after it was
-forgotten, and for those above it.
+A notification whose nodes are all known and plain is handled by kernels alone. When a node changes,
+it is forgotten with all nodes below it, because their `above` contains its code. Codes of forgotten
+nodes are not used again. Cost: a few microseconds for each unknown node, and for each unknown node
+above it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import numpy.typing as npt
 from tidings.routing.root.handover import handover_kernels as kernels
 from tidings.routing.root.records import MarkColumns, MatchColumns
 
-MOST = 2_000_000  # codes that are used at once
-MOST_FORGOTTEN = 10_000  # codes, beside as many as are known
+MOST = 2_000_000  # the most codes before the table is cleared
+MOST_FORGOTTEN = 10_000  # forgotten codes, in addition to as many as there are known nodes
 
 Numbers = npt.NDArray[np.int64]
 
 
 class NodeTable:
-    """See the top of the module. The arrays have room behind what is used."""
+    """See the top of the module. The arrays may be longer than the part in use."""
 
     def __init__(self, look: Callable[[int], tuple[bool, Iterable[int]]]) -> None:
         """`look` says whether a node is plain, and which nodes cover it."""
@@ -41,7 +41,7 @@ class NodeTable:
         self._known: dict[int, int] = {}  # the code of each node
         self._used = 0  # codes
         self.plain: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
-        """By code: can the node stay in a tag as it is?"""
+        """By code: whether the node can stay in a tag as it is."""
         self.numbers: Numbers = np.zeros(0, np.int64)
         """By code: the number of the node."""
         self.above_starts: Numbers = np.zeros(1, np.int64)
@@ -51,7 +51,7 @@ class NodeTable:
         self._stamp = 0
 
     def drop(self, nodes: Collection[int]) -> None:
-        """Forget nodes; those below them must be among them."""
+        """Forget nodes. All nodes below them must be given too."""
         known = self._known
         dropped = [node for node in nodes if known.pop(node, None) is not None] if known else []
         if self._used > 2 * len(self._known) + MOST_FORGOTTEN:
@@ -64,7 +64,7 @@ class NodeTable:
         return len(self._known)
 
     def codes_of(self, nodes: Numbers) -> Numbers:
-        """The codes of nodes; unknown ones get a new code."""
+        """The codes of nodes; unknown nodes get new codes."""
         found = np.empty(len(nodes), np.int64)
         if kernels.look_up(nodes, self._keys, self._codes, found):
             new = np.unique(nodes[found < 0])
@@ -76,8 +76,8 @@ class NodeTable:
         return found
 
     def odd(self, starts: Numbers, nodes: Numbers, codes: Numbers, most: int) -> Any:
-        """Which notifications need a closer look, as flags: those with nodes that are not plain or
-        do not rise, or with more than `most`. None if there are none."""
+        """Flags for the notifications that must be resolved one by one, because their nodes are not
+        plain, not ascending, or more than `most`. None if there are no such notifications."""
         found = np.zeros(len(starts) - 1, np.uint8)
         return found if kernels.find_odd(starts, nodes, codes, self.plain, most, found) else None
 
@@ -98,8 +98,8 @@ class NodeTable:
         return MatchColumns(matched_starts, matched[:done], self.numbers[used], often)
 
     def lowest(self, starts: Numbers, nodes: Numbers) -> tuple[Numbers, Numbers]:
-        """The nodes of each notification that are above none of its others, ascending. For a table
-        of parents: a node between two that match must match too."""
+        """The lowest nodes of each notification, ascending. It is enough if `look` returns the
+        parents of a node: a node between two matching nodes matches too."""
         codes = self.codes_of(nodes)
         seen = self._room()[0]
         kept_starts, kept = np.empty(len(starts), np.int64), np.empty(len(nodes), np.int64)
@@ -113,7 +113,7 @@ class NodeTable:
     def numbered(
         self, starts: Numbers, nodes: Numbers, codes: Numbers, given: Mapping[int, int]
     ) -> MarkColumns:
-        """Marks for these nodes, with the numbers that follow those in `given`."""
+        """The marks of these nodes, with the numbers that follow those in `given`."""
         local = self._room()[2]
         which, used = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
         used = used[: kernels.list_distinct(codes, local, which, used)]
@@ -125,7 +125,7 @@ class NodeTable:
         return MarkColumns(starts, nodes, numbers, distinct, which, last, rows)
 
     def _room(self) -> Numbers:
-        """Room for each code: when it was last seen, how often, and a position."""
+        """Working memory for each code: when it was last seen, how often, and a position."""
         if self._scratch.shape[1] < self._used:
             self._scratch = np.zeros((3, len(self.numbers)), np.int64)
             self._scratch[2] = -1
@@ -133,7 +133,7 @@ class NodeTable:
         return self._scratch
 
     def _learn(self, nodes: Iterable[int]) -> None:
-        """Add nodes, and with them the nodes above."""
+        """Add nodes and all nodes above them."""
         first = self._used
         plain, new, above = bytearray(), list[int](), list[tuple[int, ...]]()
         todo = [*nodes]
@@ -160,7 +160,7 @@ class NodeTable:
         self._enter(np.array(new, np.int64), np.arange(first, self._used))
 
     def _enter(self, nodes: Numbers, codes: Numbers) -> None:
-        """Put new nodes into the hash table. Forgotten nodes stay in it until it grows."""
+        """Put new nodes into the hash table. Forgotten nodes stay there until the table grows."""
         if 2 * self._used > len(self._keys):
             size = 1 << (4 * self._used).bit_length()
             self._keys, self._codes = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -171,7 +171,8 @@ class NodeTable:
 
 
 def _put(array: Any, at: int, new: Any) -> Any:
-    """Put values at an offset of an array, which is replaced by a larger one if it is too small."""
+    """Put values at an offset of an array; return the array, or a larger one if it was too
+    small."""
     if at + len(new) > len(array):
         larger = np.zeros(2 * (at + len(new)), array.dtype)
         larger[:at] = array[:at]
@@ -181,8 +182,7 @@ def _put(array: Any, at: int, new: Any) -> Any:
 
 
 def number_alone(starts: Numbers, nodes: Numbers) -> tuple[MarkColumns, MatchColumns]:
-    """The marks of notifications as if there had been none before them, and no node covered
-    another."""
+    """The marks of notifications, as if they were the first, and no node covered another."""
     table = NodeTable(lambda _: (True, ()))
     codes = table.codes_of(nodes)
     table.odd(starts, nodes, codes, len(nodes))

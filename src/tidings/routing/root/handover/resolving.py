@@ -1,24 +1,24 @@
-"""From the nodes with which somebody tagged notifications to the lowest ones that there are now.
+"""Replaces the nodes of tags that were made elsewhere by the lowest current nodes.
 
-    gone         what stands for it now: nodes with an equal filter, else the lowest that covered it
-    set aside    nothing is tagged with it any more, but with what covers it
-    equal        to another node, which gets the mark too: whoever tagged may have named only one
-    newer        than the tag: never added. That is the cut: an interest holds for a pipeline from
-                 the first batch begun after its acknowledgment on
+    removed      replaced by nodes with an equal filter, or else by the lowest that covered it
+    set aside    replaced by the nodes that cover it
+    equal        to another node: both get a mark, because a tag may name only one of them
+    newer        than the tag: never added. So a pipeline matches an interest from the first batch
+                 on that begins after the interest was acknowledged
 
-Nearly all notifications need none of this (see node_table.py). The others are looked at one by one;
-equal tags have equal results until a node changes that was looked at for them, or one above it.
+Nearly all notifications need no replacement (see node_table.py). All other notifications are
+resolved one by one. Results are cached by tag, until one of the nodes that were visited, or a node
+above, changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.model import TidingsError
 from tidings.routing.forwarding.graph_caches import GraphCaches, HeaderCache
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours import Name
@@ -27,7 +27,7 @@ from tidings.routing.root.handover.node_table import NodeTable
 from tidings.routing.root.history import History
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes import SetAside
-from tidings.routing.root.publishing import Tagger
+from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import MatchColumns
 
 MOST_KNOWN = 10_000  # tags whose results are remembered
@@ -35,13 +35,9 @@ MOST_KNOWN = 10_000  # tags whose results are remembered
 Numbers = npt.NDArray[np.int64]
 
 
-class Outdated(TidingsError):
-    """A tag names a node that is not known here: its notification must be tagged again."""
-
-
 class Tags(NamedTuple):
     """The lowest nodes of some notifications with their codes in the table, and all nodes that
-    match them. The starts say where the nodes of each notification begin."""
+    match them. The nodes of notification i are nodes[starts[i] : starts[i + 1]]."""
 
     starts: Numbers
     nodes: Numbers
@@ -50,7 +46,7 @@ class Tags(NamedTuple):
 
 
 class Resolving:
-    """Finds the nodes that there are now."""
+    """Finds the current nodes for the nodes of tags."""
 
     def __init__(
         self,
@@ -70,18 +66,15 @@ class Resolving:
         self._tagger = tagger
         self._caches = caches
         self.equal: dict[int, set[int]] = {}
-        """Nodes that were proven equal by nodes which are gone, with the others."""
+        """Nodes that removed nodes prove to be equal, each with the nodes that it is equal to."""
         self.table = caches.add(NodeTable(self._look))
         self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
 
     def renewed(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
-        """The nodes that there are now, and all that match. Outdated if one of the given nodes is
-        not known here."""
+        """The lowest current nodes of notifications, and all nodes that match. Outdated if one of
+        the given nodes is unknown."""
+        starts, nodes = self.lowest(starts, nodes, version)
         codes = self.table.codes_of(nodes)
-        odd = self.table.odd(starts, nodes, codes, self._limits.marks)
-        if odd is not None:
-            starts, nodes = self._resolve_odd(starts, nodes, odd, version)
-            codes = self.table.codes_of(nodes)
         matched = self.table.matched(starts, codes)
         wide = np.diff(matched.starts) > self._limits.matches
         if wide.any():
@@ -90,8 +83,23 @@ class Resolving:
             matched = self.table.matched(starts, codes)
         return Tags(starts, nodes, codes, matched)
 
+    def lowest(self, starts: Numbers, nodes: Numbers, version: int) -> tuple[Numbers, Numbers]:
+        """The lowest current nodes of notifications. Outdated if one of the given nodes is
+        unknown."""
+        codes = self.table.codes_of(nodes)
+        odd = self.table.odd(starts, nodes, codes, self._limits.marks)
+        return (starts, nodes) if odd is None else self._resolve_odd(starts, nodes, odd, version)
+
+    def renew_one(self, given: Label, version: int) -> Label:
+        """The lowest current nodes of one notification. Shares are not checked."""
+        found = self._known.known.get((version, given))
+        if found is None:
+            found, seen = self._replace(given, version)
+            self._known.put((version, given), found, seen)
+        return found
+
     def _look(self, node: int) -> tuple[bool, Iterable[int]]:
-        """Can a node stay in a tag as it is, and which nodes cover it?"""
+        """Whether a node can stay in a tag as it is, and which nodes cover it."""
         if node not in self._graph:
             return False, ()
         above = self._graph.ancestors(node)
@@ -108,8 +116,8 @@ class Resolving:
     def _resolve_odd(
         self, starts: Numbers, nodes: Numbers, odd: npt.NDArray[Any], version: int
     ) -> tuple[Numbers, Numbers]:
-        """Replace the nodes of some notifications. Setting filters aside changes the graph, and
-        with it what was found for others: then all over."""
+        """Replace the nodes of the flagged notifications. If this sets filters aside, the graph has
+        changed, and all notifications are resolved again."""
         rows = np.flatnonzero(odd).tolist()
         while True:
             before = self._caches.version
@@ -117,29 +125,14 @@ class Resolving:
             if self._caches.version == before:
                 break
             rows = [*range(len(starts) - 1)]
-        sizes = np.diff(starts)
-        pieces, at = list[Numbers](), 0
-        for row, label in found.items():
-            pieces += nodes[at : starts[row]], np.array(label, np.int64)
-            sizes[row], at = len(label), starts[row + 1]
-        pieces.append(nodes[at:])
-        changed = np.zeros(len(starts), np.int64)
-        np.cumsum(sizes, out=changed[1:])
-        return changed, np.concatenate(pieces)
+        return replace_rows(starts, nodes, found)
 
     def _resolve_row(self, starts: Numbers, nodes: Numbers, row: int, version: int) -> Label:
         given = tuple(nodes[starts[row] : starts[row + 1]].tolist())
-        return self._tagger.fit(lambda: self._resolve_one(given, version))
-
-    def _resolve_one(self, given: Label, version: int) -> Label:
-        found = self._known.known.get((version, given))
-        if found is None:
-            found, seen = self._replace(given, version)
-            self._known.put((version, given), found, seen)
-        return found
+        return self._tagger.fit(lambda: self.renew_one(given, version))
 
     def _replace(self, given: Label, version: int) -> tuple[Label, set[int]]:
-        """The nodes for those of a tag, and all nodes on which this depends."""
+        """The current nodes for the nodes of a tag, and all nodes on which the result depends."""
         graph, aside = self._graph, self._aside
         there: set[int] = set()
         todo = [*self._history.stands_for(given)]
@@ -151,8 +144,9 @@ class Resolving:
             seen.add(node)
             if node not in graph:
                 raise Outdated(
-                    f"found node {node} in a tag of version {version}, which is not a node of this "
-                    f"channel, expected nodes of version {self._history.version}"
+                    f"found node {node} in a tag of version {version}, expected a node of this "
+                    f"channel; tag again at version {self._history.version}",
+                    self._history.version,
                 )
             todo += (one for one in self._equals(node) if one <= version and one in graph)
             if node in aside:
@@ -160,3 +154,18 @@ class Resolving:
             else:
                 there.add(node)
         return graph.lowest(there), seen
+
+
+def replace_rows(
+    starts: Numbers, nodes: Numbers, rows: Mapping[int, Label]
+) -> tuple[Numbers, Numbers]:
+    """Replace the nodes of some rows, which are given in ascending order."""
+    sizes = np.diff(starts)
+    pieces, at = list[Numbers](), 0
+    for row, label in rows.items():
+        pieces += nodes[at : starts[row]], np.array(label, np.int64)
+        sizes[row], at = len(label), starts[row + 1]
+    pieces.append(nodes[at:])
+    changed = np.zeros(len(starts), np.int64)
+    np.cumsum(sizes, out=changed[1:])
+    return changed, np.concatenate(pieces)

@@ -2,8 +2,8 @@
 
     batch 7: part 0, 1, 2 (last)     batch 8: part 0 ...        a source may begin with any batch
 
-Only the last part of a source is known: everything before it was taken. A source that is forgotten
-could hand everything over again, so no source is forgotten.
+Only the last part of each source is stored, because all parts before it were taken. No source is
+ever forgotten, because a forgotten source could hand everything over again.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from tidings.routing.root.records import Progress
 
 
 class Sources:
-    """The progress of all sources, including everything that was passed to the journal."""
+    """The progress of all sources, including parts that are not on the disk yet."""
 
     def __init__(self, known: Mapping[str, Progress], most: int) -> None:
         self.known = dict(known)
         self._most = most
 
     def taken(self, source: str, batch: int, part: int) -> Progress | None:
-        """How much of a part has been taken; None if all of it. Raise TidingsError if another part
-        is expected."""
+        """How much of a part has been taken; None if the whole part was taken. Raise TidingsError
+        if another part is expected."""
         known = self.known.get(source)
         if known is None and len(self.known) >= self._most:
             raise TidingsError(
-                f"there are {len(self.known):,} sources of tagged batches, expected fewer than "
-                f"{self._most:,}, which is the limit sources"
+                f"found {len(self.known):,} sources of tagged batches, expected fewer than "
+                f"{self._most:,}, the limit `sources`"
             )
         if known is None or known.batch < 0:
             expected = batch, 0

@@ -1,12 +1,12 @@
 """Takes parts of batches that were tagged elsewhere; each notification is numbered once.
 
-    piece ──> its turn? ──> nodes that there are now ──> number ──> journal ──(on the disk)──> Taken
+    piece ──> its turn? ──> current nodes ──> number ──> journal ──(on the disk)──> Taken
                 │
                 └─ taken before: acknowledge again; not its turn, another life, too old: refuse
 
-A piece is one write in the journal: its notifications, and the progress of its source. So after a
-crash the source repeats the part, and notifications that were taken are not taken again. A part is
-acknowledged when its last piece is on the disk.
+Each piece is one write to the journal: its notifications, and the progress of its source. After a
+crash the source sends the part again, and only notifications that were not taken are taken. A part
+is acknowledged when its last piece is on the disk.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from tidings.routing.forwarding.neighbours import Context, Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.handover.columns import Columns, Piece
-from tidings.routing.root.handover.resolving import Outdated, Resolving
+from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.history import History
 from tidings.routing.root.problems import Problems
+from tidings.routing.root.publishing import Outdated
 from tidings.routing.root.records import Block, PayloadColumns, Progress
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -50,15 +51,15 @@ class TakeOver:
         self._problems = problems
 
     def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
-        """Split a part into pieces, which are taken one after another; return the part itself if it
-        makes no sense, so that `refuse` tells its sender."""
+        """Split a part into pieces, which are taken one after another. An invalid part is returned
+        as it is; `take` then refuses it."""
         try:
             return Columns(message, self._context.limits.part_bytes).pieces()
         except TidingsError:
             return (message,)
 
     def take(self, sender: Name, message: m.HandOver) -> None:
-        """Take a part, all at once."""
+        """Take a whole part at once."""
         try:
             pieces = Columns(message, self._context.limits.part_bytes).pieces()
         except TidingsError as problem:
@@ -68,8 +69,8 @@ class TakeOver:
             self.take_piece(sender, piece)
 
     def take_piece(self, sender: Name, piece: Piece) -> None:
-        """Take the next piece of a part; after the last piece, the sender gets an answer when the
-        part is on the disk. If a piece is refused, the rest of its part is ignored."""
+        """Take the next piece of a part. The last piece is answered when the part is on the disk.
+        If a piece is refused, the rest of its part is ignored."""
         message = piece.message
         if piece.of.refused:
             return
@@ -82,7 +83,7 @@ class TakeOver:
                 self._need_known(message)
                 self._take_rest(piece, progress)
         except Outdated as problem:
-            self._refuse(sender, piece, str(problem), version=self._history.version)
+            self._refuse(sender, piece, str(problem), version=problem.version)
         except TidingsError as problem:
             self._refuse(sender, piece, str(problem))
         except Exception:
@@ -92,31 +93,33 @@ class TakeOver:
                 self._queue.hold((sender, self._taken(message)))
 
     def _need_known(self, message: m.HandOver) -> None:
-        """Raise TidingsError if a tag is not from this lineage, or if not enough is known about its
-        version."""
+        """Raise TidingsError if a part is not from this lineage, or if the history no longer has
+        its version."""
         history = self._history
         if message.life != history.life:
             raise TidingsError(
                 f"found a part that was tagged in life {message.life} of the channel, "
-                f"expected life {history.life}: the rendezvous point has lost data since, "
-                "and started a new life"
+                f"expected life {history.life}: the rendezvous point has lost data and started a "
+                "new life"
             )
         if not history.knows(message.version):
             raise Outdated(
-                f"found a part that was tagged at version {message.version}, about which "
-                f"not enough is known any more; expected version {history.version}"
+                f"found a part that was tagged at version {message.version}, which is unknown or "
+                f"too old; tag it again at version {history.version}",
+                history.version,
             )
 
     def _take_rest(self, piece: Piece, before: Progress) -> None:
         """Take the notifications of a piece that were not taken before."""
         if piece.first > before.done:
             raise TidingsError(
-                f"found notification {piece.first:,} of a part, expected {before.done:,} next"
+                f"found notification {piece.first:,} of a part, expected notification "
+                f"{before.done:,}"
             )
         if before.done > len(piece.of):
             raise TidingsError(
                 f"found a part of {len(piece.of):,} notifications, expected at least "
-                f"{before.done:,}, which were taken before"
+                f"{before.done:,}, because that many were taken before"
             )
         rest = msgspec.structs.replace(piece, first=min(max(piece.first, before.done), piece.end))
         if not len(rest) and not piece.is_last:
@@ -132,7 +135,8 @@ class TakeOver:
         self._sources.advance(message.source, progress)
 
     def _number(self, piece: Piece, progress: Progress) -> Block:
-        """Find the nodes of notifications and number them. No number is used up yet."""
+        """Resolve the nodes of notifications, and number the notifications. No number is used up
+        yet."""
         columns, message = piece.of, piece.message
         starts = columns.node_starts[piece.first : piece.end + 1]
         nodes = columns.nodes[starts[0] : starts[-1]]

@@ -9,10 +9,10 @@
     lifecycle.py   the states of a node, and how long it stays in them
     set_aside.py   sets filters aside when their owner exceeds its share of a notification
     ancestors.py   all nodes that a notification matches, given the lowest ones
-    registry.py    the nodes that there are by version, for those who follow
-    parts.py       the objects that all of these share
+    registry.py    the current nodes by version, for followers
+    parts.py       the objects that these modules share
 
-Used only inside `routing`, by the rendezvous point. Start at placing.py.
+Only the rendezvous point uses this folder. Start at placing.py.
 """
 
 from tidings.routing.root.nodes.admission import Admission

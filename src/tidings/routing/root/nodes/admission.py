@@ -16,8 +16,8 @@ from tidings.routing.root.ownership import describe
 
 
 class Admission(NodePart):
-    """Filters beyond a limit are refused with a message. If there may be room later, they are
-    ignored instead, and the subscriber asks again."""
+    """Checks filters against limits. A filter beyond a limit is refused with a message, or ignored
+    if there may be room later; then the subscriber asks again."""
 
     def __init__(
         self, parts: Parts, aside: Mapping[int, Any], nodes: Nodes, territory: Territory
@@ -28,7 +28,8 @@ class Admission(NodePart):
         self._nodes = nodes
 
     def admit(self, sender: Name, message: m.Ask) -> bool:
-        """May a filter be placed? If not, it is refused or ignored here."""
+        """Whether a filter may be placed. If not, the refusal is sent here, or the question is
+        ignored."""
         context, limits = self._context, self._context.limits
         payers = self._charges.payers(sender, message.owner)
         size = len(message.interest)
@@ -66,7 +67,7 @@ class Admission(NodePart):
             return False  # placing the filter reports the error
 
     def _exceeds_share(self, message: m.Ask) -> str:
-        """Why an owner may not have one more filter; empty if it may, or has this one already."""
+        """Why an owner may not have another filter; empty if it may, or has this filter already."""
         limits, beyond, owner = self._context.limits, self._context.beyond, message.owner
         held = self._claims.holding(owner)
         size = held.size + work_of(message.stored)

@@ -13,7 +13,7 @@ MOST_KNOWN = 10_000  # headers whose ancestors are remembered
 
 
 class Ancestors:
-    """The nodes above each header, computed once and cached until they change."""
+    """The nodes of each header and all nodes above them, cached until they change."""
 
     def __init__(
         self, graph: LabelGraph[Name], aside: Mapping[int, Any], caches: GraphCaches

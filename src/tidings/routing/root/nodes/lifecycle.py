@@ -4,8 +4,8 @@
      └──────────────nobody subscribed──────────────────┘
 
 A retired node is no longer in the graph. Its count is still reported, because a subscriber may have
-missed its last numbers. The times are two and three times `Times.expire`. The history keeps what is
-needed to report it after a restart.
+missed its last numbers. The history keeps this count, so that it is also reported after a restart.
+The periods of 40 and 60 seconds are two and three times `Times.expire`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.routing.root.history import Gone
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.records import Record
 
-MOST_LOOKED_AT = 2_000  # nodes of earlier lives, each time
+MOST_LOOKED_AT = 2_000  # nodes of earlier lives in one call
 
 
 class Retired(msgspec.Struct, frozen=True):
@@ -39,10 +39,10 @@ class Nodes(NodePart):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.unwanted: dict[int, float] = {}  # nodes nobody wants, and since when, in order
-        self.makers: dict[int, tuple[Payer, ...]] = {}  # who pays for a new node
+        self.unwanted: dict[int, float] = {}  # nodes that nobody wants, and since when, in order
+        self.makers: dict[int, tuple[Payer, ...]] = {}  # the accounts that pay for a new node
         self.retired: dict[int, Retired] = {}
-        self._earlier = array("q")  # nodes of earlier lives that were not looked at yet
+        self._earlier = array("q")  # nodes of earlier lives that were not checked yet
         self._earlier_since = 0.0
         self._is_held: Callable[[int], bool] = lambda _: False
 
@@ -53,8 +53,8 @@ class Nodes(NodePart):
         return self._graph.descendants(node) | {node}
 
     def counts_of(self, node: int, under: Iterable[int], since: int) -> dict[int, int]:
-        """The counts of the nodes under a node, retired ones included, whose count changed since a
-        serial."""
+        """The counts that changed since a serial: of the nodes in `under`, and of retired nodes
+        below `node`."""
         found = self._counts.changed_since(under, since)
         for number, one in self.retired.items():
             if one.latest > since and node in one.above:
@@ -66,14 +66,14 @@ class Nodes(NodePart):
         return node in self._counts.counts or node in self._graph or node in self.retired
 
     def existing(self, ranges: Iterable[m.Range]) -> list[m.Range]:
-        """Cut ranges down to numbers that are on the disk: later ones are not lost, and will be
-        sent. Also cut them down to as many numbers as are looked up at once."""
+        """Cut ranges to the numbers that are on the disk: later numbers are not lost, and will be
+        sent. Also limit how many numbers are looked up at once."""
         found: list[m.Range] = []
         left = self._context.limits.burst
         for node, first, last in ranges:
             first = max(first, 1)
             if self.is_known(node):
-                last = min(last, self._count_of(node))  # only the journal knows other nodes
+                last = min(last, self._count_of(node))  # other nodes may be in the journal
             last = min(last, first + left - 1)
             if first <= last:
                 found.append(m.Range(node, first, last))
@@ -102,37 +102,43 @@ class Nodes(NodePart):
         self.settle(node)
 
     def stop_wanting(self, node: int) -> None:
-        """Note that nobody wants a node, or not yet."""
+        """Note that nobody wants a node any more, or that nobody wants a new node yet."""
         self.unwanted.pop(node, None)
         self.unwanted[node] = self._context.now
 
     def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
-        """After a start, note the nodes of earlier lives. Those that nobody wants, and no named
-        subscription holds, by the time at which they would be retired were unwanted all along."""
+        """After a start, note the nodes of earlier lives. Once an unwanted node would be retired,
+        these nodes are checked, and retired if nobody wants them and no named subscription needs
+        them."""
         self._earlier, self._earlier_since = self._registry.living(), self._context.now
         self._is_held = is_held
 
     # -- removing nodes ------------------------------------------------------------------------
 
     def retire_unwanted(self) -> None:
-        """Retire nodes that were unwanted for so long that no subscription can still be coming."""
+        """Retire nodes that were unwanted for so long that no subscription can still arrive."""
         late = self._context.now - 2 * self._context.times.expire
         old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
+        earlier: list[int] = []
         if self._earlier and self._earlier_since < late:
-            old.update(self._take_earlier())
+            earlier = self._take_earlier()
+            old.update(earlier)
         if old:
             for record in self._queue.records:
                 old.difference_update(
                     record.matched if isinstance(record, Record) else record.times
                 )
+        for node in earlier:
+            if node not in old:  # a notification that waits for the disk matches it
+                self.stop_wanting(node)
         for node in sorted(old):
             self.unwanted.pop(node, None)
             with self._problems.survive(f"forget node {node}"):
                 self.retire(node)
 
     def _take_earlier(self) -> list[int]:
-        """Nodes of earlier lives that nobody has wanted since. Some are looked at in each call,
-        because there may be a million; most of them are wanted."""
+        """Nodes of earlier lives that nobody has wanted since. Each call checks a limited number,
+        because there may be a million nodes, most of which are wanted."""
         some = self._earlier[-MOST_LOOKED_AT:]
         del self._earlier[-MOST_LOOKED_AT:]
         wants, unwanted, graph = self._subscriptions.wants, self.unwanted, self._graph
@@ -143,8 +149,8 @@ class Nodes(NodePart):
         ]
 
     def forget_retired(self, done: int) -> None:
-        """Forget retired nodes whose numbers nobody can ask for any more. Nobody needs anything up
-        to `done`, and subscribers that stay away longer are told that they missed something."""
+        """Forget retired nodes whose numbers nobody can ask for any more: nobody needs anything up
+        to the serial `done`. A subscriber that was away for longer is told of a loss."""
         late = self._context.now - 3 * self._context.times.expire
         many = len(self.retired) - self._context.limits.all_new_nodes
         for at, (node, one) in enumerate([*self.retired.items()]):
@@ -161,7 +167,7 @@ class Nodes(NodePart):
         gone = Gone(version, equal, parents, children if parents else (), count, latest)
         self._claims.remove(node)
         above = self._graph.ancestors(node)
-        for one in (node, *equal):  # results about its equals may depend on it too
+        for one in (node, *equal):  # results for equal nodes may depend on it too
             self._caches.change(one)
         self._graph.remove(node)
         self.retired[node] = Retired(above, count, latest, self._context.now)
@@ -170,7 +176,8 @@ class Nodes(NodePart):
         self._counts.remove(node)
 
     def recall_retired(self, gone: Mapping[int, Gone], after: int) -> None:
-        """After a start, report the counts of removed nodes again that changed after a serial."""
+        """After a start, restore the removed nodes whose counts changed after a serial, so that
+        their counts are reported again."""
         late = [node for node, one in gone.items() if one.latest > after]
         for node in late[-self._context.limits.all_new_nodes :]:
             one = gone[node]
@@ -178,7 +185,7 @@ class Nodes(NodePart):
             self.retired[node] = Retired(above, one.count, one.latest, self._context.now)
 
     def _lay_above(self, removed: Gone, gone: Mapping[int, Gone]) -> set[int]:
-        """The nodes that covered a removed node, removed ones included."""
+        """The nodes that covered a removed node, including nodes that were removed too."""
         found: set[int] = set()
         todo = [*removed.above]
         while todo:

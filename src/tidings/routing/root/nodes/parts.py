@@ -16,7 +16,7 @@ from tidings.routing.root.write_queue import WriteQueue
 
 
 class Parts(NamedTuple):
-    """The objects of one rendezvous point that its parts share."""
+    """The objects of one rendezvous point that its node-handling parts share."""
 
     context: Context
     charges: Charges

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+import msgspec
+
 from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
@@ -33,6 +35,15 @@ class Placing(NodePart):
 
     def answer(self, sender: Name, message: m.Ask) -> None:
         """Answer with the node of a filter, or with the reason why there is none."""
+        if message.dialect == m.NODE:
+            named = self._name_filter(message)
+            if named is None:
+                text = message.interest[:30].decode(errors="replace")
+                refusal = f"found the node {text!r}, expected a node of this channel"
+                epoch = self._context.epoch
+                self._context.send(sender, m.Answer(epoch, message.request, refusal=refusal))
+                return
+            message = named
         if not self._admission.admit(sender, message):
             return
         refusal, placed = self._place(sender, message)
@@ -57,8 +68,18 @@ class Placing(NodePart):
         )  # fmt: skip
         self._queue.hold((sender, answer))
 
+    def _name_filter(self, message: m.Ask) -> m.Ask | None:
+        """The same question with a filter in place of the node's number, so that rights and limits
+        are checked with the filter. None if there is no such node."""
+        text = message.interest[:20]
+        node = int(text) if text.isdigit() else 0
+        if node not in self._graph:
+            return None
+        interest = self._interests.text(node).encode()
+        return msgspec.structs.replace(message, interest=interest, dialect="sql")
+
     def _place(self, sender: Name, message: m.Ask) -> tuple[str, Placed | None]:
-        """Place a filter and record its owner; return a refusal, or the place."""
+        """Place a filter and record its owner; return the reason for a refusal, or the place."""
         if self._queue.failed:
             return self._queue.failed, None
         try:
@@ -77,8 +98,8 @@ class Placing(NodePart):
         return "", placed
 
     def _claim(self, node: int, owner: str, *, is_new: bool) -> None:
-        """Make whoever asked for a node its owner, alone or with others."""
-        if self._set_aside.bring_back(node):  # another owner asked, or this one has room again
+        """Make the owner that asked for a node its only owner, or one of several."""
+        if self._set_aside.bring_back(node):  # requested by an owner with room
             self._set_aside.own(node, (owner,))
         elif is_new:
             self._claims.add(node, owner)

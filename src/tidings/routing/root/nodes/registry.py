@@ -1,11 +1,11 @@
 """The current nodes, by version, and the pages of changes for followers.
 
     living    3  4  7  9         sorted; a node's number is the version with which it began
-    ended     5: node 2   8: node 6  ...      by the versions that ended them, as in the history
+    ended     5: node 2   8: node 6  ...      by the versions at which they ended, as in the history
 
-A page lists changes in the order of their versions. No state is kept for followers: they say
-themselves how far they have come. A node that ends while a follower reads the pages of an older
-version may be missing in them, which does no harm, because nobody wants it any more.
+A page lists changes in the order of their versions. No state is kept for followers: each question
+says how far the follower has come. A node that ends while a follower reads the pages of an older
+version may be missing from these pages. This does no harm, because nobody wants the node any more.
 
 Cost: 8 bytes for each node, and 16 for each node that ended; a removal moves the rest of the list,
 which takes 0.1 ms with a million nodes. A page takes about a millisecond.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import merge
 
 from tidings.routing.protocol import messages as m
@@ -26,7 +26,7 @@ PAGE_BYTES = 1 << 20  # of filters
 
 
 class Registry:
-    """The living nodes of a channel and its history."""
+    """The current nodes of a channel, and its history."""
 
     def __init__(self, history: History, nodes: Iterable[int]) -> None:
         self.history = history
@@ -56,8 +56,18 @@ class Registry:
         if forgotten > 1000 + len(self.history.gone):
             del self._ends[:forgotten], self._ended[:forgotten]
 
+    def begun_since(self, version: int, most: int) -> Sequence[int] | None:
+        """The current nodes that began after a version; None if there are more than `most`."""
+        first = bisect_right(self._living, version)
+        return self._living[first:] if len(self._living) - first <= most else None
+
+    def count_since(self, version: int) -> int:
+        """How many current nodes began after a version, plus how many nodes ended after it."""
+        ended = len(self._ends) - bisect_right(self._ends, version)
+        return len(self._living) - bisect_right(self._living, version) + ended
+
     def page(self, question: m.Follow, text: Callable[[int], str], epoch: int) -> m.Changed:
-        """A page of the answer to a question. `text` returns the filter of a node."""
+        """A page of the answer to a Follow message. `text` returns the filter of a node."""
         history = self.history
         whole = question.life != history.life or not history.changed_since(question.since)
         upto = min(question.upto, history.version) if question.after else history.version
@@ -65,7 +75,7 @@ class Registry:
         first, last = bisect_right(self._living, after), bisect_right(self._living, upto)
         begun = ((self._living[at], 0) for at in range(first, last))
         ended: Iterable[tuple[int, int]] = ()
-        # nodes that began since then and have ended again were never known to the follower
+        # the follower never knew nodes that began and ended after its version
         if not whole:
             first, last = bisect_right(self._ends, after), bisect_right(self._ends, upto)
             pairs = ((self._ends[at], self._ended[at]) for at in range(first, last))

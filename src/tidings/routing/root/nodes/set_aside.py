@@ -1,12 +1,12 @@
-"""Filters that are set aside, because their owner has more than its share of a notification.
+"""Filters that are set aside, because their owner exceeds its share of a notification.
 
-    judge ──> apply ──> aside      nothing is tagged with the node any more
+    judge ──> apply ──> aside      notifications are no longer tagged with the node
                  │                 ──its last notification was sent──> retired
                  └────> in doubt   routers are asked for the owners of the nodes, and later
                                    notifications are judged by their answers
 
-Claims of owners can be out of date; see claims.py. A node with such a claim is set aside only after
-routers were asked for its owners.
+Claims of owners can be out of date; see claims.py. A node whose claims may be out of date is set
+aside only after routers were asked for its owners.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class SetAside(NodePart):
         self.doubted: dict[int, set[str]] = {}
         """Nodes whose owners were asked for, with the owners that were named so far."""
         self._asked = 0.0  # when routers were asked
-        self._named: Counter[tuple[int, Name]] = Counter()  # owners of a node that a router named
+        self._named: Counter[tuple[int, Name]] = Counter()  # owners named, by node and router
         self._most_marks = min(parts.context.limits.all_marks, frames.MOST_MARKS)
         # headers that are within all shares
         self._fitting: HeaderCache[Label, bool] = parts.caches.add(HeaderCache(MOST_FITTING))
-        self._fitting_version = -1  # the version of the claims for which this holds
-        self._most_judged = 0  # nodes of the last notification that was judged
+        self._fitting_version = -1  # the version of the claims for which `_fitting` is valid
+        self._most_judged = 0  # how many nodes the last judged notification had
 
     # -- judging -------------------------------------------------------------------------------
 
@@ -70,14 +70,14 @@ class SetAside(NodePart):
         if lowest in self._fitting.known:
             return False
         if self.doubted and len(lowest) <= self._most_judged:
-            return False  # routers are being asked for the owners of some of them
+            return False  # routers are being asked for the owners of some nodes
         self._most_judged = len(lowest)
         limits, wanted = self._context.limits, self._subscriptions.wants.__contains__
         verdict = judge(claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
         if not verdict.aside:
             matched = self.ancestors.matched(lowest)
             is_fitting = not (verdict.less or verdict.doubts)
-            self._take_from_owners(verdict)  # the next judgment goes by the remaining owners
+            self._take_from_owners(verdict)  # the next judgment needs the remaining owners
             more = judge(claims, matched, limits.matches, limits.all_nodes, wanted, MATCH)
             if is_fitting and not (more.aside or more.less or more.doubts):
                 self._fitting.put(lowest, True, lowest)
@@ -95,7 +95,7 @@ class SetAside(NodePart):
         for node, (owner, why) in verdict.aside.items():
             self._claims.set_aside(owner, self._interests.identity(node), why)
             self.aside[node] = self._counts.given
-            self._nodes.want(node)  # it no longer counts as new or unwanted
+            self._nodes.want(node)  # the node no longer counts as new or unwanted
             self._subscriptions.refuse_all(node)
         if verdict.aside:
             self._context.beyond["marks"] += len(verdict.aside)
@@ -111,7 +111,7 @@ class SetAside(NodePart):
             self.own(node, owners)
 
     def bring_back(self, node: int) -> bool:
-        """Use a node again that was set aside; False if it was not set aside."""
+        """Use a set-aside node again; False if the node was not set aside."""
         if node not in self.aside:
             return False
         del self.aside[node]
@@ -140,7 +140,7 @@ class SetAside(NodePart):
             self._queue.set_owners(node, self._claims.owners(node))
 
     def leave(self, sender: Name, node: int) -> None:
-        """Leave a node that a neighbour no longer wants to the owners who still want it."""
+        """Charge a node that a neighbour no longer wants to the owners that still want it."""
         wants, owner_of = self._subscriptions.wants, self._context.owner_of
         owner = owner_of(sender)
         if owner and node in wants and owner in self._claims.owners(node):
@@ -148,7 +148,7 @@ class SetAside(NodePart):
             if owner not in left:
                 others = {*self._claims.owners(node)} - {owner}
                 self.own(node, others or left)
-                if not others:  # routers know the owners behind them; they are asked later
+                if not others:  # only routers know the other owners, and are asked later
                     self._claims.doubt(node)
 
     def _ask(self, nodes: Iterable[int]) -> None:
@@ -161,8 +161,8 @@ class SetAside(NodePart):
                 self.doubted[node].add(owner)
 
     def take_owner(self, router: Name, owner: str, nodes: Iterable[int]) -> None:
-        """Note an owner that a router named for nodes. Only nodes in doubt count, and a router may
-        name only a limited number of owners for each."""
+        """Note an owner that a router named for nodes. Nodes that are not in doubt are ignored, and
+        a router may name only a limited number of owners for each node."""
         for node in nodes:
             if node in self.doubted and self._named[node, router] < MOST_NAMED:
                 before = len(self.doubted[node])
@@ -171,7 +171,7 @@ class SetAside(NodePart):
 
     def settle_doubts(self) -> None:
         """Apply the answers of routers, once they have had time to answer. A node without an answer
-        keeps its owners, so that silence takes no node out of anybody's share."""
+        keeps its owners, so a router that does not answer changes nobody's share."""
         if self._queue.failed or not self.doubted:
             return
         if self._context.now - self._asked >= self._context.times.retry:

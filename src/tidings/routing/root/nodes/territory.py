@@ -1,4 +1,4 @@
-"""The part of a channel that a subscriber with limited rights may have: what its filters cover."""
+"""The part of a channel that a subscriber with limited rights may see: what its filters cover."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MOST_JUDGED = 100_000  # results that are remembered
 
 class Territory(NodePart):
     """Judges interests and nodes by the filters that limit a subscriber. If covering can't be
-    proven, the answer is no. Cost: one covering test for each pair of a node and a set of limits;
-    the results are remembered, because neither changes."""
+    proven, the answer is no. Cost: one test for each pair of a node and a set of filters. Results
+    are remembered, because they never change."""
 
     def __init__(self, parts: Parts, history: History) -> None:
         super().__init__(parts)
@@ -21,7 +21,7 @@ class Territory(NodePart):
         self._judged: dict[tuple[int, m.Within], bool] = {}
 
     def refusal(self, message: m.Ask) -> str:
-        """Why an interest is refused; empty if it is within the limits of whoever asks."""
+        """Why an interest is refused; empty if the filters of the subscriber cover it."""
         if not message.within:
             return ""
         try:
@@ -32,11 +32,11 @@ class Territory(NodePart):
         return found
 
     def select(self, ranges: list[m.Range], within: m.Within) -> list[m.Range]:
-        """The ranges whose notifications the subscriber may have."""
+        """The ranges whose notifications the subscriber may see."""
         return [one for one in ranges if self._has(one.node, within)]
 
     def _has(self, node: int, within: m.Within) -> bool:
-        # A node that is gone was covered by each of those that stand for it.
+        # Each replacement of a removed node covered the removed node.
         there = self._history.stands_for((node,))
         return any(self._judge(one, within) for one in there if one in self._graph)
 

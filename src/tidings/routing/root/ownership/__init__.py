@@ -1,13 +1,14 @@
 """Who owns each node, and how many nodes an owner may have.
 
-    Ask by an owner ──claims──> owner of a node ──shares──> too many marks: its newest filters go
+    Ask by an owner ──claims──> owner of a node ──shares──> too many marks: its newest filters are
+                                                            set aside
 
     claims.py        who asked for each node, and how much each owner has
     node_values.py   a number for each node, in arrays
     shares.py        which filters are set aside, so that no subscriber makes a notification too
                      large
 
-Used only inside `routing`, by the rendezvous point. Start at claims.py.
+Only the rendezvous point uses this folder. Start at claims.py.
 """
 
 from tidings.routing.root.ownership.claims import MOST_OWNERS, Claims

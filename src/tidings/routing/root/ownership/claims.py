@@ -1,10 +1,10 @@
-"""Who owns each node: who asked for it, and how much each owner has.
+"""Who owns each node: who asked for it, and how many nodes each owner has.
 
-An *owner* is a name that is bound to a token or a certificate, or a guest token; the node to which
-a client is linked decides which. A *claim* records that an owner asked for a node. Several owners
-may claim a node, and it is charged to all of them. Claims can be out of date: when several owners
-behind a router want a node, nobody above sees which of them leaves. So a claim counts against its
-owner only while it is *sure*, that is, recent or confirmed.
+An *owner* is a name that is bound to a token or a certificate, or a guest token. The router or root
+to which a client is linked determines its owner. A *claim* records that an owner asked for a node.
+Several owners may claim a node, and it is charged to all of them. Claims can be out of date: if
+several owners behind a router want a node, the router does not report when one of them leaves. So a
+claim counts against its owner only while it is *sure*, that is, recent or confirmed.
 
 Cost: 18 bytes for each node (node_values.py), and a dictionary entry if it has several owners.
 """
@@ -24,7 +24,7 @@ from tidings.routing.root.ownership.node_values import NodeValues
 MOST_OWNERS = 8  # owners that are remembered for one node
 MOST_ASIDE = 20_000  # filters of one owner that are remembered as set aside
 ALL_ASIDE = 200_000  # filters of all owners that are remembered as set aside
-REMEMBERED = 600.0  # seconds after which the owner may ask again
+REMEMBERED = 600.0  # seconds until set-aside filters may be requested again
 
 
 class Holding(msgspec.Struct):
@@ -37,15 +37,15 @@ class Holding(msgspec.Struct):
     # filters that were set aside, by digest, with the reason
     aside: dict[bytes, str] = msgspec.field(default_factory=dict)
     since: float = 0.0  # when the last filter was set aside
-    number: int = 0  # the owner's number among owners
+    number: int = 0  # the number of the owner
 
 
 class Claims:
     """The claims at one rendezvous point. Claims can be looked up by node, not by owner."""
 
     def __init__(self) -> None:
-        self._sole = NodeValues()  # the number of the owner, of nodes with one
-        self._shared: dict[int, tuple[str, ...]] = {}  # nodes with several owners
+        self._sole = NodeValues()  # for nodes with one owner, its number
+        self._shared: dict[int, tuple[str, ...]] = {}  # the owners of nodes with several owners
         self.holdings: dict[str, Holding] = {}
         self._names: dict[int, str] = {}  # owners by number
         self._last_owner = 0
@@ -100,14 +100,14 @@ class Claims:
         self.version += 1
 
     def add(self, node: int, owner: str) -> bool:
-        """Add an owner that asked for a node; return False if it was already one."""
+        """Add an owner that asked for a node; return False if it already owned the node."""
         now = self.owners(node)
         return owner not in now and self.replace(node, (*now, owner))
 
     def replace(self, node: int, owners: Iterable[str]) -> bool:
         """Set the owners of a node; False if nothing changes. If there are too many owners, those
-        with the fewest nodes are remembered: an owner with too many nodes will lose this one, but
-        the node must stay for the others."""
+        with the fewest nodes are remembered, because they are the least likely to lose the node by
+        exceeding their share."""
         now, found = self.owners(node), sorted(set(owners))
         if len(found) > MOST_OWNERS:
             found.sort(key=lambda one: self.holding(one).nodes + (one not in now))
@@ -118,7 +118,7 @@ class Claims:
         return True
 
     def remove(self, node: int) -> None:
-        """Forget a node that is gone."""
+        """Forget a removed node."""
         self._set(node, ())
         self._sizes.set(node, 0)
         self._confirmed.pop(node, None)
@@ -173,8 +173,8 @@ class Claims:
     # -- sure and unsure claims ----------------------------------------------------------------
 
     def pass_time(self, now: float, last: int, lasting: float) -> None:
-        """Claims older than `lasting` seconds become unsure; `last` is the newest node. Cost: every
-        owner is visited if filters were set aside recently."""
+        """Note the time; claims older than `lasting` seconds become unsure. `last` is the newest
+        node. Cost: every owner is visited if filters were set aside recently."""
         self._now = now
         if not self._ages or last > self._ages[-1][1]:
             self._ages.append((now, last))
@@ -222,8 +222,8 @@ class Claims:
             self._forget_owner(owner)
 
     def refusal_for(self, owner: str, key: bytes) -> str:
-        """Why an owner may not ask for a filter; empty if it may. For each node that an owner
-        dropped, it may try one filter again."""
+        """Why an owner may not ask for a filter; empty if it may. For each node that it dropped, an
+        owner may ask for one set-aside filter again."""
         held = self.holdings.get(owner)
         if held is None or not held.aside:
             return ""
@@ -240,7 +240,7 @@ class Claims:
         return why or next(iter(held.aside.values()))
 
     def make_room(self, node: int) -> None:
-        """Let the owners of a node that nobody wants any more ask for another one."""
+        """Let the owners of a node that nobody wants any more ask for another filter."""
         for owner in self.owners(node):
             held = self.holdings[owner]
             if held.aside:

@@ -1,9 +1,9 @@
-"""A number for each node, without an object for each.
+"""A number for each node, in arrays instead of objects.
 
     node 71    pages[71 >> 8] ──> [ . . . 6 . . . ]       71 & 255
 
-Node numbers are given out in sequence, so pages are well filled: a node then takes about 9 bytes
-here, instead of about 100 in a dictionary. A node that is alone on its page takes about 2 KB.
+Nodes are numbered in sequence, so pages are nearly full, and a node takes about 9 bytes here
+instead of about 100 in a dictionary. A node that is alone on its page takes about 2 KB.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-BITS = 8  # a page has 2**BITS places
+BITS = 8  # a page has 2**BITS entries
 LAST = (1 << BITS) - 1
 _EMPTY_PAGE = bytes(8 << BITS)
 
@@ -39,8 +39,8 @@ class NodeValues:
             del self._pages[node >> BITS]
 
     def load(self, nodes: Any, values: Any) -> None:
-        """Set the values of many different nodes in place of what was here: arrays of int64, none
-        of the values 0."""
+        """Replace all values. `nodes` and `values` are arrays of int64; the nodes are distinct, and
+        no value is 0."""
         keys, which = np.unique(nodes >> BITS, return_inverse=True)
         pages = np.zeros((len(keys), 1 << BITS), np.int64)
         pages[which, nodes & LAST] = values

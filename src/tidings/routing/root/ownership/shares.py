@@ -2,13 +2,13 @@
 
     nodes of a notification, counted by owner      share
     a  ▇▇▇                                           │
-    b  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇  b's newest go
+    b  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇  b loses its newest
     c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
 
-A node with several owners counts for each of them. If one of the owners has too many nodes, it no
-longer owns the node, but the node stays for the others. So if somebody asks for a filter that
-another owner has, that costs the other owner nothing, and can't take the filter away. If all owners
-together have too many nodes, those with the most lose some first.
+A node with several owners counts for each of them. If one of these owners has too many nodes, it no
+longer owns the node, but the node stays for the others. So nobody can harm an owner by asking for
+the same filter. If all owners together have too many nodes, the owners with the most nodes lose
+nodes first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def judge(
     what: str,
 ) -> Verdict:
     """Judge the nodes of a notification: no owner may have more than `share` of them, and all
-    owners together no more than `most`. Cost: nothing if the nodes fit into one share."""
+    owners together may have at most `most`. Cost: almost nothing if the nodes fit into one
+    share."""
     verdict = Verdict({}, {}, [])
     if len(nodes) <= min(share, most):
         return verdict
@@ -57,7 +58,7 @@ def judge(
             )
             sure = [*{*mine} - {*doubts}]
             _shed(claims, verdict, owner, sure, share, is_wanted, why)
-        # ask about all nodes at once, otherwise the first answers would expire before the last
+        # ask about all nodes at once; otherwise the first answers would expire before the last
         elif doubts:
             verdict.doubts += filter(is_wanted, mine)
     left = len(nodes) - len(verdict.aside)
@@ -67,8 +68,8 @@ def judge(
 
 
 def lighten(claims: Claims, over: Mapping[int, str]) -> Verdict:
-    """Judge filters that need more computing time than any of their owners has left. For each
-    filter, `over` has the owner that had the most time left."""
+    """Set aside filters that need more computing time than any of their owners has left. For each
+    of these nodes, `over` has the owner that had the most time left."""
     counts = Counter(over.values())
     verdict = Verdict({}, {}, [])
     for node, owner in over.items():
@@ -97,8 +98,8 @@ def _shed(
     is_wanted: Callable[[int], bool],
     why: str,
 ) -> None:
-    """Leave an owner at most `most` of its nodes. Nodes that nobody wants go first, then the newest
-    nodes."""
+    """Take nodes from an owner until it has at most `most` of `mine`: first nodes that nobody
+    wants, then the newest nodes."""
     mine.sort(key=lambda node: (is_wanted(node), -node))
     for node in mine[: len(mine) - most]:
         others = tuple(one for one in verdict.less.get(node, claims.owners(node)) if one != owner)
@@ -117,8 +118,8 @@ def _level(
     is_wanted: Callable[[int], bool],
 ) -> None:
     """Take nodes from the owners with the most nodes, until at most `most` nodes remain in total. A
-    node counts for the largest of its owners. When the largest owner loses a node, it counts for
-    the next one, and when no owner is left, it is set aside."""
+    node counts for the one of its owners that has the most nodes. When that owner loses the node,
+    it counts for the next owner; when no owner is left, the node is set aside."""
     left = [node for node in nodes if node not in verdict.aside]
     while len(left) > most:
         owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}
@@ -140,7 +141,7 @@ def _level(
 
 
 def level_of(counts: Counter[str], most: int) -> int:
-    """The largest limit per owner that keeps all owners together within `most`."""
+    """The largest limit per owner at which all owners together have at most `most` nodes."""
     left = len(counts)
     for count in sorted(counts.values()):
         if count * left > most:

@@ -7,11 +7,11 @@
     stamps.py   the next stamp of each publisher, and the stamps that were refused
     tagger.py   finds the lowest nodes, and keeps the filters of each owner within its share
 
-Used only inside `routing`, by the rendezvous point. Start at intake.py.
+Only the rendezvous point uses this folder. Start at intake.py.
 """
 
 from tidings.routing.root.publishing.intake import Intake
 from tidings.routing.root.publishing.stamps import Stamps
-from tidings.routing.root.publishing.tagger import Tagger
+from tidings.routing.root.publishing.tagger import Outdated, Tagger
 
-__all__ = ["Intake", "Stamps", "Tagger"]
+__all__ = ["Intake", "Outdated", "Stamps", "Tagger"]

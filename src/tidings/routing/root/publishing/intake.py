@@ -2,9 +2,10 @@
 
     Publish ──> expected stamp? ──> tag ──> number ──> journal ──(on the disk)──> acknowledge
                       │
-                      └─ an earlier one: acknowledge again; a later one: wait for those in between
+                      └─ an earlier stamp: acknowledge again; a later stamp: ignore, because the
+                         publisher will repeat all from the missing one on
 
-State changes only after every step that can fail: a publisher's stamp advances when the journal has
+State changes only after all steps that can fail: a publisher's stamp advances when the journal has
 its notification.
 """
 
@@ -19,7 +20,7 @@ from tidings.routing.protocol.bodies import body_of
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.stamps import MOST_FIRST, Stamps
-from tidings.routing.root.publishing.tagger import Tagger
+from tidings.routing.root.publishing.tagger import Outdated, Tagger
 from tidings.routing.root.records import Block, Record
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -48,7 +49,7 @@ class Intake:
         self._unacknowledged: dict[str, tuple[int, int, int]] = {}
 
     def publish(self, sender: Name, message: m.Publish) -> None:
-        """Accept a publication. Its sender gets an answer when it is on the disk."""
+        """Accept a publication. The sender gets an answer when the publication is on the disk."""
         who, stamp = message.publisher, message.stamp
         if len(self._stamps.known) > self._return_paths.many:
             self._stamps.hear(who)
@@ -67,9 +68,14 @@ class Intake:
         try:
             try:
                 record = self._record(message)
+            except Outdated:
+                raise
             except TidingsError as problem:  # refused for good, so its stamp is used up
                 refusal, record = str(problem), Record(0, who, stamp, (), (), b"")
             self._queue.append(record, len(message.payload) + len(message.content))
+        except Outdated as problem:  # the stamp is not used up; see `_repeat`
+            self._skip(sender, message, str(problem), problem.version)
+            return
         except TidingsError as problem:
             self._skip(sender, message, str(problem))
             return
@@ -77,7 +83,7 @@ class Intake:
             self._skip(sender, message, self._problems.report("match the notification"))
             return
         self._stamps.advance(who, stamp, refused=bool(refusal))
-        # no earlier: otherwise a forged stamp could redirect the acknowledgments
+        # only now, because a forged stamp must not redirect the acknowledgments
         self._return_paths.add(who, sender)
         if refusal:
             self._queue.hold((sender, m.Published(self._context.epoch, who, stamp, refusal)))
@@ -86,8 +92,8 @@ class Intake:
             self._queue.hold_record(record)
 
     def _expect(self, sender: Name, message: m.Publish) -> int | None:
-        """The stamp that a publisher must send next; None if `first` can't be true, which the
-        publisher is told."""
+        """The stamp that a publisher must send next; None if its `first` can't be true; the
+        publisher is then told so."""
         who, first = message.publisher, message.first
         expected = self._stamps.next_stamp(who, first)
         if expected is None and who in self._stamps.known:
@@ -99,30 +105,34 @@ class Intake:
         return expected
 
     def _record(self, message: m.Publish) -> Record:
-        """Build the record of a publication. Its number and its stamp are not used up yet."""
+        """Build the record of a publication. Its serial and its stamp are not used up yet."""
         lowest = self._tagger.tag(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
             self._tagger.matched(lowest), body_of(message),
         )  # fmt: skip
 
-    def _skip(self, sender: Name, message: m.Publish, refusal: str) -> None:
+    def _skip(self, sender: Name, message: m.Publish, refusal: str, version: int = 0) -> None:
         """Refuse a publication without writing to the journal."""
         self._stamps.skip(message.publisher, message.stamp, message.first)
-        self._refuse(sender, message, refusal)
+        self._refuse(sender, message, refusal, version)
 
-    def _refuse(self, sender: Name, message: m.Publish, refusal: str) -> None:
+    def _refuse(self, sender: Name, message: m.Publish, refusal: str, version: int = 0) -> None:
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
-        self._context.send(sender, m.Published(epoch, who, stamp, refusal))
+        self._context.send(sender, m.Published(epoch, who, stamp, refusal, version=version))
 
     def _repeat(self, sender: Name, message: m.Publish, last: int) -> None:
         """Answer a repeated publication again. An acknowledgment covers all stamps up to `last`.
-        Refusals are not stored, because the publication is simply refused again."""
+        Reasons for refusals are not stored: the publication is tagged again, and refused again. A
+        publication without attributes is acknowledged instead, because its tag may have become too
+        old since it was accepted. This is safe: a refusal does not use up the stamp, so no later
+        stamp is accepted before the publisher has got the refusal."""
         who, stamp, epoch = message.publisher, message.stamp, self._context.epoch
         since = self._stamps.solid_since(who, stamp)
         if since is None:
             try:
-                self._tagger.tag(message)
+                if message.content or not message.tag:
+                    self._tagger.tag(message)
             except TidingsError as problem:
                 self._refuse(sender, message, str(problem))
                 return
@@ -133,14 +143,15 @@ class Intake:
         acknowledged = m.Published(epoch, who, last, since=since, serial=self._counts.given)
         self._queue.hold((sender, acknowledged))
 
-    # -- when it is on the disk ----------------------------------------------------------------
+    # -- after a write -------------------------------------------------------------------------
 
     def acknowledge(self, record: Record) -> None:
-        """Note that a notification is on the disk. Consecutive ones are acknowledged together."""
+        """Note that a notification is on the disk. Consecutive notifications are acknowledged
+        together."""
         self._note(record.publisher, record.stamp, record.stamp, record.serial)
 
     def acknowledge_block(self, block: Block) -> None:
-        """The same for the publications of a block."""
+        """Note that the publications of a block are on the disk."""
         self._note(block.source, block.stamp, block.last_stamp, block.last_serial)
 
     def _note(self, publisher: str, stamp: int, upto: int, serial: int) -> None:
@@ -161,10 +172,10 @@ class Intake:
         epoch = self._context.epoch
         self._return_paths.send(m.Published(epoch, publisher, last, since=since, serial=serial))
 
-    # -- when it can't be written --------------------------------------------------------------
+    # -- after a failed write ------------------------------------------------------------------
 
     def take_back(self, what: Record | Sent, reason: str) -> None:
-        """Tell whoever waits for a write that it did not reach the disk."""
+        """Tell the client that waits for a write that the write did not reach the disk."""
         epoch = self._context.epoch
         if isinstance(what, Record):
             self._stamps.take_back(what.publisher, what.stamp)
@@ -178,4 +189,4 @@ class Intake:
             self._context.send(to, refused)
         elif isinstance(message, m.Published) and message.refusal:
             self._stamps.take_back(message.publisher, message.stamp)
-            self._context.send(to, message)  # the refusal has another reason
+            self._context.send(to, message)  # it was refused for another reason

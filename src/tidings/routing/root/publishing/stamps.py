@@ -1,11 +1,12 @@
 """The stamps of publishers at a rendezvous point: which one comes next, and which were refused.
 
     known     the last stamp that was given to the journal
-    solid     no stamp since this one was refused, so an acknowledgment may cover all from here on
+    solid     no stamp from this one on was refused, so one acknowledgment may cover all of them
     skipped   all stamps up to this one are settled, though the journal lacks some
 
-A publisher says which of its stamps are settled. An unknown publisher is believed. A known one is
-not, because an impostor could have the publisher's next notifications dropped as duplicates.
+A publisher says which of its stamps are settled. An unknown publisher is believed. For a known
+publisher the claim is checked: otherwise an impostor could cause the next notifications of that
+publisher to be dropped as duplicates.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Stamps:
         self._skipped: dict[str, int] = {}
 
     def next_stamp(self, who: str, first: int) -> int | None:
-        """The next stamp of a publisher that says all before `first` are settled; None if that
-        can't be true."""
+        """The next stamp of a publisher that claims that all stamps before `first` are settled;
+        None if that can't be true."""
         first, known = max(first, 1), self.known.get(who)
         if known is None:
             return first if first <= MOST_FIRST else None
@@ -36,7 +37,7 @@ class Stamps:
 
     def advance(self, who: str, stamp: int, *, refused: bool) -> None:
         """Note that the journal has a stamp, of a notification or of a refusal."""
-        if self.known.get(who) != stamp - 1:  # some before it were refused
+        if self.known.get(who) != stamp - 1:  # stamps before it were refused
             self._solid.pop(who, None)
         self.known[who] = stamp
         self._skipped.pop(who, None)
@@ -52,9 +53,9 @@ class Stamps:
         self._solid.setdefault(who, first)
 
     def skip(self, who: str, stamp: int, first: int) -> None:
-        """Note that a stamp was refused and not journalled. It may be tried again, and its
-        publisher may continue with the next. Nothing is kept for unknown publishers: they may
-        continue anyway, and there can be any number of them while nothing can be written."""
+        """Note that a stamp was refused and not journalled. The publisher may send it again, or
+        continue with the next stamp. Nothing is stored for unknown publishers: they may continue
+        anyway, and there can be any number of them while nothing can be written."""
         known, skipped = self.known.get(who), self._skipped.get(who, 0)
         if known is not None and stamp <= max(known, skipped, first - 1) + 1:
             self._skipped[who] = max(stamp, skipped)
@@ -65,12 +66,12 @@ class Stamps:
         self._solid.pop(who, None)
 
     def solid_since(self, who: str, stamp: int) -> int | None:
-        """The first stamp since the last refusal; None if it comes after `stamp`."""
+        """The first stamp since the last refusal; None if that stamp is higher than `stamp`."""
         found = self._solid.get(who)
         return None if found is None or found > stamp else found
 
     def hear(self, who: str) -> None:
-        """Note that a publisher was heard, so that it is the last to be forgotten."""
+        """Note that a publisher sent something, so that it is the last to be forgotten."""
         last = self.known.pop(who, None)
         if last is not None:
             self.known[who] = last

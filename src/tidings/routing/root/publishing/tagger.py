@@ -1,8 +1,12 @@
-"""Finds the lowest nodes of a notification, and sets aside filters beyond their owner's share."""
+"""Finds the lowest nodes of a notification, and sets aside filters that exceed an owner's share.
+
+A publication that was tagged elsewhere is not matched again, but its tag is corrected.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from tidings.model import TidingsError
 from tidings.routing.forwarding.label_graph import Label
@@ -13,7 +17,23 @@ from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.ownership import Claims
 
 LARGEST = frames.LARGEST - (1 << 16)  # bytes of a payload; the rest of a frame is for headers
-ROUNDS = 4  # rounds of setting filters aside for one notification; the next one continues
+ROUNDS = 4  # rounds of setting filters aside for one notification; the next notification continues
+
+
+class Outdated(TidingsError):
+    """A tag can't be used: the notification must be tagged again, at this version or later."""
+
+    def __init__(self, reason: str, version: int) -> None:
+        super().__init__(reason)
+        self.version = version
+
+
+class Corrects(Protocol):
+    """Corrects the tags of publications that were tagged elsewhere."""
+
+    def correct(self, data: bytes, content: bytes) -> Label:
+        """The lowest nodes of a publication with this tag and these attributes; Outdated if the tag
+        can't be corrected."""
 
 
 class Tagger:
@@ -27,25 +47,37 @@ class Tagger:
         self._claims = claims
         self._set_aside = set_aside
         self.matched = set_aside.ancestors.matched
-        """All nodes that match a notification, given its lowest ones."""
+        """All nodes that match a notification, given its lowest nodes."""
+        self.correcting: Corrects | None = None
+        """Corrects the tags of publications; if None, tags are ignored."""
 
     def tag(self, message: m.Publish) -> Label:
-        """The lowest nodes of a publication; TidingsError if it is refused. It is not refused for
-        matching too many filters: those that exceed a share are set aside."""
+        """The lowest nodes of a publication; TidingsError if it is refused. A publication is not
+        refused for matching too many filters: the filters that exceed a share are set aside."""
         if len(message.payload) > LARGEST:
             raise TidingsError(
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"
             )
-        return self.fit(lambda: self._ask_filters(message.content))
+        return self.fit(lambda: self._find(message))
+
+    def _find(self, message: m.Publish) -> Label:
+        tag, content = message.tag, message.content
+        if tag and self.correcting is not None and len(content) <= self._limits.content_bytes:
+            try:
+                return self.correcting.correct(tag, content)
+            except (Outdated, TooMuchWork):
+                if not content:
+                    raise
+        return self._ask_filters(content)
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
-        """The lowest nodes of many publications, as the interests find them: no share is checked
-        and nothing is set aside."""
+        """The lowest nodes of many publications. No share is checked, and no filter is set
+        aside."""
         return self._interests.tag_many(contents)
 
     def fit(self, find: Callable[[], Label]) -> Label:
-        """The lowest nodes that `find` returns. Filters are set aside until none of the shares is
-        exceeded; `find` must take that into account when it is called again."""
+        """The lowest nodes that `find` returns. Filters are set aside until no share is exceeded;
+        `find`, which is called again after that, must not return their nodes."""
         limits, matched = self._limits, self.matched
         lowest = find()
         rounds = 0

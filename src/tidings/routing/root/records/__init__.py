@@ -6,7 +6,7 @@
     record.py   one notification
     block.py    many, and for a part how far its source has handed over
 
-For the rest of `root`, and for broker and store. Start at record.py.
+This folder is for the rest of `root`, and for broker and store. Start at record.py.
 """
 
 from tidings.routing.root.records.block import (

@@ -1,15 +1,15 @@
-"""Many numbered notifications as columns: what becomes of a slice of a part that was handed over,
-and of a run of publications.
+"""Many numbered notifications as columns: a piece of a part that was handed over, or publications
+of a run.
 
-    serials, stamps    rise by one from the first
+    serials, stamps    increase by one from the first
     mark_starts        0     2  3        the marks of notification i: nodes[s : e], numbers[s : e]
     nodes, numbers     5  9  5
-    matched_starts     0        3  5     all nodes that it matches
+    matched_starts     0        3  5     all nodes that each notification matches
     matched            1  5  9  1  5
     payload_starts, payloads
 
-As objects, 16,000 notifications of a part would take longer to make than everything else that is
-done with them.
+Creating an object for each of the 16,000 notifications of a part would take longer than all other
+steps together.
 """
 
 from __future__ import annotations
@@ -30,35 +30,36 @@ _JUMP = 1 << 32
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True):
-    """How far a source has handed over: up to this part, and of it so many notifications."""
+    """How far a source has handed over: the current part, and how many of its notifications were
+    taken."""
 
     batch: int
     part: int
     done: int  # notifications of the part that were taken
-    whole: bool  # all of them
-    last: bool  # the part is the last of its batch
-    stamp: int  # of the last notification
+    whole: bool  # whether all of them were taken
+    last: bool  # whether the part is the last of its batch
+    stamp: int  # the stamp of the last notification
 
     def anew(self) -> Progress:
-        """After the journal lost data: the source may begin with any batch, and none of its stamps
-        comes again, not even one that was lost."""
+        """The progress after the journal lost data: the source may begin with any batch, and no
+        stamp is used again, not even a lost one."""
         return Progress(-1, 0, 0, whole=True, last=True, stamp=self.stamp + _JUMP)
 
 
 class MarkColumns(NamedTuple):
-    """The marks of notifications, and what they come to at each of their nodes."""
+    """The marks of notifications, and the last mark at each node."""
 
     starts: Numbers
     nodes: Numbers
     numbers: Numbers
-    distinct: Numbers  # the nodes, once each
-    which: Numbers  # for each mark, the position of its node among these
-    last: Numbers  # for each of these, the last number,
-    rows: Numbers  # and the position of its notification
+    distinct: Numbers  # the distinct nodes
+    which: Numbers  # for each mark, the position of its node in `distinct`
+    last: Numbers  # for each distinct node, the last number
+    rows: Numbers  # for each distinct node, the position of the notification with that number
 
 
 class MatchColumns(NamedTuple):
-    """The nodes that notifications match, and how many of them match each."""
+    """The nodes that notifications match, and how many notifications match each node."""
 
     starts: Numbers
     nodes: Numbers
@@ -67,12 +68,12 @@ class MatchColumns(NamedTuple):
 
 
 class PayloadColumns(NamedTuple):
-    starts: Numbers  # offsets in `data`, which may have other bytes before and after them
+    starts: Numbers  # offsets in `data`, which may also contain other bytes
     data: bytes
 
 
 class Block:
-    """See the top of the module. Nothing in it changes."""
+    """See the top of the module. A block is immutable."""
 
     def __init__(
         self,
@@ -84,8 +85,9 @@ class Block:
         payloads: PayloadColumns,
         stamp: int = 0,
     ) -> None:
-        """`progress` is that of the source after these notifications, `serial` that of the first
-        one. If a publisher sent them, there is no progress, and `stamp` is that of the first."""
+        """`serial` is the serial of the first notification. `progress` is the progress of the
+        source after the last one. If a publisher sent the notifications, `progress` is None, and
+        `stamp` is the stamp of the first one."""
         self.source = source
         self.progress = progress
         self._stamp = stamp
@@ -103,7 +105,7 @@ class Block:
 
     @property
     def stamp(self) -> int:
-        """The first notification's."""
+        """The stamp of the first notification."""
         return self._stamp if self.progress is None else self.progress.stamp - len(self) + 1
 
     @property
@@ -112,7 +114,7 @@ class Block:
 
     @property
     def size(self) -> int:
-        """Bytes of everything."""
+        """The size of all columns in bytes."""
         numbers = 2 * len(self.marks.nodes) + len(self.matched.nodes) + 3 * len(self)
         return 8 * numbers + int(self.payloads.starts[-1] - self.payloads.starts[0])
 
@@ -134,7 +136,7 @@ class Block:
         return self.times.get(node, 0)
 
     def records(self) -> Iterator[Record]:
-        """The notifications one by one, as the journal would have them."""
+        """The notifications one by one, as records."""
         marks, matched = self.marks.starts.tolist(), self.matched.starts.tolist()
         nodes, numbers = tuple(self.marks.nodes.tolist()), tuple(self.marks.numbers.tolist())
         above, payloads = tuple(self.matched.nodes.tolist()), self.payloads.starts.tolist()

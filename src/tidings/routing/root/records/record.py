@@ -21,7 +21,7 @@ class Record(msgspec.Struct, frozen=True):
     payload: bytes
 
     def matches(self, node: int) -> int:
-        """Whether the notification matches a node: 1 or 0, as in a block of many."""
+        """Whether the notification matches a node, as 1 or 0: see `Block.matches`."""
         return node in self.matched
 
     def notification(self, epoch: int, marks: tuple[m.Mark, ...] | None = None) -> m.Notification:

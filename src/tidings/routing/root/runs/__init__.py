@@ -1,14 +1,13 @@
-"""Publications that wait, many at a time: runs of one publisher.
+"""Runs: many waiting publications of one publisher, which are handled together.
 
     many Publish frames ──run──> Run ──run_intake──> tag, number ──> Block ──> journal
-                                          └──publishing──> what needs a closer look, one by one
+                                          └──publishing──> special cases, one by one
 
     run.py           finds runs of publications in a buffer of frames
     run_kernels.py   reads their frames and writes their bodies, compiled
     run_intake.py    accepts runs, with the results that single publications would have
 
-Used inside `routing`, by the rendezvous point, and by broker for its queues. Start at
-run_intake.py.
+The rendezvous point uses this folder, and broker uses it for its queues. Start at run_intake.py.
 """
 
 from tidings.routing.root.runs.run import MOST_ROWS, Run, find_runs, join_runs

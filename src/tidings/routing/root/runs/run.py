@@ -3,8 +3,8 @@
     buffer    [Publish a 7][Publish a 8][Publish a 9][Ask][Publish b 1] ...
     found     Run a 7-9                              one by one
 
-The frames are read by a kernel, and stay where they are. Single publications, and short runs, are
-not worth it.
+A kernel reads the frames, which stay in the buffer. Single publications and short runs are read one
+by one, which is faster.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ import numpy.typing as npt
 
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import MAGIC
+from tidings.routing.protocol.tags import FRONT
+from tidings.routing.root.handover import TagColumns
 from tidings.routing.root.records import PayloadColumns
 
-FEW = 8  # shorter runs are read one by one
-MOST_ROWS = 1024  # publications of a run, at most
-BYTES = 1 << 20  # bytes of the frames of a run, unless a single one has more
+FEW = 8  # the publications of shorter runs are read one by one
+MOST_ROWS = 1024  # the most publications of a run
+BYTES = 1 << 20  # the most bytes in the frames of a run, unless a single frame has more
 
 Numbers = npt.NDArray[np.int64]
 _MAGIC = np.frombuffer(MAGIC, np.uint8)
-_NO_PLACES = [2, 3, 9]  # the columns that are not places in the buffer
-_PAIR = b"\x92"  # the begin of an array of two
+_NO_PLACES = [2, 3, 9]  # the columns that are not offsets in the buffer
+_PAIR = b"\x92"  # begins an array of two in MessagePack
 _decode = msgspec.msgpack.Decoder(tuple[str, int]).decode
 
 
@@ -41,7 +43,7 @@ class Rows:
 
 
 class Run(m.Message, frozen=True):
-    """Publications of one publisher, in the order in which they came. It never travels."""
+    """Publications of one publisher, in the order of arrival. A run is never sent over a link."""
 
     publisher: str
     rows: Rows
@@ -55,12 +57,12 @@ class Run(m.Message, frozen=True):
 
     @property
     def left(self) -> int:
-        """How many are not done."""
+        """How many publications are not done."""
         return len(self) - self.rows.done
 
     @property
     def size(self) -> int:
-        """Bytes of the attributes and payloads that are not done, roughly."""
+        """The approximate size in bytes of the attributes and payloads that are not done."""
         rest = self.rows.columns[self.rows.done :]
         return int(rest[-1, 7] - rest[0, 4]) if len(rest) else 0
 
@@ -69,9 +71,42 @@ class Run(m.Message, frozen=True):
         buffer, places = self.rows.buffer, self.rows.columns[first:end, 4:6].tolist()
         return [buffer[start:end] for start, end in places]
 
+    @property
+    def lacks_contents(self) -> bool:
+        """Whether any of the publications has no attributes."""
+        rows = self.rows.columns
+        return bool((rows[:, 4] == rows[:, 5]).any())
+
+    def drop_tags(self) -> None:
+        """Treat all publications as if they were not tagged."""
+        self.rows.columns[:, 13] = self.rows.columns[:, 12]
+
+    def tags(self, first: int, end: int) -> tuple[int, TagColumns | None]:
+        """The end of the publications from `first` on whose tags have the same version, and these
+        tags. If `first` has no tag, the end of the publications without tags, and None."""
+        places = self.rows.columns[first:end, 12:14]
+        sizes = places[:, 1] - places[:, 0]
+        tagged = (sizes >= FRONT) & (sizes % 8 == 0)
+        many = _first_other(tagged)
+        if not tagged[0]:
+            return first + many, None
+        buffer = self.rows.buffer
+        data = b"".join([buffer[start:stop] for start, stop in places[:many].tolist()])
+        words = np.frombuffer(data, "<i8")
+        sizes = sizes[:many] // 8
+        heads = np.cumsum(sizes) - sizes
+        same = (words[heads] == words[0]) & (words[heads + 1] == words[1])
+        many = _first_other(same)
+        starts = np.zeros(many + 1, np.int64)
+        np.cumsum(sizes[:many] - 2, out=starts[1:])
+        is_node = np.ones(int(sizes[:many].sum()), bool)
+        is_node[heads[:many]] = is_node[heads[:many] + 1] = False
+        nodes = words[: len(is_node)][is_node].astype(np.int64)
+        return first + many, TagColumns(int(words[0]), int(words[1]), starts, nodes)
+
     def write_bodies(self, first: int, end: int) -> PayloadColumns:
-        """The bodies of some publications, one after the other, as `body_of` makes them. The buffer
-        need not be kept."""
+        """The bodies of some publications in one array, as `body_of` makes them. The bodies are
+        copies, so the buffer need not be kept."""
         from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
         rows = self.rows.columns[first:end]
@@ -83,26 +118,27 @@ class Run(m.Message, frozen=True):
         return PayloadColumns(places, found.tobytes())
 
     def message(self, at: int) -> m.Publish:
-        """One of the publications."""
+        """The publication at a position, as a message."""
         buffer = self.rows.buffer
         row = self.rows.columns[at].tolist()
-        _, _, stamp, first, content, behind, payload, end, _, shares, told, told_end = row
+        _, _, stamp, first, content, behind, payload, end, _, shares, told, told_end, *tag = row
         subject, time = _decode(_PAIR + buffer[told:told_end])
         return m.Publish(
             self.publisher, stamp, first, buffer[content:behind], buffer[payload:end], shares == 1,
-            subject, time,
+            subject, time, tag=buffer[tag[0] : tag[1]],
         )  # fmt: skip
 
 
 def join_runs(runs: Sequence[Run]) -> Run:
-    """What is left of runs of one publisher, as one run. Cost: a copy of their frames."""
+    """Join several runs of one publisher into one run, without the publications that are done.
+    Cost: a copy of the frames."""
     if len(runs) == 1:
         return runs[0]
     buffers, columns, at = list[bytes](), list[Numbers](), 0
     for run in runs:
         rest = run.rows.columns[run.rows.done :]
         if len(rest):
-            first, end = int(rest[0, 0]), int(rest[-1, 11])
+            first, end = int(rest[0, 0]), int(rest[-1, -1])
             buffers.append(run.rows.buffer[first:end])
             moved = rest + (at - first)
             moved[:, _NO_PLACES] = rest[:, _NO_PLACES]
@@ -112,15 +148,16 @@ def join_runs(runs: Sequence[Run]) -> Run:
 
 
 def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run | None]]:
-    """All frames of a buffer, in order: runs of publications, each with the position of its first
-    frame, and for every other frame its position and None."""
+    """Find the runs of publications in a buffer. Yields, in order, the position of the first frame
+    of each run and the run; and for every other frame, its position and None."""
     from tidings.routing.root.runs import run_kernels as kernels  # compiled
 
     columns = np.empty((len(starts), kernels.COLUMNS), np.int64)
     kinds = np.empty(len(starts), np.uint8)
     places = np.array(starts, np.int64)
     data, read = np.frombuffer(buffer, np.uint8), kernels.read_frames
-    if read(data, places, m.LONGEST_NAME, m.LONGEST_SUBJECT, columns, kinds) < FEW:
+    most = m.LONGEST_NAME, m.LONGEST_SUBJECT, m.MOST_TAG
+    if read(data, places, *most, columns, kinds) < FEW:
         yield from ((at, None) for at in range(len(starts)))
         return
     breaks = np.flatnonzero(kinds != kernels.SAME)
@@ -131,11 +168,17 @@ def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run |
             yield from ((at, None) for at in range(first, end))
             continue
         while first < end:
-            most = columns[first, 0] + BYTES
-            upto = first + int(np.searchsorted(columns[first:end, 7], most, "right"))
+            size = columns[first, 0] + BYTES
+            upto = first + int(np.searchsorted(columns[first:end, 7], size, "right"))
             upto = min(max(upto, first + 1), first + MOST_ROWS, end)
             yield first, Run(name, Rows(buffer, columns[first:upto]))
             first = upto
+
+
+def _first_other(flags: npt.NDArray[np.bool_]) -> int:
+    """The position of the first flag that differs from flag 0; the number of flags if none does."""
+    other = flags != flags[0]
+    return int(np.argmax(other)) if other.any() else len(flags)
 
 
 def _name(buffer: bytes, row: Numbers) -> str | None:

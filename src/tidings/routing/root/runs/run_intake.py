@@ -3,12 +3,13 @@
     Run ──> rows with the expected stamps ──tag_many──> columns ──> Block ──> journal
               └─ all others, one by one: repeated, early, refused, or with too many nodes
 
-Each publication has the same effect as if it came alone, in the same order. What needs a closer
-look is taken by intake.py. Tags are used as long as the graph does not change; setting a filter
-aside changes it, and then the rest is tagged again.
+Each publication has the same effect as if it came alone, in the same order. Special cases are left
+to intake.py. Tags are valid as long as the graph does not change. Setting a filter aside changes
+the graph, so the rest is then tagged again.
 
-Others must not wait for a run of slow publications. So after `MOST_ALONE` that were taken one by
-one, or when the interests stop early, the rest of a run is left for its publisher's next turn.
+Other publishers must not wait for a run of slow publications. So the rest of a run waits for its
+publisher's next turn if `MOST_ALONE` publications were taken one by one, or if the interests
+stopped early.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.graph_caches import GraphCaches
 from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths
 from tidings.routing.root.counts import Counts
+from tidings.routing.root.handover import Correcting, TagColumns
 from tidings.routing.root.handover.node_table import NodeTable
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.intake import Intake
@@ -32,14 +34,14 @@ from tidings.routing.root.records import Block
 from tidings.routing.root.runs.run import FEW, Run
 from tidings.routing.root.write_queue import WriteQueue
 
-MOST_ALONE = 32  # publications of a run that are taken one by one in one turn
+MOST_ALONE = 32  # the most publications that are taken one by one in one turn
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Tags(NamedTuple):
-    """The lowest nodes of the rows of a run from `first` on, as long as the graph has this version.
-    `odd` rows must be taken one by one."""
+    """The lowest nodes of the rows of a run from `first` on, valid while the graph has this
+    version. The `odd` rows must be taken one by one."""
 
     first: int
     version: int
@@ -53,7 +55,7 @@ class Tags(NamedTuple):
         return self.first + len(self.starts) - 1
 
     def next_odd(self, at: int) -> int:
-        """The next odd row from a row on; the end if there is none."""
+        """The first odd row at or after a row; the end if there is none."""
         place = bisect_left(self.odd, at)
         return self.odd[place] if place < len(self.odd) else self.end
 
@@ -73,6 +75,7 @@ class RunIntake:
         table: NodeTable,
         caches: GraphCaches,
         problems: Problems,
+        correcting: Correcting,
     ) -> None:
         self._limits = context.limits
         self._stamps = stamps
@@ -84,10 +87,11 @@ class RunIntake:
         self._table = table
         self._caches = caches
         self._problems = problems
+        self._correcting = correcting
 
     def take(self, sender: Name, run: Run) -> None:
-        """Take the next publications of a run, all if nothing takes long. `run.rows.done` counts
-        those that are taken."""
+        """Take the next publications of a run: all of them, unless some take long. `run.rows.done`
+        counts the publications that were taken."""
         rows, alone, tags = run.rows, 0, None
         while rows.done < len(run) and alone < MOST_ALONE:
             at = rows.done
@@ -106,8 +110,8 @@ class RunIntake:
             self._intake.publish(sender, run.message(at))
 
     def _expected(self, run: Run, at: int) -> int:
-        """The end of the rows from `at` on that have the expected stamps, one after the other, and
-        payloads that are not too large."""
+        """The end of the rows from `at` on that have the expected consecutive stamps, and payloads
+        that are not too large."""
         known = self._stamps.known.get(run.publisher)
         if known is None or self._queue.failed:
             return at
@@ -118,10 +122,16 @@ class RunIntake:
         return len(run) if fits.all() else at + int(np.argmin(fits))
 
     def _tag(self, run: Run, at: int, end: int) -> Tags:
+        end, given = run.tags(at, end)
+        contents = run.contents(at, end)
+        if given is not None:
+            corrected = self._correct(given, contents, at)
+            if corrected is not None:
+                return corrected
         version = self._caches.version
         try:
-            found = self._tagger.tag_many(run.contents(at, end))
-        except Exception:  # each by itself shows which one it is
+            found = self._tagger.tag_many(contents)
+        except Exception:  # tagging one by one shows which publication fails
             self._problems.report("tag many notifications")
             starts = np.zeros(end - at + 1, np.int64)
             return Tags(at, version, starts, starts[:0], [*range(at, end)], end)
@@ -129,16 +139,28 @@ class RunIntake:
         odd = sorted(at + row for row in {*found.refused, *wide.tolist()})
         return Tags(at, version, found.starts, found.nodes, odd, end)
 
+    def _correct(self, given: TagColumns, contents: list[bytes], at: int) -> Tags | None:
+        """The corrected tags of rows that were tagged elsewhere; None if the rows must be tagged
+        here. Rows whose tags can't be corrected are `odd`."""
+        try:
+            found = self._correcting.correct_many(given, contents)
+        except TidingsError:
+            return None
+        wide = np.flatnonzero(np.diff(found.starts) > self._limits.marks)
+        odd = sorted(at + row for row in {*found.odd, *wide.tolist()})
+        end = at + len(contents)
+        return Tags(at, self._caches.version, found.starts, found.nodes, odd, end)
+
     def _append(self, sender: Name, run: Run, at: int, end: int, tags: Tags) -> bool:
-        """Number rows and give them to the journal. False if nothing was done, because one of them
-        matches too many nodes, or something unexpected happened."""
+        """Number rows and pass them to the journal. False if nothing was done, because a row
+        matches too many nodes, or because of an error."""
         who = run.publisher
         try:
             block = self._number(run, at, end, tags)
             if block is None:
                 return False
             self._queue.append_block(block)
-        except TidingsError:  # each by itself is refused, and is told why
+        except TidingsError:  # the publications are then refused one by one, with the reason
             return False
         except Exception:
             self._problems.report("number many notifications")

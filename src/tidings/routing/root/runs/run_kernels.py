@@ -1,14 +1,15 @@
 """Kernels that read the frames of publications, and write their bodies.
 
-A publication is an array of eleven in MessagePack: "publish", the publisher's name, its stamp, the
-first unsettled stamp, the attributes, the payload, whether subscribers get the attributes, subject,
-time, piece, fast. A frame in another form is left to the usual decoder, which also says what is
-wrong with it; so are pieces of payloads, fast publications, and subjects that are not ASCII.
+A publication is an array of twelve elements in MessagePack: "publish", the publisher's name, its
+stamp, the first unsettled stamp, the attributes, the payload, whether subscribers get the
+attributes, subject, time, piece, fast, the tag. The usual decoder handles frames of any other form,
+and reports what is wrong with them. It also handles pieces of payloads, fast publications, and
+subjects that are not ASCII.
 
-Shapes (n frames): data uint8, the bytes of a buffer; starts int64 [n]; columns int64 [n, 12], whose
-rows are name, its end, stamp, first, attributes, their end, payload, its end, attributes with their
-size in front, 1 if subscribers get them, subject and time as they were encoded, their end; kinds
-uint8 [n].
+Shapes (n frames): data uint8, the bytes of a buffer; starts int64 [n]; kinds uint8 [n]; columns
+int64 [n, 14]. A row of columns has offsets and values: name, its end, stamp, first, attributes,
+their end, payload, its end, the encoded size before the attributes, 1 if subscribers get the
+attributes, the encoded subject and time, their end, tag, its end.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import numpy as np
 
 from tidings.matching.jit import kernel
 
-OTHER, SAME, NEW = 0, 1, 2  # not read; of the same publisher as the frame before; of another one
-COLUMNS = 12
-FRONT = 12  # bytes of a body in front of what is told: the magic bytes, and a size
+OTHER, SAME, NEW = 0, 1, 2  # not read; publisher as in the frame before; another publisher
+COLUMNS = 14
+FRONT = 12  # bytes of a body before the metadata: the magic bytes, and a size
 
 
 @kernel
 def read_number(data: Any, at: int, size: int) -> Any:
-    """`size` bytes as a number, the highest first."""
+    """The big-endian number in `size` bytes."""
     found = np.int64(0)
     for one in range(size):
         found = found << 8 | np.int64(data[at + one])
@@ -35,7 +36,8 @@ def read_number(data: Any, at: int, size: int) -> Any:
 
 @kernel
 def read_integer(data: Any, at: int, end: int) -> Any:
-    """A number of at least 0 and the offset behind it; -1 if it is not one."""
+    """An integer of at least 0 and the offset after it; the offset is -1 if there is no such
+    integer."""
     if at >= end:
         return np.int64(0), -1
     kind = np.int64(data[at])
@@ -47,15 +49,15 @@ def read_integer(data: Any, at: int, end: int) -> Any:
     if at + 1 + size > end:
         return np.int64(0), -1
     found = read_number(data, at + 1, size)
-    if found < 0:  # above what messages may have
+    if found < 0:  # larger than messages allow
         return found, -1
     return found, at + 1 + size
 
 
 @kernel
 def read_size(data: Any, at: int, end: int, least: int) -> Any:
-    """The size of a string or of bytes whose kind with one byte of size is `least`, and the offset
-    behind it; -1 if it is not one."""
+    """The size of a string or byte string, and the offset after the size; the offset is -1 if there
+    is no such size. `least` is the MessagePack kind that has a size of one byte."""
     if at >= end:
         return np.int64(0), -1
     kind = np.int64(data[at])
@@ -69,7 +71,7 @@ def read_size(data: Any, at: int, end: int, least: int) -> Any:
 
 @kernel
 def read_subject(data: Any, at: int, end: int, most: int) -> Any:
-    """The offset behind a string; -1 if it is not one in ASCII of at most `most` bytes."""
+    """The offset after a string; -1 unless it is an ASCII string of at most `most` bytes."""
     if at >= end:
         return -1
     kind = np.int64(data[at])
@@ -87,15 +89,17 @@ def read_subject(data: Any, at: int, end: int, most: int) -> Any:
 
 @kernel
 def read_frames(
-    data: Any, starts: Any, most_name: int, most_subject: int, columns: Any, kinds: Any
-) -> Any:
+    data: Any, starts: Any, most_name: int, most_subject: int, most_tag: int, columns: Any,
+    kinds: Any,
+) -> Any:  # fmt: skip
     """Read the frames that begin at `starts`; returns how many are publications.
 
-    Sets columns and kinds. Names have at most `most_name` bytes, and subjects `most_subject`.
+    Sets columns and kinds. Names have at most `most_name` bytes, subjects `most_subject`, and tags
+    `most_tag`.
     """
     many = 0
-    last = -1  # the frame before, if it is a publication
-    tag = b"\x9b\xa7publish"
+    last = -1  # the previous frame, if it is a publication
+    tag = b"\x9c\xa7publish"
     for row in range(len(starts)):
         start = starts[row]
         length = (
@@ -149,9 +153,13 @@ def read_frames(
         if at < 0:
             continue
         _, at = read_integer(data, at, end)
-        if at < 0 or at + 2 != end or data[at] != 0xC0 or data[at + 1] != 0xC2:
+        if at < 0 or at + 2 >= end or data[at] != 0xC0 or data[at + 1] != 0xC2:
             continue
         columns[row, 11] = at
+        size, at = read_size(data, at + 2, end, 0xC4)
+        if at < 0 or size > most_tag or at + size != end:
+            continue
+        columns[row, 12], columns[row, 13] = at, end
         many += 1
         last = row
         kinds[row] = 2
@@ -172,9 +180,9 @@ def read_frames(
 
 @kernel
 def measure_bodies(data: Any, columns: Any, magic: Any, places: Any) -> None:
-    """Where the bodies of publications end, one after the other; see bodies.py.
+    """Find the offset of each body when they are written one after another; see bodies.py.
 
-    magic uint8: the first bytes of a body that is more than a payload. Sets places int64 [n + 1].
+    magic uint8: the first bytes of a body with metadata. Sets places int64 [n + 1].
     """
     places[0] = 0
     for row in range(len(columns)):
@@ -196,8 +204,8 @@ def measure_bodies(data: Any, columns: Any, magic: Any, places: Any) -> None:
 
 @kernel
 def write_bodies(data: Any, columns: Any, magic: Any, places: Any, out: Any) -> None:
-    """Write the bodies that `measure_bodies` measured. What is told is an array of four: the
-    attributes or nil, the subject, the time, nil. Sets out uint8."""
+    """Write the bodies that `measure_bodies` measured. The metadata is an array of four elements:
+    the attributes or nil, the subject, the time, nil. Sets out uint8."""
     for row in range(len(columns)):
         to = places[row]
         size = columns[row, 7] - columns[row, 6]

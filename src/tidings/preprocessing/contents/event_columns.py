@@ -4,17 +4,16 @@
          └─ many odd ones ──msgspec, into one class──> records ──^
                   └─ refused: an attribute is new, or of another type ──> learn it, or leave it out
 
-A channel without declared attributes takes any JSON object. But notifications that come together
+A channel without declared attributes takes any JSON object. But notifications that arrive together
 mostly have the same attributes, of the same types. So the columns are the attributes seen so far,
-with their types. A kernel fills them; if it can't read many of the notifications, because of
-escapes for instance, msgspec fills a class with the same attributes. Neither has a Python step per
-value.
+with their types. A kernel fills the columns. If the kernel can't read many of the notifications,
+because of escapes for instance, msgspec fills a class with the same attributes. Neither way runs
+Python code for single values.
 
-A batch must match exactly what its notifications match one by one. So each value must be of the
-type of its column, with two exceptions that filters don't tell apart: absent and null (if a filter
-does, the caller makes no batch), and whole numbers in a column of doubles that can hold them.
-Notifications with other values are left out, and are read one by one; so are those that are
-refused.
+A batch must match exactly the filters that its notifications match one by one. So each value must
+be of the type of its column, with two exceptions. An absent value counts as null; if a filter
+distinguishes the two, the caller makes no batch. A whole number may be in a column of doubles, if a
+double holds it exactly. All other notifications are left out of the batch, and are read one by one.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ import pyarrow as pa
 
 from tidings.matching.json_columns import KINDS, JsonReader
 
-MOST_NAMES = 256  # attributes of the class
-MOST_LEARNED = 8  # notifications of one batch that may change the class
-MOST_ODD = 8  # one of so many notifications of a batch may be left out, or there is no batch
-EXACT = 2.0**53  # whole numbers below it are exact as doubles
+MOST_NAMES = 256  # the most attributes of the class
+MOST_LEARNED = 8  # the most notifications of one batch that may change the class
+MOST_ODD = 8  # at most one in this many notifications may be left out, or there is no batch
+EXACT = 2.0**53  # whole numbers below this are exact as doubles
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _INTEGER = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -45,7 +44,7 @@ _REFUSALS = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Read(NamedTuple):
-    """A row for each notification; those of the `odd` ones are empty."""
+    """A row for each notification; the rows of the `odd` notifications are empty."""
 
     batch: pa.RecordBatch
     odd: list[int]
@@ -59,12 +58,12 @@ class EventColumns:
         self._learn({})
 
     def read(self, contents: Sequence[bytes]) -> Read | None:
-        """The attributes of notifications as columns, for filters that don't tell null from absent;
-        None if they must be read one by one."""
+        """The attributes of notifications as columns, for filters that don't distinguish null from
+        absent; None if the notifications must be read one by one."""
         return self._read_plain(contents) or self._read_any(contents)
 
     def _read_plain(self, contents: Sequence[bytes]) -> Read | None:
-        """The same by kernels; None if too many of the notifications are odd to them."""
+        """Read columns with kernels; None if there are many notifications that they can't read."""
         while self._kinds:
             found = self._reader.read(contents)
             if found is None:
@@ -76,14 +75,14 @@ class EventColumns:
         return None
 
     def _read_any(self, contents: Sequence[bytes]) -> Read | None:
-        """The same by msgspec, which also learns the first attributes."""
+        """Read columns with msgspec, which also learns the first attributes."""
         records: list[Any] = []
         odd: list[int] = []
         learned = 0
         while len(records) < len(contents):
             try:
                 records += map(self._decode, contents[len(records) :])
-            except _REFUSALS:  # those before the one that was refused are in `records`
+            except _REFUSALS:  # the notifications before the refused one are in `records`
                 learned += 1
                 if learned <= MOST_LEARNED and self._learn_from(contents[len(records)]):
                     records.clear()

@@ -12,7 +12,7 @@ from tidings.notifications.contents import decode_content, is_json
 
 
 class ExtraFields(msgspec.Struct):
-    """How many fields of notifications are not declared, and how many notifications have some."""
+    """How many fields of notifications are not declared, and how many notifications have any."""
 
     notifications: int = 0
     fields: int = 0
@@ -22,7 +22,7 @@ class Contents:
     """Reads the attributes of notifications."""
 
     def __init__(self, attributes: Attributes | None, most: int, extra: ExtraFields) -> None:
-        """`most` is the limit in bytes; `extra` counts what the attributes do not declare."""
+        """`most` is the limit in bytes; `extra` counts undeclared fields."""
         self._attributes = attributes
         self._most = most
         self.extra = extra
@@ -32,7 +32,7 @@ class Contents:
         return self._attributes is not None
 
     def are_short(self, contents: Sequence[bytes]) -> bool:
-        """Are all within the limit?"""
+        """Are all contents within the limit?"""
         return max(map(len, contents), default=0) <= self._most
 
     def read(self, content: bytes) -> Event:
@@ -49,7 +49,7 @@ class Contents:
             event: Event = self._attributes.decode(content)
             if not isinstance(event, dict):
                 raise ValueError("Expected `object`")
-        except (ValueError, RecursionError) as problem:  # from msgspec, or for invalid UTF-8
+        except (ValueError, RecursionError) as problem:  # raised by msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return self._attributes.read(event)
 

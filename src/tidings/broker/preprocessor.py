@@ -1,0 +1,141 @@
+"""A running preprocessor: it follows the nodes of a channel, and tags for agents.
+
+    rendezvous point ──changes──> agent with a view ──> preprocessor <──Preprocess, Propose── agents
+           ^──Register, now and then─────┘
+
+A preprocessor has no durable state: agents that lose their preprocessor find another, or let the
+rendezvous point tag.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Any
+
+from tidings.broker.admission.listen import Door
+from tidings.broker.connections import Connections
+from tidings.model import EnvironmentProblem, TidingsError
+from tidings.network import Agent, Link, Refusal
+from tidings.routing.protocol import Times, frames, messages as m
+
+_log = logging.getLogger(__name__)
+
+
+class PreprocessorNode:
+    """A preprocessor of a channel."""
+
+    def __init__(self, name: str, agent: Agent, door: Door, *, times: Times | None = None) -> None:
+        """`agent` must be started, and have `tag="local"`."""
+        self.name = name
+        self.door = door
+        self._agent = agent
+        self._times = times or Times()
+        self._connections = Connections(name, door, self._make_link)
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.tagged = 0
+        """How many notifications were tagged so far."""
+
+    async def start(self) -> None:
+        """Start listening, and register with the rendezvous point."""
+        address = self.door.address
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: self._connections.make_protocol(self._spawn), address.host, address.port
+            )
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"can't listen at {address.host}:{address.port}: {problem.strerror}"
+            ) from None
+        self._spawn(self._tick_forever())
+
+    @property
+    def port(self) -> int:
+        """The port that the preprocessor listens on."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def address(self) -> str:
+        """The address to which agents connect."""
+        return f"tidings://{self.door.address.host}:{self.port}/{self.door.channel}"
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._server is not None:
+            self._server.close()
+        await self._connections.close_all("the preprocessor stops")
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tick_forever(self) -> None:
+        while True:
+            if self._agent.view is not None:  # without a view, it could only refuse
+                self._agent.send_up(m.Register(self.address))
+            limits = self._connections.connection_limits
+            limits.check(self._connections.links, time.monotonic(), 3 * self._times.expire)
+            await asyncio.sleep(min(self._times.resubscribe, self._times.expire / 4))
+
+    # -- links ---------------------------------------------------------------------------------
+
+    def _make_link(self) -> Link:
+        limits = self.door.limits
+        return Link(
+            self._receive, self._connections.remove, largest=limits.greeting_bytes,
+            most_waiting=limits.queue_bytes, patience=self._times.expire,
+        )  # fmt: skip
+
+    def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+        for start in starts:
+            message = frames.decode_from_below(buffer, start)
+            found = self._connections.permissions_of(link)
+            if found is None:
+                if self._connections.is_stranger(link):
+                    self._connections.greet(link, message, self._room_for)
+            elif isinstance(message, m.Goodbye):
+                link.close("the other end said goodbye")
+            elif isinstance(message, m.Preprocess):
+                link.send(self._tag(message))
+            elif isinstance(message, m.Propose):
+                link.send(self._place(message))
+
+    def _room_for(self, name: str) -> str:
+        most = self.door.limits.neighbours
+        if len(self._connections.links) >= most and name not in self._connections.links:
+            return f"there is no place for another agent, expected at most {most:,} agents"
+        return ""
+
+    def _tag(self, message: m.Preprocess) -> m.Preprocessed:
+        view = self._agent.view
+        try:
+            if view is None:
+                raise Refusal("the nodes of the channel are not known yet")
+            tags = tuple(view.tag_many(message.contents))
+        except TidingsError as problem:
+            return m.Preprocessed(message.request, refusal=str(problem))
+        except Exception:  # the agent lets the rendezvous point tag
+            _log.exception("%s: notifications could not be tagged", self.name)
+            return m.Preprocessed(message.request, refusal="an unexpected problem; see the log")
+        self.tagged += len(tags)
+        return m.Preprocessed(message.request, tags)
+
+    def _place(self, message: m.Propose) -> m.Proposed:
+        view = self._agent.view
+        try:
+            if view is None:
+                raise Refusal("the nodes of the channel are not known yet")
+            with contextlib.suppress(UnicodeDecodeError):
+                found = view.place(message.interest.decode(), message.dialect)
+                return m.Proposed(message.request, found.node, found.life, found.version)
+            raise Refusal("the filter is not valid UTF-8")
+        except TidingsError as problem:
+            return m.Proposed(message.request, refusal=str(problem))

@@ -1,0 +1,71 @@
+"""`tidings preprocessor`: runs a preprocessor of a channel."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from tidings.cli.common.command_errors import remark
+from tidings.cli.common.screen import say
+from tidings.cli.common.shutdown import wait_for_end
+from tidings.cli.network import connecting
+from tidings.cli.network.connecting import choose_token, note_link, run_async
+
+
+def run_preprocessor(
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="The rendezvous point of the channel.")
+    ],
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where agents connect to it.")
+    ] = "127.0.0.1:0",
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="A router's file, whose tokens and limits hold for agents here, too.",
+        ),
+    ] = None,
+    name: connecting.Name = None,
+    token: connecting.Token = "",
+    token_file: connecting.TokenFile = None,
+    authorities: connecting.Authorities = None,
+    log: Annotated[bool, typer.Option("--log", help="Log connections on stderr.")] = False,
+) -> None:
+    """Tag notifications for the agents of a channel, until Ctrl-C or SIGTERM.
+
+    The preprocessor follows the filters of the channel, and registers with its rendezvous point,
+    where agents find it. Several share the load. Its token needs the right to preprocess.
+    """
+    if log:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    from tidings.broker import PreprocessorNode, load_config, make_door
+    from tidings.network import connect, parse_address
+
+    place = parse_address(address)
+    loaded = None if config is None else load_config(config)
+    for one in () if loaded is None else loaded.warnings:
+        remark(one)
+    door = make_door(listen, place.channel, loaded)
+    secret = choose_token(token, token_file)
+
+    async def work() -> None:
+        async with connect(
+            address, name=name, token=secret, authorities=authorities, on_link=note_link,
+            tag="local",
+        ) as agent:  # fmt: skip
+            node = PreprocessorNode(name or agent.name, agent, door)
+            await node.start()
+            ending = asyncio.create_task(wait_for_end())
+            await asyncio.sleep(0)  # lets handlers be installed
+            say(f"the preprocessor listens at {door.address.host}:{node.port}")
+            sys.stdout.flush()
+            await ending
+            await node.stop()
+
+    run_async(work())

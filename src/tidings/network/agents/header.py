@@ -1,0 +1,21 @@
+"""A header that was obtained in advance."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidings.routing.protocol import unpack_tag
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The tag of a notification, obtained before the notification is published. A client with the
+    right to preprocess can publish with a header, with the same attributes or with none. `data` is
+    opaque; it can be stored, and used later as `Header(data)`."""
+
+    data: bytes
+
+    @property
+    def version(self) -> int:
+        """The version of the channel for which the header was made."""
+        tag = unpack_tag(self.data)
+        return 0 if tag is None else tag.version

@@ -1,0 +1,180 @@
+"""Preprocessors that tag for an agent: the agent finds them through its channel, and asks them in
+turn.
+
+    Seek ──> Found ──> links to a few of them ──Preprocess──> tags
+                           └── gone, or silent: the next one; none: no tag, the root tags
+
+A question that is not answered in time is not repeated: the notification is published without a
+tag. So no notification waits long for a preprocessor, and none is lost when a preprocessor ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tidings.model import TidingsError
+from tidings.network.link import Link
+from tidings.network.router_url import RouterUrl, parse_address
+from tidings.routing.protocol import Times, frames, messages as m
+
+MOST_LINKS = 4  # the most preprocessors that one agent uses at a time
+PATIENCE = 2.0  # seconds for an answer, after which the link to a preprocessor is closed
+AGAIN = 5.0  # seconds before a preprocessor that failed is tried again
+FIRST = 1 << 60  # the first request number; other questions of an agent have lower numbers
+
+
+class Preprocessors:
+    """The preprocessors of a channel, as one agent uses them."""
+
+    def __init__(self, send: Callable[[m.Message], bool], hello: m.Hello, times: Times) -> None:
+        """`send` sends a message to the router; False if there is no link."""
+        self._send = send
+        self._hello = hello
+        self._times = times
+        self._links: dict[str, Link] = {}
+        self._failed: dict[str, float] = {}  # when a preprocessor failed, by address
+        self._open: dict[int, tuple[Link, asyncio.Future[m.Message]]] = {}
+        self._request = FIRST
+        self._sought = FIRST
+        self._turn = 0
+        self._any = asyncio.Event()  # is there a link?
+        self.asked = 0
+        """How many notifications preprocessors tagged."""
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    # -- for the agent -------------------------------------------------------------------------
+
+    async def tag(self, contents: Sequence[bytes]) -> list[bytes]:
+        """The tags of notifications; a tag is empty if the rendezvous point must tag."""
+        answer = await self._ask(lambda request: m.Preprocess(request, tuple(contents)))
+        if isinstance(answer, m.Preprocessed) and len(answer.tags) == len(contents):
+            self.asked += len(contents)
+            return [*answer.tags]
+        return [b""] * len(contents)
+
+    async def place(self, interest: str, dialect: str) -> m.Proposed | None:
+        """The node of a filter; None if no preprocessor answers."""
+        answer = await self._ask(lambda request: m.Propose(request, interest.encode(), dialect))
+        return answer if isinstance(answer, m.Proposed) else None
+
+    async def seek_forever(self) -> None:
+        """Look for preprocessors, and keep links to them."""
+        while True:
+            self._sought += 1
+            self._send(m.Seek(self._sought))
+            for link in self._links.values():
+                link.send(m.Trace(0))  # a sign of life: a silent agent is disconnected
+            enough = bool(self._links)
+            await asyncio.sleep(self._times.resubscribe if enough else self._times.retry / 10)
+
+    async def wait_for_any(self, seconds: float) -> bool:
+        """Wait for a link to a preprocessor; False if there is none in time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._any.wait()
+        return bool(self._links)
+
+    async def receive(self, message: m.Found) -> None:
+        """Process the answer to Seek: connect to some of the preprocessors."""
+        if message.request != self._sought:
+            return
+        now = time.monotonic()
+        self._failed = {one: at for one, at in self._failed.items() if now - at < AGAIN}
+        new = [one for one in message.addresses if one not in {*self._links, *self._failed}]
+        random.shuffle(new)  # so that agents choose different preprocessors
+        for address in new[: max(0, MOST_LINKS - len(self._links))]:
+            await self._connect(address)
+
+    def close(self) -> None:
+        for link in [*self._links.values()]:
+            link.close("the agent was closed")
+
+    # -- links ---------------------------------------------------------------------------------
+
+    async def _connect(self, address: str) -> None:
+        welcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def receive(link: Link, buffer: bytes, starts: list[int]) -> None:
+            for start in starts:
+                self._take(link, address, welcome, frames.decode(buffer, start))
+
+        def end(link: Link, reason: str) -> None:
+            if not welcome.done():
+                welcome.cancel()
+            self._forget(address, link)
+
+        self._failed[address] = time.monotonic()
+        link: Link | None = None
+        try:
+            place: RouterUrl = parse_address(address)
+            loop = asyncio.get_running_loop()
+            async with asyncio.timeout(PATIENCE):
+                _, link = await loop.create_connection(
+                    lambda: Link(
+                        receive, end, patience=self._times.silent, largest=frames.LARGEST_DOWN
+                    ),
+                    place.host,
+                    place.port,
+                )
+                link.send(msgspec.structs.replace(self._hello, channel=place.channel))
+                await welcome
+        except (OSError, TidingsError, asyncio.CancelledError):
+            if link is not None:
+                link.abort("it did not answer")
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+
+    def _take(
+        self, link: Link, address: str, welcome: asyncio.Future[None], message: m.Message
+    ) -> None:
+        if isinstance(message, m.Welcome) and not welcome.done():
+            self._links[address] = link
+            self._any.set()
+            self._failed.pop(address, None)
+            welcome.set_result(None)
+        elif isinstance(message, m.Goodbye):
+            link.close("goodbye")
+        elif isinstance(message, m.Preprocessed | m.Proposed):
+            found = self._open.get(message.request)
+            if found is not None and found[0] is link and not found[1].done():
+                found[1].set_result(message)
+
+    def _forget(self, address: str, link: Link) -> None:
+        if self._links.get(address) is link:
+            del self._links[address]
+            self._failed[address] = time.monotonic()
+            if not self._links:
+                self._any.clear()
+        for other, answer in self._open.values():
+            if other is link and not answer.done():
+                answer.cancel()
+
+    async def _ask(self, question: Callable[[int], m.Message]) -> m.Message | None:
+        """Ask the next preprocessor; None if there is none, or if it does not answer in time."""
+        links = [*self._links.items()]
+        if not links:
+            return None
+        self._turn += 1
+        address, link = links[self._turn % len(links)]
+        self._request += 1
+        request, answer = self._request, asyncio.get_running_loop().create_future()
+        self._open[request] = link, answer
+        link.send(question(request))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.wait([answer])
+        except TimeoutError:
+            link.close("it did not answer in time")
+            self._forget(address, link)
+        finally:
+            del self._open[request]
+        return None if not answer.done() or answer.cancelled() else answer.result()

@@ -1,0 +1,225 @@
+"""The nodes of a channel in this process, at a version, ready to tag notifications.
+
+    Changed, whole ──compile──> snapshot ──┐
+    Changed, since the version before ─────┴──> view ──> tags of this version
+
+The snapshots and views are those that pipelines on Spark use, in memory. A filter that can't be
+read is left out, as at the rendezvous point.
+
+Cost: a change takes some milliseconds, and after REBUILD_AFTER changes all nodes are compiled again
+(a second for 10,000 filters). `put` may run in another thread: until it is done, tags have the
+version before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.filters import Attributes, parse
+from tidings.matching import load_kernels
+from tidings.model import Event, FilterError, TidingsError, need_extra
+from tidings.preprocessing.change import Change
+from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields
+from tidings.routing.protocol import messages as m, pack_tag
+from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
+
+LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
+FEW = 50  # fewer notifications are tagged one by one, because a batch costs a millisecond
+REBUILD_AFTER = 2_000  # changes
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The node of a filter at a version; 0 if it has none. Only the rendezvous point knows the
+    current node."""
+
+    node: int
+    life: int
+    version: int
+
+
+class _State(NamedTuple):
+    """The data for computing tags, replaced as a whole because `put` runs in another thread."""
+
+    life: int
+    version: int
+    view: View
+    tells_null: bool
+
+
+class ChannelView:
+    """The nodes of a channel at one version. One thread may call `put` while others tag."""
+
+    def __init__(self, told: m.Described) -> None:
+        self.attributes = _attributes_of(told)
+        self._nodes: dict[int, str] = {}
+        self._keys: dict[bytes, int] = {}  # identities of filters, with their nodes
+        self._live: VersionedSnapshot | None = None
+        self._changes = 0
+        self._state: _State | None = None
+        self._columns = EventColumns()
+        self._contents = Contents(self.attributes, LARGEST, ExtraFields())
+
+    @property
+    def life(self) -> int:
+        return 0 if self._state is None else self._state.life
+
+    @property
+    def version(self) -> int:
+        """The version of the view's tags; 0 if no nodes are known yet."""
+        return 0 if self._state is None else self._state.version
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def put(self, told: m.Changed) -> None:
+        """Apply an answer of the rendezvous point: all nodes, or the changes since this version."""
+        if told.whole or self._live is None or told.life != self.life:
+            self._nodes = {}
+            self._replay(told.changes)
+            self._compile(told.version)
+        elif told.changes:
+            known = [one for one in told.changes if one.filter is None or self._is_new(one)]
+            self._replay(told.changes)
+            self._changes += len(known)
+            if self._changes > REBUILD_AFTER:
+                self._compile(told.version)
+            else:
+                first = self._live.version + 1
+                self._live.apply(
+                    self._change(number, one) for number, one in enumerate(known, first)
+                )
+        view = self._live.view() if self._live is not None else None
+        assert view is not None
+        if self._state is None or view is not self._state.view:
+            tells_null = bool(view.matcher.null_paths())
+        else:
+            tells_null = self._state.tells_null
+        state = _State(told.life, told.version, view, tells_null)
+        if self._state is None:
+            self._warm(state)
+        self._state = state
+
+    def _warm(self, state: _State) -> None:
+        """Load the kernels before the first tag, because without a cache this takes seconds."""
+        load_kernels()
+        probe = pa.RecordBatch.from_pydict({"probe": pa.array([1.0, 2.0])})
+        state.view.lowest_members(*state.view.matched(probe))
+        many = Snapshot.build({1: "n > 1", 2: "n > 2"}).view
+        many.lowest_members(*many.matched(pa.RecordBatch.from_pydict({"n": pa.array([2, 3])})))
+
+    def _is_new(self, one: m.NodeChange) -> bool:
+        """Whether the filter of a new node can be read; if so, note its identity."""
+        assert one.filter is not None
+        try:
+            self._keys[parse(one.filter, attributes=self.attributes).key] = one.node
+        except FilterError:
+            return False
+        return True
+
+    def _replay(self, changes: Iterable[m.NodeChange]) -> None:
+        for _, node, text in changes:
+            if text is None:
+                self._nodes.pop(node, None)
+            else:
+                self._nodes[node] = text
+
+    def _compile(self, version: int) -> None:
+        distinct, numbers = DistinctFilters(self.attributes), dict[bytes, int]()
+        for node, text in sorted(self._nodes.items()):
+            try:
+                numbers.setdefault(distinct.add(node, text), node)
+            except FilterError:
+                continue
+        self._live = VersionedSnapshot(Snapshot(version, *build_nodes(distinct, numbers)))
+        self._keys = numbers
+        self._changes = 0
+
+    def _change(self, number: int, one: m.NodeChange) -> Change:
+        return Change(number, one.node, one.filter, 0 if one.filter is None else one.node)
+
+    # -- tags ----------------------------------------------------------------------------------
+
+    def tag(self, content: bytes) -> bytes:
+        """The tag of a notification; TidingsError if it can't be read, or if no nodes are known."""
+        state = self._need_state()
+        nodes = self._lowest(state.view, self._contents.read(content))
+        return pack_tag(state.life, state.version, nodes)
+
+    def tag_many(self, contents: Sequence[bytes]) -> list[bytes]:
+        """The tags of many notifications; the tag is empty if a notification can't be read."""
+        state = self._need_state()
+        tags: list[bytes] = []
+        read = None
+        if self.attributes is None and len(contents) >= FEW and not state.tells_null:
+            read = self._columns.read(contents)
+        if read is None:
+            return [self._tag_or_leave(state, content) for content in contents]
+        view = state.view
+        found = view.lowest_members(*view.matched(read.batch))
+        starts = found.offsets.to_numpy().astype(np.int64)
+        front = np.array([state.life, state.version], "<i8").tobytes()
+        data, places = found.values.to_numpy().astype("<i8").tobytes(), (8 * starts).tolist()
+        tags = [front + data[first:end] for first, end in pairwise(places)]
+        for at in read.odd:
+            tags[at] = self._tag_or_leave(state, contents[at])
+        return tags
+
+    def place(self, interest: str, dialect: str = "sql") -> Place:
+        """The node of a filter; TidingsError if the filter is refused."""
+        state = self._need_state()
+        node = self._keys.get(parse(interest, dialect, attributes=self.attributes).key, 0)
+        return Place(node if node in self._nodes else 0, state.life, state.version)
+
+    def _need_state(self) -> _State:
+        if self._state is None:
+            raise TidingsError("the nodes of the channel are not known yet")
+        return self._state
+
+    def _tag_or_leave(self, state: _State, content: bytes) -> bytes:
+        try:
+            nodes = self._lowest(state.view, self._contents.read(content))
+        except TidingsError:
+            return b""
+        return pack_tag(state.life, state.version, nodes)
+
+    def _lowest(self, view: View, event: Event) -> list[int]:
+        """The numbers of the lowest nodes that match: matching nodes that are not above another
+        matching node."""
+        count = len(view.numbers)
+        matched: list[Any] = view.matcher.match(event)
+        matched = [place for place in matched if place < count]
+        starts, ids = view.member_starts, view.ids
+        alive = [place for place in matched if starts[place + 1] > starts[place]]
+        above = _reach_up(view, alive) if len(alive) > 1 else set()
+        lowest = [place for place in alive if place not in above]
+        return sorted(
+            ids[at].as_py() for place in lowest for at in range(starts[place], starts[place + 1])
+        )
+
+
+def _reach_up(view: View, places: Sequence[Any]) -> set[int]:
+    """All places above the given places."""
+    found: set[int] = set()
+    todo = [*places]
+    while todo:
+        place = todo.pop()
+        for one in view.parents[view.parent_starts[place] : view.parent_starts[place + 1]].tolist():
+            if one not in found:
+                found.add(one)
+                todo.append(one)
+    return found
+
+
+def _attributes_of(told: m.Described) -> Attributes | None:
+    if told.attributes is None:
+        return None
+    given: Mapping[str, str] = told.attributes
+    return Attributes(given, extra=need_extra(told.extra))

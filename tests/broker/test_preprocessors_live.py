@@ -1,0 +1,291 @@
+"""Agents that tag, preprocessors that tag for them, headers and nodes by number, over real
+connections and as real processes that are killed: everyone gets exactly what `Filter.matches` says,
+once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.processes import Process
+from tests.waiting import PATIENCE, until
+
+from tidings.broker import Address, Door, PreprocessorNode, RouterNode
+from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.filters import parse
+from tidings.network import Agent, Outdated, Refusal, connect
+from tidings.network.agent import Tagging
+from tidings.routing.clients.subscriber import Told
+from tidings.routing.protocol import Limits, pack_tag
+
+TEXTS = ["n > 3", "n > 6", "n <= 5 AND word = 'a'", "word LIKE 'a%'", "length(word) > 1",
+         "n IN (1, 4, 7)", "word = 'b' OR n = 0", "n > 3 AND n < 7"]  # fmt: skip
+
+
+def an_event(chance: random.Random) -> dict[str, Any]:
+    return {"n": chance.randrange(9), "word": chance.choice(["a", "ab", "b"])}
+
+
+async def catch_up(agent: Agent, version: int) -> None:
+    """Wait until an agent that tags by itself has seen a version."""
+    await until(lambda: agent.view.version >= version)
+
+
+@pytest.mark.parametrize("tag", ["local", "preprocessor"])
+@pytest.mark.parametrize("routers", [0, 2])
+def test_everyone_gets_what_matches(tag: Tagging, routers: int, tmp_path: Path, seed: int) -> None:
+    """While filters come, and after the preprocessor is gone; many at a time and one by one."""
+
+    async def work() -> None:
+        chance = random.Random(seed)
+        network = root, chain = await started(tmp_path, routers)
+        last = chain[-1] if chain else root
+        async with (
+            connect(at(root), tag="local", times=FAST) as tagger,
+            connect(at(last), times=FAST) as reader,
+        ):
+            node = PreprocessorNode("pre", tagger, Door(), times=FAST)
+            await node.start()
+            async with connect(at(last), tag=tag, times=FAST) as writer:
+                if tag == "preprocessor":
+                    assert await writer._preprocessors.wait_for_any(PATIENCE)
+                expected: dict[str, list[bytes]] = {}
+                told = {}
+                async with contextlib.AsyncExitStack() as stack:
+                    for step, text in enumerate(TEXTS):
+                        told[text] = await stack.enter_async_context(reader.subscribe(text))
+                        expected[text] = []
+                        if step == 5:
+                            await node.stop()
+                        many = [(an_event(chance), b"%d %d" % (step, at)) for at in range(60)]
+                        for event, payload in many[:10]:
+                            await writer.publish(event, payload)
+                        assert await writer.publish_many(many[10:]) == 50
+                        for event, payload in many:
+                            for known, due in expected.items():
+                                if parse(known).matches(event):
+                                    due.append(payload)
+                    for text, due in expected.items():
+                        assert await payloads(told[text], len(due)) == due
+        if tag == "preprocessor":
+            assert node.tagged == writer._preprocessors.asked > 200
+        await stopped(network)
+
+    running(work)
+
+
+def test_tags_of_strangers_are_ignored(tmp_path: Path) -> None:
+    tokens: Tokens = {
+        "writes": Grant("writer", frozenset({"publish", "subscribe"})),
+        "tags": Grant("tagger", frozenset({"publish", "subscribe", "preprocess"})),
+        "routes": Grant("edge", frozenset({"route", "publish", "subscribe", "preprocess"})),
+        "eu": Grant("berlin", within="region = 'EU'"),
+    }
+
+    async def work() -> None:
+        network = root, chain = await started(tmp_path, 0, tokens=tokens)
+        above = Address("127.0.0.1", root.port)
+        edge = RouterNode("edge", above, Door(tokens=tokens), times=FAST, token="routes")
+        await edge.start()
+        chain.append(edge)
+        for place in (at(root), at(edge)):
+            async with (
+                connect(place, name="writer", token="writes", times=FAST) as writer,
+                connect(place, name="tagger", token="tags", times=FAST, tag="local") as tagger,
+                connect(place, name="berlin", token="eu", times=FAST) as berlin,
+                writer.subscribe("n > 3") as told,
+                writer.subscribe("word = 'z'") as other,
+            ):
+                history = root.machine.history
+                wrong = pack_tag(history.life, history.version, (other.node,))
+                for who, payload in ((writer, b"ours"), (tagger, b"its own")):
+                    await who.publish_content(b'{"n": 5}', payload, tag=wrong)
+                    many = [who.publish_content(b'{"n": 5}', payload, tag=wrong) for _ in range(20)]
+                    await asyncio.gather(*many)
+                assert await payloads(told, 21) == [b"ours"] * 21
+                assert await payloads(other, 21) == [b"its own"] * 21
+                await catch_up(tagger, history.version)
+                header = await tagger.header({"n": 5})
+                assert await tagger.publish(payload=b"secret", header=header)
+                secret = await told.next()
+                assert isinstance(secret, Told)
+                assert (secret.payload, secret.attributes) == (b"secret", None)
+                with pytest.raises(Refusal, match="without attributes: 'writer' may not prepro"):
+                    await writer.publish(payload=b"secret", header=header)
+                with pytest.raises(Refusal, match="may not preprocess here"):
+                    async with connect(
+                        place, name="writer", token="writes", times=FAST, tag="local"
+                    ):
+                        pass
+                with pytest.raises(Refusal, match="region = 'EU'"):
+                    async with berlin.subscribe(node=told.node):
+                        pass
+        await stopped(network)
+
+    running(work)
+
+
+def test_headers_that_are_too_old(tmp_path: Path) -> None:
+    async def work() -> None:
+        network = root, _ = await started(tmp_path, 1, limits=Limits(tag_changes=3))
+        async with (
+            connect(at(root), times=FAST, tag="local") as agent,
+            agent.subscribe("n > 3") as told,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            await catch_up(agent, root.machine.history.version)
+            header = await agent.header({"n": 5})
+            await agent.publish(payload=b"a", header=header)
+            for at_ in range(5):
+                await stack.enter_async_context(agent.subscribe(f"word = '{at_}'"))
+            with pytest.raises(Outdated, match="changed at most 3 times") as problem:
+                await agent.publish(payload=b"b", header=header)
+            assert problem.value.version == root.machine.history.version
+            await agent.publish({"n": 5}, b"c", header=header)  # with attributes it is corrected
+            await catch_up(agent, problem.value.version)
+            await agent.publish(payload=b"d", header=await agent.header({"n": 5}))
+            assert await payloads(told, 3) == [b"a", b"c", b"d"]
+            async with agent.subscribe(node=told.node) as same:
+                await agent.publish({"n": 4}, b"e")
+                assert await payloads(same, 1) == [b"e"]
+            with pytest.raises(Refusal, match="found the node '12345', expected a node of this"):
+                async with agent.subscribe(node=12345):
+                    pass
+        await stopped(network)
+
+    running(work)
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+ROOT = """
+name = "root"
+listen = "127.0.0.1:{port}"
+journal = "journal"
+"""
+EDGE = """
+name = "edge"
+listen = "127.0.0.1:0"
+upstream = "127.0.0.1:{port}"
+"""
+
+
+class Preprocessor:
+    """`tidings preprocessor` as a process."""
+
+    def __init__(self, folder: Path, name: str, port: int) -> None:
+        self._errors = (folder / f"{name}.log").open("a")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tidings", "preprocessor", f"tidings://127.0.0.1:{port}"],
+            stdout=subprocess.PIPE, stderr=self._errors, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("the preprocessor listens at "), line
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+        self._errors.close()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(30)
+        self.process.communicate()
+        self._errors.close()
+        return code
+
+
+def kill(process: Process) -> None:
+    process.signal(signal.SIGKILL)
+    process.stop()
+
+
+def test_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
+    kill_in_turn(tmp_path, seed, 3)
+
+
+def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:
+    """A root, a router and two preprocessors; all but the router are killed in turn, while filters
+    come and agents of all kinds publish. Nothing is lost or doubled."""
+    chance = random.Random(seed)
+    root = Process(tmp_path, "root", ROOT.format(port=0))
+    port = root.port
+    edge = Process(tmp_path, "edge", EDGE.format(port=port))
+    tagging = [Preprocessor(tmp_path, f"pre{at_}", port) for at_ in range(2)]
+    told: dict[str, Counter[bytes]] = {}
+    expected: dict[str, Counter[bytes]] = {}
+    other: list[object] = []
+
+    async def work() -> None:
+        nonlocal root
+        place = f"tidings://127.0.0.1:{edge.port}"
+        async with contextlib.AsyncExitStack() as stack:
+            reader = await stack.enter_async_context(connect(place, times=None))
+            writers: list[Agent] = [
+                await stack.enter_async_context(connect(place, tag=tag))
+                for tag in ("root", "local", "preprocessor")
+            ]
+            tasks = []
+            number = 0
+            for round_ in range(rounds):
+                for text in chance.sample([one for one in TEXTS if one not in told],
+                                          min(2, len(TEXTS) - len(told))):  # fmt: skip
+                    told[text], expected[text] = Counter(), Counter()
+                    one = await stack.enter_async_context(reader.subscribe(text))
+                    tasks.append(asyncio.create_task(read(text, one)))
+                victim = round_ % 3
+                if victim == 2:
+                    kill(root)
+                    root = Process(tmp_path, "root", ROOT.format(port=port))
+                else:
+                    tagging[victim].kill()
+                for writer in writers:
+                    pairs = []
+                    for _ in range(150):
+                        number += 1
+                        event = an_event(chance)
+                        pairs.append((event, b"%d" % number))
+                        for text in told:
+                            expected[text][b"%d" % number] += parse(text).matches(event)
+                    await asyncio.gather(*(writer.publish(*one) for one in pairs[:20]))
+                    await writer.publish_many(pairs[20:])
+                if victim != 2:
+                    loop = asyncio.get_running_loop()
+                    tagging[victim] = await loop.run_in_executor(
+                        None, Preprocessor, tmp_path, f"pre{victim}", port
+                    )
+            due = {text: +counts for text, counts in expected.items()}
+            with contextlib.suppress(TimeoutError):
+                await until(lambda: told == due)
+            assert told == due
+            assert writers[2]._preprocessors.asked > 0, "no preprocessor was used"
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def read(text: str, subscription: Any) -> None:
+        async for one in subscription:
+            if isinstance(one, Told):
+                told[text][one.payload] += 1
+            elif type(one).__name__ not in ("Interrupted", "Resumed"):
+                other.append(one)
+
+    try:
+        asyncio.run(asyncio.wait_for(work(), 120 + 20 * rounds))
+        assert not other
+        assert [one.stop() for one in tagging] == [0, 0]
+    finally:
+        for one in tagging:
+            one.process.kill()
+        for process in (edge, root):
+            process.stop()

@@ -1,0 +1,144 @@
+"""The nodes of a channel in another process: its tags, corrected by a rendezvous point, against the
+tags that the rendezvous point gives by itself; many at a time against one by one."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.broker.parts import Root
+from tests.broker.test_runs import PLAIN, random_content
+from tests.broker.test_tagged_parts import an_event
+from tests.broker.test_tagged_publications import fresh, waiting
+from tests.channel.test_interests import random_filter
+from tests.repeats import runs
+
+from tidings.filters import Attributes, parse
+from tidings.model import TidingsError
+from tidings.preprocessing import ChannelView, channel_view
+from tidings.routing.clients import Follower
+from tidings.routing.protocol import messages as m, unpack_tag
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few are tagged as a batch too, and views are compiled often."""
+    monkeypatch.setattr(channel_view, "FEW", 8)
+    monkeypatch.setattr(channel_view, "REBUILD_AFTER", 12)
+
+
+def view_of(root: Root) -> ChannelView:
+    answer = root.ask(m.Describe(1))
+    assert isinstance(answer, m.Described)
+    return ChannelView(answer)
+
+
+def catch_up(root: Root, view: ChannelView) -> None:
+    follower = Follower(m.Follow(1000, view.version, view.life))
+    while not follower.is_done:
+        follower.receive(root.ask(follower.question))
+    assert follower.changed is not None
+    view.put(follower.changed)
+
+
+@pytest.mark.parametrize("run", runs(3, 60))
+def test_any_interleaving_gives_the_tags_of_a_fresh_one(
+    run: int, tmp_path: Path, seed: int
+) -> None:
+    """Several views, each as old as it happens to be; nodes come and go, the root is restarted."""
+    chance = random.Random(f"{seed} {run}")
+    root = Root(tmp_path)
+    views = [view_of(root) for _ in range(3)]
+    there: list[int] = []
+    stamp = stale = 0
+    for _ in range(60):
+        for _ in range(chance.choice([0, 1, 2, 9])):
+            if len(there) > 20 or (there and chance.random() < 0.45):
+                node = there.pop(chance.randrange(len(there)))
+                root.drop(node)
+            else:
+                text = chance.choice([random_filter(chance), chance.choice(PLAIN)])
+                node = root.place(text)
+                there += [] if node in there else [node]
+        root.sync()
+        if chance.random() < 0.15:
+            root.restart()
+        view = chance.choice(views)
+        if chance.random() < 0.5 or not view.version:
+            catch_up(root, view)
+        contents = [msgspec.json.encode(an_event(chance)) for _ in range(chance.choice([3, 12]))]
+        tags = view.tag_many(contents)
+        assert tags == [view.tag(content) for content in contents]
+        expected = {}
+        for content, tag in zip(contents, tags, strict=True):
+            stamp += 1
+            payload = b"%d" % stamp
+            expected[payload] = fresh(root, content)
+            assert not root.say(m.Publish("p/1", stamp, stamp, content, payload, tag=tag))
+        found = {one.payload: tuple(mark.node for mark in one.marks) for one in waiting(root)}
+        assert found == expected
+        stale += view.version < root.version
+        root.sync()
+    assert stale > 5
+
+
+def test_odd_contents(tmp_path: Path, seed: int) -> None:
+    """Those that can't be read have no tag; the rest have the same as one by one."""
+    chance = random.Random(seed)
+    root = Root(tmp_path)
+    for text in PLAIN:
+        root.place(text)
+    view = view_of(root)
+    catch_up(root, view)
+    left_out = 0
+    for _ in range(40):
+        contents = [random_content(chance) for _ in range(chance.choice([5, 60]))]
+        for content, tag in zip(contents, view.tag_many(contents), strict=True):
+            try:
+                expected = tuple(sorted(root.interests.tag(content)))
+            except TidingsError:
+                left_out += 1
+                assert tag == b""
+            else:
+                found = unpack_tag(tag)
+                assert found is not None
+                assert root.machine.graph.lowest(found.nodes) == expected
+    assert left_out
+
+
+def test_declared_attributes(tmp_path: Path) -> None:
+    root = Root(tmp_path, Attributes({"n": "integer", "day": "date"}, extra="keep"))
+    root.machine.following._definition = msgspec.structs.replace(
+        root.machine.following._definition,
+        attributes={"n": "integer", "day": "date"}, extra="keep",
+    )  # fmt: skip
+    node = root.place("day > DATE '2024-01-01'")
+    view = view_of(root)
+    catch_up(root, view)
+    tag = unpack_tag(view.tag(b'{"day": "2024-05-01", "more": 1}'))
+    assert tag is not None
+    assert tag.nodes == (node,)
+    with pytest.raises(TidingsError):
+        view.tag(b'{"day": "yesterday"}')
+
+
+def test_places(tmp_path: Path) -> None:
+    root = Root(tmp_path)
+    view = view_of(root)
+    with pytest.raises(TidingsError, match="not known yet"):
+        view.place("n > 1")
+    catch_up(root, view)
+    node = root.place("n > 1")
+    assert view.place("n > 1").node == 0
+    catch_up(root, view)
+    place = view.place("1 < n")
+    assert (place.node, place.version) == (node, root.version)
+    root.drop(node)
+    root.sync()
+    catch_up(root, view)
+    assert view.place("n > 1").node == 0
+    with pytest.raises(TidingsError):
+        view.place("n >")
+    assert parse("n > 1").key == parse("1 < n").key

@@ -1,0 +1,81 @@
+"""Publishers in the world that tag by themselves, at versions that are older than those of the
+root, while messages are lost and everybody crashes: subscribers get what they would get without
+tags."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.repeats import runs
+from tests.routing.test_network import busy, check, check_acknowledged, check_promises, settle
+from tests.routing.world import Faults, World
+
+from tidings.routing.protocol.tags import FRONT, Tag, pack_tag, unpack_tag
+from tidings.routing.root import history
+from tidings.routing.root.handover import correcting
+
+
+@pytest.mark.parametrize("run", runs(8, 80))
+@pytest.mark.parametrize("crashes", [0.0, 0.06])
+def test_a_lossy_network(seed: int, crashes: float, run: int) -> None:
+    chance = random.Random(f"{seed} {run} {crashes} tags")
+    world = World(chance, chance.randrange(0, 6))
+    world.tags = True
+    for _ in range(3):
+        world.faults = Faults(
+            chance.choice((0.0, 0.02, 0.2)), chance.choice((0.0, 0.1)), chance.choice((0.02, 1))
+        )
+        busy(world, 60, crashes=crashes)
+        settle(world)
+        check(world)
+        check_acknowledged(world)
+        check_promises(world)
+        check_matched(world)
+    assert world.tagged > 10
+
+
+@pytest.mark.parametrize("run", runs(4, 40))
+def test_journals_that_go_back_in_time(
+    seed: int, run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tags of a life that is gone, or of versions that nobody remembers, are not used."""
+    monkeypatch.setattr(history, "MOST_AROUND", 5)
+    monkeypatch.setattr(correcting, "FEW", 2)
+    chance = random.Random(f"{seed} {run} tags disks")
+    world = World(chance, chance.randrange(0, 5))
+    world.tags = True
+    for _ in range(3):
+        world.faults = Faults(0.02, 0.02, 0.2)
+        busy(world, 60, crashes=0.06, disks=0.5)
+        settle(world)
+        check(world)
+        check_acknowledged(world)
+        check_promises(world)
+
+
+def check_matched(world: World) -> None:
+    """Every node that is there and was there before a notification matches it or not, as its points
+    say."""
+    points = world.disk.nodes
+    began: dict[int, int] = {}  # by node: how many records were written before it
+    records = 0
+    for kind, what in world.disk.log:
+        if kind == "add":
+            began[what[0]] = records
+        records += kind == "record" and what.serial > 0
+    numbered = [one for one in world.disk.records() if one.serial]
+    for at, record in enumerate(numbered):
+        due = {
+            node for node, some in points.items() if began[node] <= at and record.payload[0] in some
+        }
+        assert due <= set(record.matched)
+
+
+def test_tags_as_bytes() -> None:
+    tag = Tag(2**62, 7, (1, 5, 2**40))
+    data = pack_tag(*tag)
+    assert len(data) == FRONT + 24
+    assert unpack_tag(data) == tag
+    assert unpack_tag(pack_tag(1, 2, ())) == Tag(1, 2, ())
+    assert [unpack_tag(bad) for bad in (b"", data[:8], data[:-1])] == [None] * 3

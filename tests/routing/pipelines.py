@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tidings.routing.clients.follower import Follower
-from tidings.routing.clients.hander import Hander
+from tidings.routing.clients.tagging.follower import Follower
+from tidings.routing.clients.tagging.hander import Hander
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.times import Times
 

@@ -88,7 +88,7 @@ def check_told(world: World) -> None:
         assert not [what for what in latest if isinstance(what, Lost)], name
         points = frozenset(one.interest)
         assert all(row[0] in points for row in told)
-        since = [record for record in records if record.serial > one.begun]
+        since = [record for record in records if record.serial > one.stream.begun]
         due = [record for record in since if record.payload[0] in points]
         must = {
             record.payload

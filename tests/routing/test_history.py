@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.routing.world import Disk, Sets
 
-from tidings.routing.clients.follower import Follower
+from tidings.routing.clients.tagging.follower import Follower
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.root import history as module

@@ -52,7 +52,7 @@ class Reader(msgspec.Struct):
 
     @property
     def confirmed_at_start(self) -> int:
-        return self.now.begun
+        return self.now.stream.begun
 
     def go(self, world: World) -> None:
         world.send(self.now.name, self.now.stop(world.now))
@@ -104,7 +104,7 @@ def check(world: World, readers: list[Reader]) -> None:
         due = [
             record.payload
             for record in world.disk.records()
-            if record.serial > one.came[0].begun and record.payload[0] in one.points
+            if record.serial > one.came[0].stream.begun and record.payload[0] in one.points
         ]
         assert set(one.told) == set(due), one.name
         assert not one.lost, one.name

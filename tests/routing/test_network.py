@@ -95,10 +95,10 @@ def check_told(world: World) -> None:
         due = {
             record.payload
             for serial, record in records.items()
-            if serial > one.begun and record.payload[0] in frozenset(one.interest)
+            if serial > one.stream.begun and record.payload[0] in frozenset(one.interest)
         }
         assert not [what for what in latest if isinstance(what, Lost)], name
-        if one._order is not None:
+        if one.stream.order is not None:
             check_order(name, inbox)
         before = {
             what.payload for what in inbox[: len(inbox) - len(latest)] if isinstance(what, Told)

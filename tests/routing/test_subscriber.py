@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from tidings.routing.clients import Interrupted, Phase, Resumed
-from tidings.routing.clients.subscriber import MOST_NUMBERS, Lost, Subscriber, Told
+from tidings.routing.clients.stream import MOST_NUMBERS
+from tidings.routing.clients.subscriber import Lost, Subscriber, Told
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break
 from tidings.routing.protocol.times import Times
 
 
-def joined() -> Subscriber:
-    one = Subscriber("s", "r", b"x", Times(retry=3))
+def joined(most: int = 1 << 62) -> Subscriber:
+    one = Subscriber("s", "r", b"x", Times(retry=3), most)
     one.start(0)
     one.receive(m.Answer(1, 1, 7, 0, 0, {}), 0)
     one.receive(m.Setup(1, 7, (), (), 0, 0), 0)
@@ -69,8 +70,7 @@ def test_what_nobody_can_count_any_more_is_noticed() -> None:
 
 
 def test_a_full_inbox_is_filled_when_there_is_room() -> None:
-    one = joined()
-    one.most = 3
+    one = joined(most=3)
 
     def notification(number: int) -> m.Notification:
         return m.Notification(1, number, (m.Mark(7, number, (7,)),), b"", "p", number)
@@ -297,3 +297,63 @@ def test_answers_that_take_longer_than_questions_are_repeated() -> None:
     assert len(counts) > 1
     one.receive(m.Counted(1, counts[0].request, 7, 5, 1, {7: 1}), 30)
     assert serials(one) == [5]
+
+
+def test_a_late_answer_says_what_is_lost() -> None:
+    """What is missing was asked for again before the first answer came."""
+    one = ordered()
+    first = only(one.receive(numbered(3, 3), 0))
+    again = [recover for now in range(1, 8) for recover in recovers(hear(one, now, 3))]
+    assert again
+    ((_, count),) = one.receive(m.Settled(1, first.request, (m.Range(7, 1, 1),)), 8)
+    assert isinstance(count, m.Count)
+    assert [what for what in one.inbox if isinstance(what, Lost)] == [Lost(1)]
+    assert not [what for what in one.inbox if isinstance(what, Told)]
+    one.receive(m.Recovered(1, first.request, (numbered(2, 2),)), 8)
+    one.receive(m.Settled(1, again[-1].request, (m.Range(7, 1, 1),)), 9)
+    one.receive(m.Counted(1, count.request, 7, 3, 3, {7: 3}), 9)
+    assert serials(one) == [Lost(1), 2, 3]
+
+
+def test_a_late_answer_does_not_answer_another_question() -> None:
+    """After the answer, what it did not bring counts as lost; a late one is none."""
+    one = ordered()
+    first = only(one.receive(numbered(2, 2), 0))
+    one.receive(m.Recovered(1, first.request, (numbered(1, 1),)), 0)
+    one.receive(numbered(4, 4), 0)
+    second = [recover for now in range(1, 9) for recover in recovers(hear(one, now, 4))]
+    assert second[-1].ranges == (m.Range(7, 3, 3),)
+    for now in range(9, 20):
+        hear(one, now, 4)
+        one.receive(m.Settled(1, first.request), now)
+    assert not [what for what in one.inbox if isinstance(what, Lost)]
+
+
+def test_a_count_that_comes_while_others_are_asked_for_is_taken() -> None:
+    one = ordered()
+    one.receive(m.Skipped(), 0)
+    one.receive(numbered(5, 1), 0)
+    counts = [what for now in range(1, 12) for _, what in hear(one, now, 0)
+              if isinstance(what, m.Count)]  # fmt: skip
+    one.receive(m.Counted(1, counts[-1].request, 7, 6, 2, {7: 2}), 12)
+    one.receive(m.Counted(1, counts[0].request, 7, 9, 3, {7: 2, 8: 1}), 12)
+    assert serials(one) == [5]
+    one.receive(m.Recovered(1, 99, (numbered(6, 2),)), 13)
+    assert serials(one) == [5]  # up to 9 it is known what is missing
+    one.receive(m.Recovered(1, 99, (numbered(8, 1, node=8),)), 13)
+    assert serials(one) == [5, 6, 8]
+
+
+def test_a_beat_is_as_good_as_a_count_that_is_not_answered() -> None:
+    one = ordered()
+    recover = only(one.receive(numbered(2, 2), 0))
+    one.receive(m.Recovered(1, recover.request, (numbered(1, 1),)), 0)
+    ((_, count),) = one.receive(m.Settled(1, recover.request), 0)
+    assert isinstance(count, m.Count)
+    one.receive(m.Beat(1, 3, {}, digest((7,)), 3), 1)  # 3 has not come
+    assert serials(one) == []
+    one.receive(numbered(3, 3), 1)
+    one.receive(m.Beat(1, 3, {}, digest((7,)), 3), 2)
+    assert serials(one) == [1, 2, 3]
+    assert one.complete == 3
+    assert not one.tick(9)[1:]  # only that it is still there

@@ -93,13 +93,14 @@ class Run:
             each = [f"{next(kept)}={self.tree.addresses[place]}" for place in places]
             more = [str(number), str(self.seed), str(self.visitors), *each]
             self._agent(f"reader-{number}", ["tests.broker.kills.reader", times, *more])
-        ready = [self.folder / f"reader-{number}.ready" for number in range(len(readers))]
-        assert self._wait(lambda: all(one.exists() for one in ready)), self._errors()
+        self._await_agents()
         rest = iter(range(PUBLISHERS))
         for number, places in enumerate(writers):
             each = [f"{next(rest)}={self.tree.addresses[place]}" for place in places]
-            more = [str(self.pace), *each]
-            self._agent(f"writer-{number}", ["tests.broker.kills.writer", times, *more])
+            name = f"writer-{number}"
+            more = [name, str(self.pace), *each]
+            self._agent(name, ["tests.broker.kills.writer", times, *more])
+        self._await_agents()  # nothing is killed before they are there
         self.board.stage = PUBLISH
         self.say("everyone is there")
 
@@ -107,6 +108,10 @@ class Run:
         module, *arguments = command
         command = ["-m", module, str(self.folder), *arguments]
         self.agents.append(Process(self.folder, name, command, self.tree.within(name)))
+
+    def _await_agents(self) -> None:
+        ready = [self.folder / f"{one.name}.ready" for one in self.agents]
+        assert self._wait(lambda: all(one.exists() for one in ready)), self._errors()
 
     def finish(self) -> None:
         """Publish no more; wait until all are acknowledged, then until all are told."""

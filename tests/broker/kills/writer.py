@@ -1,6 +1,6 @@
 """A process with publishers: each publishes as fast as acknowledgments come.
 
-python -m tests.broker.kills.writer FOLDER TIMES PACE {NUMBER=ADDRESS}...
+python -m tests.broker.kills.writer FOLDER TIMES NAME PACE {NUMBER=ADDRESS}...
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,11 +21,15 @@ from tidings.network.agent import connect
 from tidings.routing.protocol.times import Times
 
 WINDOW = 500  # that are not acknowledged
+FOREVER = 1e6  # seconds: whoever started this ends it
 
 
-async def publish(board: Board, publisher: int, address: str, times: Times, pace: int) -> None:
+async def publish(
+    board: Board, publisher: int, address: str, times: Times, pace: int, ready: Callable[[], None]
+) -> None:
     async with connect(address, name=f"publisher-{publisher}", times=times) as agent:
-        await until(lambda: board.stage >= PUBLISH)
+        ready()
+        await until(lambda: board.stage >= PUBLISH, FOREVER)
         waiting: deque[asyncio.Future[int]] = deque()
         number = done = 0
         began = time.monotonic()
@@ -52,13 +57,20 @@ async def publish(board: Board, publisher: int, address: str, times: Times, pace
             board.acknowledge(publisher, done)
 
 
-async def main(folder: str, times: str, pace: str, *publishers: str) -> None:
+async def main(folder: str, times: str, name: str, pace: str, *publishers: str) -> None:
     board = Board(Path(folder) / "board")
     each = (one.split("=", 1) for one in publishers)
     read = msgspec.json.decode(times, type=Times)
+    connected: list[None] = []
+
+    def ready() -> None:
+        connected.append(None)
+        if len(connected) == len(publishers):
+            (Path(folder) / f"{name}.ready").touch()
+
     async with asyncio.TaskGroup() as group:
         for number, address in each:
-            group.create_task(publish(board, int(number), address, read, int(pace)))
+            group.create_task(publish(board, int(number), address, read, int(pace), ready))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@
     pipeline     follows the nodes of the channel, and hands tagged notifications over in parts
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
+    joining.py        how it gets its node, and goes on under its name
+    stream.py         what has come of it, and what is missing
+    questions.py      the open questions, and when to ask them again
+    handout.py        hands notifications to the application, once, whole and in order
     items.py          what a subscription yields
     confirming.py     what was confirmed of a named subscription
     ordering.py       holds notifications back until all earlier ones have arrived
@@ -13,8 +17,7 @@
     tracker.py        which numbers of each node have arrived, and which are missing
     publisher.py      stamps, and what to do when the rendezvous point has lost notifications
     acknowledged_runs.py   the stamps that were acknowledged to a publisher
-    follower.py       the definition of a channel, and the pages of its changes
-    hander.py         the parts that are in flight
+    tagging/          what a pipeline follows, and the parts that it hands over
 
 The agent (network/agent.py) runs subscribers and publishers. The link of a pipeline
 (channel/link.py) runs a follower and a hander. This folder is for network, channel and cli. Users
@@ -23,11 +26,10 @@ subscriber.py.
 """
 
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.follower import Follower
-from tidings.routing.clients.hander import Hander
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
 from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Phase, Subscriber
+from tidings.routing.clients.tagging import Follower, Hander
 
 __all__ = [
     "Confirming",

@@ -35,6 +35,7 @@ class Confirming:
         self._counts: dict[int, int] = {}  # counts that the rendezvous point may not have
         self._wants_drop = False
         self._under_way: tuple[int, int, float] | None = None  # request, serial, when
+        self._request = 1 << 40  # the next one; the other questions of a subscriber have lower ones
 
     def begin(self, serial: int, total: int) -> None:
         """Begin at the cursor that the rendezvous point sent."""
@@ -63,12 +64,13 @@ class Confirming:
     def drop(self) -> None:
         self._wants_drop = True
 
-    def next_message(self, epoch: int, request: int, now: float, retry: float) -> m.Confirm | None:
+    def next_message(self, epoch: int, now: float, retry: float) -> m.Confirm | None:
         """The message to send now, if there is one."""
         late = self._under_way is None or now - self._under_way[2] > retry
         news = self._wants_drop or self._serial > self.stored
         if not (self.begun and late and news):
             return None
+        request, self._request = self._request, self._request + 1
         self._under_way = request, self._serial, now
         if self._wants_drop:
             return m.Confirm(epoch, request, self.name, drop=True)

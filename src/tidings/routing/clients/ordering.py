@@ -16,15 +16,18 @@ the order of serials. So the notifications that arrive are merged by serial, and
 *frontier* are handed out:
 
     node 7    complete up to serial 20      node 9    complete up to 12: the frontier is 12
+
+Little is held back if all nodes reach about the same serial. So the subscriber asks for as many
+numbers of each node as are expected up to a common serial, the *horizon*.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tidings.routing.clients.tracker import Tracker
+from tidings.routing.clients.tracker import Tracker, cut_ranges
 from tidings.routing.protocol import messages as m
 
 
@@ -34,6 +37,19 @@ class Held(NamedTuple):
     serial: int
     message: m.Notification
     matched: tuple[str, ...]
+
+
+def find_horizon(starts: Sequence[int], densities: Sequence[float], room: int) -> float:
+    """The serial up to which `room` numbers are expected, if each node has so many of them per
+    serial after its start. The starts are in ascending order."""
+    horizon, total, weighted = 0.0, 0.0, 0.0
+    for start, density in zip(starts, densities, strict=True):
+        if total and start >= horizon:
+            break
+        total += density
+        weighted += density * start
+        horizon = (room + weighted) / total
+    return horizon
 
 
 class Ordering:
@@ -51,6 +67,7 @@ class Ordering:
         self.counted = 0
         """The serial up to which the tracker knows all missing numbers."""
         self._reached: dict[int, int] = {}  # by node: up to this serial, no number is missing
+        self._passed = 0  # the same for all nodes
 
     def __len__(self) -> int:
         return len(self._held)
@@ -75,9 +92,38 @@ class Ordering:
             if tracker.has_all(mark):
                 self._reached[mark.node] = max(serial, self._reached.get(mark.node, 0))
 
+    def pass_by(self, serial: int) -> None:
+        """Note that a notification has come and is handed out, while nothing was missing."""
+        self.last = self._passed = serial
+
     def reached(self, node: int) -> int:
         """A serial up to which no number of a node is missing."""
-        return self._reached.get(node, 0)
+        return max(self._passed, self._reached.get(node, 0))
+
+    def choose(
+        self, missing: Iterable[m.Range], room: int, complete: int, highest: int
+    ) -> list[m.Range]:
+        """About `room` of the missing numbers: of each node as many as are expected up to the
+        horizon, if they are spread evenly. Nothing is missing up to the serial `complete`. The node
+        that holds back most is first. Nothing after the last count can be handed out, so it is not
+        asked for unless nothing before it is missing."""
+        by_node: dict[int, list[m.Range]] = {}
+        for one in missing:
+            by_node.setdefault(one.node, []).append(one)
+        nodes = sorted(by_node, key=self.reached)
+        before = [node for node in nodes if max(complete, self.reached(node)) < self.counted]
+        nodes, end = (before, self.counted) if before else (nodes, highest)
+        starts = [max(complete, self.reached(node)) for node in nodes]
+        counts = [sum(last - first + 1 for _, first, last in by_node[node]) for node in nodes]
+        densities = [
+            count / max(1, end - start) for count, start in zip(counts, starts, strict=True)
+        ]
+        horizon = min(end, find_horizon(starts, densities, room))
+        found: list[m.Range] = []
+        for node, start, density in zip(nodes, starts, densities, strict=True):
+            if start < horizon or not found:
+                found += cut_ranges(by_node[node], max(1, round((horizon - start) * density)))
+        return found
 
     def frontier(self, tracker: Tracker) -> int:
         """A serial up to which nothing is missing, as far as is known."""
@@ -104,4 +150,4 @@ class Ordering:
         """Forget everything, because the next serials may be smaller."""
         self._held.clear()
         self._reached.clear()
-        self._doubt, self.last, self.counted = False, 0, 0
+        self._doubt, self._passed, self.last, self.counted = False, 0, 0, 0

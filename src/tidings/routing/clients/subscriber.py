@@ -13,41 +13,26 @@ router that has a missing notification answers.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
-from enum import Enum
 from typing import Any, ClassVar
 
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
-from tidings.routing.clients.ordering import Held, Ordering
-from tidings.routing.clients.pieces import Pieces
-from tidings.routing.clients.publisher import without_incarnation
-from tidings.routing.clients.tracker import Tracker
+from tidings.routing.clients.handout import HandOut
+from tidings.routing.clients.items import Delivery, Lost, Told
+from tidings.routing.clients.joining import Joining, Phase
+from tidings.routing.clients.ordering import Ordering
+from tidings.routing.clients.stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.bodies import unwrap
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
 __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 
-MOST_RANGES = 256  # ranges in one request
-MOST_NUMBERS = 2000  # numbers in the ranges of one request
-LEAST_NUMBERS = 64  # numbers in one request if the inbox is nearly full
 DROPPED = "the subscription was dropped after an interruption"
 UNHEARD = "nothing was heard from the rendezvous point"
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
-RECENT = 4096  # notifications that are remembered: more than a publisher can have in flight
-
-
-class Phase(Enum):
-    ASKING = "asking"
-    JOINING = "joining"
-    ON = "on"
-    REFUSED = "refused"
-    STOPPED = "stopped"
 
 
 class Subscriber:
@@ -76,59 +61,72 @@ class Subscriber:
         name as `durable`, the subscription is ordered, and begins after the last notification that
         was confirmed under that name."""
         self.name = name
-        self.most = most
         self.router = router
         self.interest = interest
-        self.dialect = dialect
         self.times = times or Times()
-        self.phase = Phase.STOPPED
-        self.inbox: deque[Item] = deque()
-        self.refusal = ""
-        self.note, self.never = "", False  # the note in the answer about the interest
-        self._standing = Standing(self.times)
-        self.node = 0
-        self.begun = 0  # notifications after this serial must arrive
-        self.complete = 0  # the serial up to which nothing is missing
-        self._tracker = Tracker({})
-        self._total = 0  # the total of the node, up to `complete`
-        self._came: list[int] = []  # the serials after `complete` that have arrived
-        self._pieces = Pieces()
-        self._fast = fast and not durable
-        self._order = Ordering() if durable or (ordered and not fast) else None
         self.confirming = Confirming(durable) if durable else None
+        self._fast = fast and not durable
         self._drop_after = drop_after
-        self._recent: dict[tuple[str, int], None] = {}  # kept across breaks
-        self._request = 0
-        self._numbered = 1 << 40  # the request number of the next confirmation
-        self._counting: float | None = None  # when the open Count was sent
-        self._recovering: float | None = None  # when the open Recover was sent or last answered
-        self._asked_for: list[m.Range] = []
-        self._unanswered = 0  # how often questions were repeated since an answer
-        self._was_answered = False  # whether an answer arrived without the numbers
-        self._gave_up = False  # whether numbers were lost since `complete`
-        self._asked = self._heard = self._resubscribed = float("-inf")
-        self._matched = matched
-        self._interrupted: float | None = None  # when the current interruption began
-        self._now = 0.0
-        self._out: list[Sent] = []
+        self._standing = Standing(self.times)
+        order = Ordering() if durable or (ordered and not fast) else None
+        self._handout = HandOut(most, matched, order, self.confirming)
+        self.inbox = self._handout.inbox
+        self.stream = Stream(self.times, self._standing, self._handout)
+        self._flows = False  # is `stream.flows()` true since the last message?
+        self._joining = Joining(
+            interest, dialect, self._standing, self.stream, self.confirming, fast=self._fast
+        )
+        self._resubscribed = float("-inf")
+
+    @property
+    def phase(self) -> Phase:
+        return self._joining.phase
+
+    @property
+    def refusal(self) -> str:
+        """Why the interest or the name is refused."""
+        return self._joining.refusal
+
+    @property
+    def note(self) -> str:
+        """What the rendezvous point says about the interest."""
+        return self._joining.note
+
+    @property
+    def never(self) -> bool:
+        """Whether the interest can never match."""
+        return self._joining.never
+
+    @property
+    def node(self) -> int:
+        """The node of the interest; 0 if it is not known yet."""
+        return self.stream.node
+
+    @property
+    def complete(self) -> int:
+        """The serial up to which nothing is missing."""
+        return self.stream.complete
+
+    @property
+    def _now(self) -> float:
+        return self.stream.now
 
     # -- for the application -------------------------------------------------------------------
 
     def start(self, now: float) -> list[Sent]:
-        self._now = now
-        self._ask()
+        self.stream.now = now
+        self._joining.ask()
         return self._drain_outgoing()
 
     def stop(self, now: float) -> list[Sent]:
-        self._now = now
-        if self.phase in (Phase.JOINING, Phase.ON):
-            self._send(m.Unsubscribe(self.epoch, (self.node,)))
-        self.phase = Phase.STOPPED
+        self.stream.now = now
+        self._joining.leave()
+        self._flows = False
         return self._drain_outgoing()
 
     def confirm(self, serial: int, now: float) -> list[Sent]:
         """Confirm everything up to a serial."""
-        self._now = now
+        self.stream.now = now
         if self.confirming is not None:
             self.confirming.confirm(serial)
             self._say_confirmed()
@@ -136,7 +134,7 @@ class Subscriber:
 
     def drop_name(self, now: float) -> list[Sent]:
         """Give up the name; `confirming.dropped` is set once that is on the disk."""
-        self._now = now
+        self.stream.now = now
         if self.confirming is not None:
             self.confirming.drop()
             self._say_confirmed()
@@ -144,31 +142,29 @@ class Subscriber:
 
     def _say_confirmed(self) -> None:
         if self.confirming is not None and self.phase is Phase.ON:
-            again = self.times.retry
-            message = self.confirming.next_message(self.epoch, self._numbered, self._now, again)
-            if message is not None:
-                self._numbered += 1
-                self._send(message)
+            found = self.confirming.next_message(self.epoch, self._now, self.times.retry)
+            self.stream.sent += [] if found is None else [found]
 
     def interrupt(self, reason: str, now: float) -> None:
         """Begin an interruption, which ends with the next beat."""
-        if self.phase is Phase.ON and self._interrupted is None:
-            self._interrupted = now
-            self.inbox.append(Interrupted(reason))
-
-    def _resume(self) -> None:
-        if self._interrupted is not None:
-            self.inbox.append(Resumed(self._now - self._interrupted))
-            self._interrupted = None
+        if self.phase is Phase.ON:
+            self._handout.interrupt(reason, now)
 
     def tracks(self, marks: Iterable[m.Mark]) -> bool:
         """Is any of these marks known to be at or below the node of this interest?"""
-        return any(self._tracker.knows(mark.node) for mark in marks)
+        return any(self.stream.knows(mark.node) for mark in marks)
 
     # -- messages and time ---------------------------------------------------------------------
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:
-        self._now = now
+        self.stream.now = now
+        if (
+            self._flows
+            and type(message) is m.Notification
+            and self._standing.accepts(message.epoch, now)
+            and self.stream.take_next(message)
+        ):
+            return []
         if isinstance(message, m.Down) and self.phase not in (Phase.STOPPED, Phase.REFUSED):
             handler = self._HANDLERS.get(type(message))
             if isinstance(message, m.Lineage):
@@ -176,52 +172,42 @@ class Subscriber:
             elif self._standing.accepts(message.epoch, now) and handler is not None:
                 handler(self, message)
             self._trace()
-            self._release()
+            self.stream.release()
         elif isinstance(message, m.Skipped):
-            self._doubt()
+            self.stream.doubt()
+        self._flows = not self._fast and self.stream.flows()
         return self._drain_outgoing()
 
     def tick(self, now: float) -> list[Sent]:
         """Do the work that is due. Call this at least every `retry` seconds."""
-        self._now = now
+        self.stream.now = now
         if self.phase not in (Phase.STOPPED, Phase.REFUSED):
             self._trace()
-        late = now - self._asked > self.times.retry
-        if self.phase is Phase.ASKING and late:
-            self._ask()
-        elif self.phase is Phase.JOINING and late:
-            self._join()
-        elif self.phase is Phase.ON:
+        if self.phase is Phase.ON:
             self._tick_on(now)
+        elif now - self._joining.asked > self.times.retry:
+            self._joining.ask_again()
         self._end_long_interruption()
+        self._flows = not self._fast and self.stream.flows()
         return self._drain_outgoing()
 
     def _end_long_interruption(self) -> None:
-        begun, most = self._interrupted, self._drop_after
+        begun, most = self._handout.interrupted, self._drop_after
         if begun is not None and most is not None and self._now - begun > most:
-            self._release(all_=True)
+            self.stream.end()
             self.inbox.append(Break(f"{DROPPED} of more than {most:g} seconds"))
-            self._send(m.Unsubscribe(self.epoch, (self.node,)))
-            self.phase = Phase.STOPPED
+            self._joining.leave()
 
     def _tick_on(self, now: float) -> None:
         if now - self._resubscribed >= self.times.resubscribe:
             self._resubscribed = now
             self._send(m.Resubscribe(self.epoch, digest((self.node,)), self.complete))
-        if now - self._heard > 2 * self.times.silent:
-            self.interrupt(UNHEARD, self._heard)
-        if now - self._heard > self.times.silent and now - self._asked > self.times.silent:
-            self._join()  # a restarted router knows nothing about this subscriber
-        # wait longer each time, because each question makes a busy network send a whole answer
-        again = self.times.retry * 2 ** min(self._unanswered, 2)
-        if self._counting is not None and now - self._counting > again:
-            self._unanswered += 1
-            self._count()
-        room = len(self.inbox) < self.most
-        if room and self._recovering is not None and now - self._recovering > again:
-            self._unanswered += 1
-            self._recover()
-        self._give_up_gap()
+        heard, silent = self.stream.heard, self.times.silent
+        if now - heard > 2 * silent:
+            self.interrupt(UNHEARD, heard)
+        if now - heard > silent and now - self._joining.asked > silent:
+            self._joining.join()  # a restarted router knows nothing about this subscriber
+        self.stream.tick()
         self._say_confirmed()
 
     @property
@@ -230,8 +216,7 @@ class Subscriber:
         return self._standing.life
 
     def _trace(self) -> None:
-        question = self._standing.next_question(self._now)
-        if question is not None:
+        if (question := self._standing.next_question(self._now)) is not None:
             self._send(question)
 
     def _judge(self, message: m.Lineage) -> None:
@@ -245,73 +230,13 @@ class Subscriber:
         """Continue in another life, which has everything that was received. Ask open questions
         again, because answers of the old life are ignored."""
         self._resubscribed = float("-inf")
-        self._doubt()
-        if self.phase is Phase.ASKING:
-            self._ask()
-        elif self.phase is Phase.JOINING:
-            self._join()
-        elif self._recovering is not None:
-            self._recover()
-        elif self._counting is not None:
-            self._count()
+        self.stream.doubt()
+        self._joining.ask_again()
+        if self.phase is Phase.ON:
+            self.stream.ask_again()
 
-    def _on_answer(self, message: m.Answer) -> None:
-        if self.phase is not Phase.ASKING or message.request != self._request:
-            return
-        self._standing.note_serial(message.serial)
-        if message.refusal:
-            self.phase, self.refusal = Phase.REFUSED, message.refusal
-            return
-        self.phase = Phase.JOINING
-        self.note, self.never = message.note, message.never
-        self.node = message.node
-        self.begun = self.complete = message.serial
-        self._tracker = Tracker(message.counts)
-        self._total, self._came = message.total, []
-        self._join()
-
-    def _on_setup(self, message: m.Setup) -> None:
-        if self.phase is Phase.JOINING and message.node == self.node:
-            self._standing.note_serial(message.serial)
-            if self.confirming is not None and not self.confirming.begun:
-                self._resume_name()
-                return
-            self.phase = Phase.ON
-            self._heard = self._now
-            if self._fast:
-                return
-            self._count()  # until now, routers on the way may have sent nothing
-        elif self.phase is Phase.ON and message.node == self.node:
-            self._doubt()  # the router had forgotten the subscription
-
-    def _resume_name(self) -> None:
-        """Ask how far the name was confirmed. Notifications are ignored until the answer
-        arrives."""
-        assert self.confirming is not None
-        self._asked = self._now
-        self._request += 1
-        name, node = self.confirming.name, self.node
-        # the same text in another dialect is another filter
-        words = b"" if self.dialect == "sql" else self.dialect.encode() + b": "
-        message = m.Resume(self.epoch, self._request, name, node, words + self.interest)
-        self._send(message)
-
-    def _on_resumption(self, message: m.Resumption) -> None:
-        if self.phase is not Phase.JOINING or message.request != self._request:
-            return
-        if message.refusal:
-            self.phase, self.refusal = Phase.REFUSED, message.refusal
-            return
-        assert self.confirming is not None
-        if message.note:
-            self.inbox.append(Break(message.note))
-        self.confirming.begin(message.serial, message.total)
-        self.begun = self.complete = message.serial
-        self._tracker = Tracker(message.counts)
-        self._total, self._came = message.total, []
-        self.phase = Phase.ON
-        self._heard = self._now
-        self._count()
+    def _on_joining(self, message: m.Answer | m.Setup | m.Resumption) -> None:
+        self._joining.take(message)
 
     def _on_confirmed(self, message: m.Confirmed) -> None:
         if self.confirming is not None:
@@ -323,275 +248,54 @@ class Subscriber:
             self._restart("the rendezvous point no longer had the filter")
 
     def _on_notification(self, message: m.Notification) -> None:
-        if self.phase not in (Phase.JOINING, Phase.ON):
+        if not self._joining.expects():
             return
-        if self.confirming is not None and not self.confirming.begun:
-            return
-        # a router may pass on marks that do not concern this subscriber
-        mine = [mark for mark in message.marks if self.node in mark.label]
-        if self._waiting() >= self.most:
-            self._doubt()
-            return
-        if not message.serial or self._fast:  # no numbers to check
-            self._pass_on_fast(message, mine)
-            return
-        self._standing.note_serial(message.serial)
-        if mine and self._tracker.see(mine):
-            self._deliver(message, mine)
-        if not self._tracker.is_complete() and self._recovering is None:
-            self._recover()
-
-    def _pass_on_fast(self, message: m.Notification, mine: list[m.Mark]) -> None:
-        if mine and self.phase is Phase.ON:
-            self._hand_out(Held(message.serial, message, self._matched(message)))
+        if self._handout.is_full():
+            self.stream.doubt()
+        elif message.serial and not self._fast:
+            self.stream.take(message)
+        elif self.phase is Phase.ON and any(self.node in mark.label for mark in message.marks):
+            self._handout.take_fast(self.epoch, message)  # without numbers, or they do not matter
 
     def _on_beat(self, message: m.Beat) -> None:
         if self.phase is not Phase.ON:
             return
-        self._heard = self._now
-        self._resume()
+        self.stream.heard = self._now
+        self._handout.resume(self._now)
         self._standing.note_serial(message.serial)
         if message.subscribed != digest((self.node,)):
             self._send(m.Wanted(self.epoch, (self.node,)))
             return
         if self._fast:
-            self.complete = max(self.complete, message.serial)
-            return
-        if self._counting is not None or self._recovering is not None:
-            return
-        if len(self.inbox) >= self.most:
-            return
-        came = sum(serial <= message.serial for serial in self._came)
-        new = message.sum - self._total  # the sum of one node is its total
-        if new > came:
-            self._count()
-        elif new == came and message.serial > self.complete:
-            self._complete_up_to(message.serial, message.sum)
-
-    def _on_counted(self, message: m.Counted) -> None:
-        # an answer to an earlier question is also valid: its counts are for its own serial
-        if self._counting is None or message.node != self.node or message.serial < self.complete:
-            return
-        self._counting, self._unanswered = None, 0
-        self._note_progress()
-        self._standing.note_serial(message.serial)
-        self._tracker.learn(message.counts)
-        if self._order is not None:
-            self._order.counted = max(self._order.counted, message.serial)
-            self._release()  # make room before the next request
-        if not self._tracker.is_complete():
-            self._recover()
+            self.stream.complete = max(self.complete, message.serial)
         else:
-            came = sum(serial <= message.serial for serial in self._came)
-            lost = message.total - self._total - came
-            if lost > 0 and not self._gave_up:  # numbers of nodes that the root has forgotten
-                self._tell_lost(lost)
-            self._complete_up_to(message.serial, message.total)
+            self.stream.compare(message.serial, message.sum)  # the sum of one node is its total
 
-    def _complete_up_to(self, serial: int, total: int) -> None:
-        self._gave_up = False
-        self.complete, self._total = serial, total
-        if self._order is not None:
-            self._order.settle(serial)
-        self._came = [one for one in self._came if one > serial]
+    def _on_reply(self, message: m.Counted | m.Recovered | m.Settled) -> None:
+        if self.phase is Phase.ON:
+            self.stream.take_reply(message)
 
-    def _on_recovered(self, message: m.Recovered) -> None:
-        if self._recovering is not None:  # more messages of this answer follow
-            self._recovering, self._unanswered = self._now, 0
-        for notification in message.notifications:
-            if self._waiting() >= self.most:
-                self._release()  # make room in the inbox if possible
-            if len(self.inbox) >= self.most:
-                return
-            self._standing.note_serial(notification.serial)
-            missing = self._tracker.select_missing(notification.marks)
-            is_new = missing and not self._tracker.has_any(notification.marks)
-            self._tracker.see(missing)
-            if is_new:
-                self._note_progress()
-                self._deliver(notification, missing)
-
-    def _on_settled(self, message: m.Settled) -> None:
-        if self._recovering is None or message.request != self._request:
-            return
-        self._recovering, self._unanswered = None, 0
-        lost = self._tracker.give_up(message.lost)
-        if lost:
-            self._gave_up = True
-            self._tell_lost(lost)
-        if self._tracker.is_complete():
-            self._count()  # other notifications may be missing too
-        elif self._tracker.has_some(self._asked_for):
-            if self._order is not None and self._order.needs_count(self._tracker):
-                self._count()  # otherwise everything would be held back until the last part
-            else:
-                self._recover()  # the next part
-        else:
-            self._recovering = self._now  # they may still arrive; if not, `tick` asks again
-            self._was_answered = True
-
-    # -- sending and delivering ----------------------------------------------------------------
-
-    def _deliver(self, message: m.Notification, mine: Iterable[m.Mark]) -> None:
-        """Hand out a notification whose marks are settled, now or in the order of serials."""
-        self._came.append(message.serial)
-        held = Held(message.serial, message, self._matched(message))
-        if self._order is None:
-            self._hand_out(held)
-        elif message.serial < self._order.last:
-            self._tell_lost(1)  # a later notification was already handed out
-        else:
-            self._order.reach(mine, message.serial, self._tracker)
-            self._order.hold(held, self._now)
-
-    def _hand_out(self, held: Held) -> None:
-        message = held.message
-        identity = without_incarnation(message.publisher), message.stamp
-        if message.stamp and identity in self._recent:
-            return  # a duplicate, after the journal went back in time
-        self._recent[identity] = None
-        if len(self._recent) > RECENT:
-            del self._recent[next(iter(self._recent))]
-        about, payload = unwrap(message.payload)
-        if about.piece is not None:
-            whole = self._pieces.add(identity[0], message.stamp, about.piece, payload)
-            if whole is None:
-                return
-            payload = whole
-        time = about.time / 1e6 if about.time else None
-        self.inbox.append(
-            Delivery(
-                self.epoch, message.serial, payload, held.matched, about.subject, time,
-                about.content,
-            )
-        )  # fmt: skip
-
-    # -- order ---------------------------------------------------------------------------------
-
-    def _waiting(self) -> int:
-        """How many notifications the application has not read."""
-        return len(self.inbox) + (0 if self._order is None else len(self._order))
-
-    def _doubt(self) -> None:
-        if self._order is not None:
-            self._order.doubt()
-
-    def _note_progress(self) -> None:
-        self._was_answered = False
-        if self._order is not None:
-            self._order.since = self._now
-
-    def _release(self, *, all_: bool = False) -> None:
-        """Hand out held notifications: all of them if nothing can be missing, or with `all_`;
-        otherwise those up to the serial up to which nothing is missing."""
-        order = self._order
-        if order is None or not order:
-            return
-        held_back = (
-            self.phase is not Phase.ON
-            or self._counting is not None
-            or self._recovering is not None
-            or order.in_doubt
-            or not self._tracker.is_complete()
-        )
-        upto = None
-        if held_back and not all_:
-            upto = max(self.complete, order.frontier(self._tracker))
-        for one in order.release(upto):
-            order.last = one.serial
-            if self.confirming is not None:
-                marks = [mark[:2] for mark in one.message.marks if self._tracker.knows(mark.node)]
-                self.confirming.hand_out(one.serial, 1, marks)
-            self._hand_out(one)
-
-    def _tell_lost(self, count: int) -> None:
-        self.inbox.append(Lost(count))
-        if self.confirming is not None and self._order is not None:
-            self.confirming.hand_out(self._order.last, count)
-
-    def _give_up_gap(self) -> None:
-        """Give up on missing notifications that hold others back for too long, if an answer arrived
-        without them. While nobody answers, give up on nothing: the notifications may still
-        exist."""
-        order = self._order
-        if not order:
-            return
-        if self._now - self._heard > 2 * self.times.beat or len(self.inbox) >= self.most:
-            self._note_progress()  # nobody can answer, or there is no room for the answer
-        elif self._now - order.since > self.times.gap:
-            if self._was_answered:
-                self._gave_up, self._recovering = True, None
-                self._tell_lost(self._tracker.give_up(self._asked_for))
-                self._note_progress()
-                self._recover()  # ask for the other missing numbers
-            elif self._recovering is None and self._counting is None:
-                self._count()  # find out whether anything is missing
+    # -- sending -------------------------------------------------------------------------------
 
     def _restart(self, reason: str) -> None:
-        self._release(all_=True)
-        if self._order is not None:
-            self._order.begin_anew()
+        self.stream.end()
+        self._handout.begin_anew()
         if self.confirming is not None:
             self.confirming.pause()
-        self._resume()
+        self._handout.resume(self._now)
         if self.phase is not Phase.ASKING:  # in ASKING, no subscription can break
             self.inbox.append(Break(reason))
-        self._pieces.clear()
-        self._counting = self._recovering = None
-        self._ask()
-
-    def _ask(self) -> None:
-        self.phase = Phase.ASKING
-        self._asked = self._now
-        self._request += 1
-        self._send(m.Ask(self._request, self.interest, dialect=self.dialect))
-
-    def _join(self) -> None:
-        self._asked = self._now
-        self._send(m.Subscribe(self.epoch, (self.node,)))
-
-    def _count(self) -> None:
-        self._counting = self._now
-        self._request += 1
-        self._send(m.Count(self.epoch, self._request, self.node, self.complete))
-
-    def _recover(self) -> None:
-        self._recovering = self._now
-        self._counting = None
-        before, self._asked_for = self._asked_for, self._to_recover()
-        if self._asked_for != before:
-            self._was_answered = False
-        if not self._asked_for:
-            self._recovering = None
-            self._count()
-            return
-        self._request += 1
-        self._send(m.Recover(self.epoch, self._request, tuple(self._asked_for)))
-
-    def _to_recover(self) -> list[m.Range]:
-        """The ranges to ask for next: a limited number of them, so that an answer is short."""
-        found: list[m.Range] = []
-        missing, room = self._tracker.list_missing(), MOST_NUMBERS
-        order = self._order
-        if order is not None:  # begin with the nodes that hold back most; see ordering.py
-            missing.sort(key=lambda one: order.reached(one.node))
-            room = max(LEAST_NUMBERS, min(room, self.most - self._waiting()))
-        for node, first, last in missing[:MOST_RANGES]:
-            found.append(m.Range(node, first, min(last, first + room - 1)))
-            room -= found[-1].last - first + 1
-            if not room:
-                break
-        return found
+        self._joining.ask()
 
     def _send(self, message: m.Message) -> None:
-        self._out.append((self.router, message))
+        self.stream.sent.append(message)
 
     def _drain_outgoing(self) -> list[Sent]:
-        out, self._out = self._out, []
-        return out
+        sent, self.stream.sent = self.stream.sent, []
+        return [(self.router, message) for message in sent]
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
-        m.Answer: _on_answer, m.Setup: _on_setup, m.Refuse: _on_refuse, m.Beat: _on_beat,
-        m.Notification: _on_notification, m.Counted: _on_counted, m.Recovered: _on_recovered,
-        m.Settled: _on_settled, m.Resumption: _on_resumption, m.Confirmed: _on_confirmed,
+        m.Answer: _on_joining, m.Setup: _on_joining, m.Refuse: _on_refuse, m.Beat: _on_beat,
+        m.Notification: _on_notification, m.Counted: _on_reply, m.Recovered: _on_reply,
+        m.Settled: _on_reply, m.Resumption: _on_joining, m.Confirmed: _on_confirmed,
     }  # fmt: skip

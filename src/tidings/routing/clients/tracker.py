@@ -15,6 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from tidings.routing.protocol.messages import Mark, Range
 
 
+def cut_ranges(ranges: Iterable[Range], most: int) -> list[Range]:
+    """The first `most` numbers of some ranges."""
+    found: list[Range] = []
+    for node, first, last in ranges:
+        if most <= 0:
+            break
+        found.append(Range(node, first, min(last, first + most - 1)))
+        most -= found[-1].last - first + 1
+    return found
+
+
 class Tracker:
     """The numbers that one subscriber must get. All dictionaries have nodes as keys."""
 
@@ -33,6 +44,17 @@ class Tracker:
             else:
                 self._settle(mark.node, mark.number)
         return new
+
+    def see_next(self, marks: Iterable[Mark]) -> bool:
+        """Settle the marks of a notification if each is the next at its node; otherwise nothing.
+        Only while nothing is missing."""
+        upto = self._upto
+        for node, number, _ in marks:
+            if number != upto.get(node, 0) + 1:
+                return False
+        for node, number, _ in marks:
+            upto[node] = number
+        return True
 
     def knows(self, node: int) -> bool:
         """Is a node known to be one whose notifications this subscriber must get?"""

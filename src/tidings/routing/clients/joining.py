@@ -1,0 +1,145 @@
+"""How a subscriber gets its node, and goes on under its name.
+
+    ASKING ──Answer──> JOINING ──Setup──> ON
+                          │               ^
+                          └─Setup, if there is a name──> Resume ──Resumption
+
+The answer has the node, or says why the interest is refused. The setup says that the router passes
+on what comes to this node. With a name, the rendezvous point says what was confirmed last.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from tidings.routing.clients.confirming import Confirming
+from tidings.routing.clients.stream import Stream
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.lineage import Break, Standing
+
+
+class Phase(Enum):
+    ASKING = "asking"
+    JOINING = "joining"
+    ON = "on"
+    REFUSED = "refused"
+    STOPPED = "stopped"
+
+
+class Joining:
+    """The phase of one subscriber, and what the rendezvous point says about its interest."""
+
+    def __init__(
+        self,
+        interest: bytes,
+        dialect: str,
+        standing: Standing,
+        stream: Stream,
+        confirming: Confirming | None,
+        *,
+        fast: bool,
+    ) -> None:
+        self._interest = interest
+        self._dialect = dialect
+        self._standing = standing
+        self._stream = stream
+        self._confirming = confirming
+        self._fast = fast
+        self.phase = Phase.STOPPED
+        self.refusal = ""
+        self.note, self.never = "", False
+        self.asked = float("-inf")
+        """When the node, its setup or its name was asked for."""
+
+    def ask(self) -> None:
+        """Ask for the node of the interest."""
+        self.phase = Phase.ASKING
+        self.asked = self._stream.now
+        request = self._stream.questions.number()
+        self._stream.sent.append(m.Ask(request, self._interest, dialect=self._dialect))
+
+    def join(self) -> None:
+        """Ask for what comes to the node."""
+        self.asked = self._stream.now
+        self._stream.sent.append(m.Subscribe(self._standing.life, (self._stream.node,)))
+
+    def leave(self) -> None:
+        """Expect no more notifications."""
+        if self.phase in (Phase.JOINING, Phase.ON):
+            self._stream.sent.append(m.Unsubscribe(self._standing.life, (self._stream.node,)))
+        self.phase = Phase.STOPPED
+        self._stream.is_on = False
+
+    def ask_again(self) -> None:
+        """Repeat what is not answered."""
+        if self.phase is Phase.ASKING:
+            self.ask()
+        elif self.phase is Phase.JOINING:
+            self.join()
+
+    def expects(self) -> bool:
+        """Are notifications taken? Until the name is known, they are not."""
+        is_named = self._confirming is None or self._confirming.begun
+        return is_named and self.phase in (Phase.JOINING, Phase.ON)
+
+    def take(self, message: m.Answer | m.Setup | m.Resumption) -> None:
+        if isinstance(message, m.Answer):
+            self._take_answer(message)
+        elif isinstance(message, m.Setup):
+            self._take_setup(message)
+        else:
+            self._take_resumption(message)
+
+    def _take_answer(self, message: m.Answer) -> None:
+        if self.phase is not Phase.ASKING or message.request != self._stream.questions.request:
+            return
+        self._standing.note_serial(message.serial)
+        if message.refusal:
+            self.phase, self.refusal = Phase.REFUSED, message.refusal
+            return
+        self.phase = Phase.JOINING
+        self.note, self.never = message.note, message.never
+        self._stream.begin(message.node, message.serial, message.total, message.counts)
+        self.join()
+
+    def _take_setup(self, message: m.Setup) -> None:
+        if message.node != self._stream.node:
+            return
+        if self.phase is Phase.JOINING:
+            self._standing.note_serial(message.serial)
+            if self._confirming is not None and not self._confirming.begun:
+                self._resume_name(self._confirming.name)
+            else:
+                self._go_live()
+        elif self.phase is Phase.ON:
+            self._stream.doubt()  # the router had forgotten the subscription
+
+    def _go_live(self) -> None:
+        self.phase = Phase.ON
+        self._stream.is_on = True
+        self._stream.heard = self._stream.now
+        if not self._fast:
+            self._stream.count()  # until now, routers on the way may have sent nothing
+
+    def _resume_name(self, name: str) -> None:
+        """Ask how far the name was confirmed."""
+        self.asked = self._stream.now
+        request = self._stream.questions.number()
+        # the same words in another dialect are another filter
+        words = b"" if self._dialect == "sql" else self._dialect.encode() + b": "
+        life, node = self._standing.life, self._stream.node
+        self._stream.sent.append(m.Resume(life, request, name, node, words + self._interest))
+
+    def _take_resumption(self, message: m.Resumption) -> None:
+        if self.phase is not Phase.JOINING or message.request != self._stream.questions.request:
+            return
+        if message.refusal:
+            self.phase, self.refusal = Phase.REFUSED, message.refusal
+            return
+        assert self._confirming is not None
+        stream = self._stream
+        if message.note:
+            stream.handout.inbox.append(Break(message.note))
+        self._confirming.begin(message.serial, message.total)
+        stream.begin(stream.node, message.serial, message.total, message.counts)
+        self._go_live()

@@ -1,0 +1,102 @@
+"""The questions of a subscriber that are open, and when to ask them again.
+
+    counting      how far have the nodes counted?
+    recovering    where are these missing notifications?
+
+One of the two is open at a time. A busy network is asked less often, and for less, because every
+question costs a whole answer, and one that comes too late is dropped on the way: after each time
+without an answer, the pause is twice as long, and later half as much is asked for. A question is
+not repeated before the last answer would have come, but when all routers have forgotten it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidings.routing.protocol.messages import Range
+from tidings.routing.protocol.times import Times
+
+PATIENCE = 1.5  # times as long as the last answer took
+REMEMBERED = 32  # questions whose time is remembered
+
+
+class Questions:
+    """The open questions of one subscriber."""
+
+    def __init__(self, times: Times) -> None:
+        self._times = times
+        self.request = 0
+        """The number of the last question."""
+        self.counting: float | None = None
+        """Since when the count is waited for."""
+        self.recovering: float | None = None
+        """When missing notifications were asked for, or some of them came."""
+        self.asked_for: list[Range] = []
+        self.was_answered = False
+        """Was there an answer for what is asked for, that did not bring it?"""
+        self._unanswered = 0  # how often it was asked since an answer
+        self._when: dict[int, float] = {}  # questions, the oldest first
+        self._took = 0.0  # seconds that the last answer took
+
+    def number(self) -> int:
+        """The number of a new question."""
+        self.request += 1
+        return self.request
+
+    def is_open(self) -> bool:
+        return self.counting is not None or self.recovering is not None
+
+    def close(self) -> None:
+        self.counting = self.recovering = None
+
+    def count(self, now: float) -> int:
+        """Note that the count is asked for; return the number of the question."""
+        self.counting = now
+        return self._ask(now)
+
+    def recover(self, ranges: Iterable[Range], now: float) -> int:
+        """Note that missing notifications are asked for; return the number of the question."""
+        ranges = list(ranges)
+        if ranges != self.asked_for:
+            self.was_answered = False
+        self.counting, self.recovering, self.asked_for = None, now, ranges
+        return self._ask(now)
+
+    def _ask(self, now: float) -> int:
+        self._when[self.number()] = now
+        if len(self._when) > REMEMBERED:
+            del self._when[next(iter(self._when))]
+        return self.request
+
+    def end(self, request: int, now: float) -> None:
+        """Note that the answer to a question, perhaps an earlier one, is there."""
+        asked = self._when.pop(request, None)
+        if asked is not None:
+            self._took = now - asked
+
+    def end_counting(self) -> bool:
+        """Note that the count is there; False if nobody asked."""
+        was_open, self.counting = self.counting is not None, None
+        self._unanswered = 0 if was_open else self._unanswered
+        return was_open
+
+    def end_recovering(self) -> None:
+        self.recovering, self._unanswered = None, 0
+
+    def note_part(self, now: float) -> None:
+        """Note that some of the missing ones have come: the rest is on its way."""
+        if self.recovering is not None:
+            self.recovering, self._unanswered = now, 0
+
+    def limit(self, most: int, least: int) -> int:
+        """How many numbers to ask for."""
+        return max(least, most >> min(max(self._unanswered - 1, 0), 30))
+
+    def is_due(self, since: float | None, now: float) -> bool:
+        """Is it time to ask again what was asked at a time?"""
+        retry = self._times.retry
+        pause = max(retry * 2 ** min(self._unanswered, 30), PATIENCE * self._took)
+        if since is None or now - since <= min(pause, max(retry, self._times.request)):
+            return False
+        self._unanswered += 1
+        return True

@@ -1,0 +1,299 @@
+"""The notifications of one node on their way to a subscriber: what is missing is noticed, and
+asked for until it comes or is lost.
+
+    all is there ──gap, or too few at a beat──> counting ──Counted──> recovering ──Settled──┐
+         ^                                         ^                                        │
+         └── nothing is missing ───────────────────┴────────────────────────────────────────┘
+
+The count says up to which number each node has counted. Late answers to earlier questions are taken
+too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tidings.routing.clients.handout import HandOut
+from tidings.routing.clients.questions import Questions
+from tidings.routing.clients.tracker import Tracker, cut_ranges
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.lineage import Standing
+from tidings.routing.protocol.times import Times
+
+MOST_RANGES = 256  # ranges in one request
+MOST_NUMBERS = 2000  # numbers in the ranges of one request
+LEAST_NUMBERS = 64  # numbers in one request if the inbox is nearly full
+
+
+class Stream:
+    """What has come to one subscriber, and the questions about what has not. `sent` is for the
+    router."""
+
+    def __init__(self, times: Times, standing: Standing, handout: HandOut) -> None:
+        self._times = times
+        self._standing = standing
+        self.handout = handout
+        self.order = handout.order
+        self.now = 0.0
+        self.sent: list[m.Message] = []
+        self.heard = float("-inf")  # when the last beat came
+        self.is_on = False  # are notifications due?
+        self.node = 0
+        self.begun = 0  # notifications after this serial must arrive
+        self.complete = 0  # the serial up to which nothing is missing
+        self._tracker = Tracker({})
+        self._total = 0  # the total of the node, up to `complete`
+        self._came: list[int] = []  # the serials after `complete` that have arrived
+        self.questions = Questions(times)
+        self._gave_up = False  # whether numbers were lost since `complete`
+
+    # -- for the subscriber --------------------------------------------------------------------
+
+    def begin(self, node: int, serial: int, total: int, counts: Mapping[int, int]) -> None:
+        """Expect what comes after a serial."""
+        self.node = node
+        self.begun = self.complete = serial
+        self._tracker = Tracker(counts)
+        self._total, self._came = total, []
+
+    def end(self) -> None:
+        """Hand out what is there: nothing more comes."""
+        self.release(all_=True)
+        self.is_on = False
+        self.questions.close()
+
+    def flows(self) -> bool:
+        """Is nothing missing, in doubt, held back or asked about?"""
+        return (
+            self.is_on
+            and not self.questions.is_open()
+            and self._tracker.is_complete()
+            and (self.order is None or not (self.order or self.order.in_doubt))
+        )
+
+    def doubt(self) -> None:
+        if self.order is not None:
+            self.order.doubt()
+
+    def knows(self, node: int) -> bool:
+        """Is a node known to be at or below that of the subscriber?"""
+        return self._tracker.knows(node)
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def take_next(self, message: m.Notification) -> bool:
+        """Hand a notification out at once if it is the next at its nodes and there is room; else
+        leave everything as it is. Only while `flows`."""
+        node, handout = self.node, self.handout
+        serial = message.serial
+        mine = [mark for mark in message.marks if node in mark.label]
+        if (
+            (serial <= self.order.last if self.order is not None else not serial)
+            or len(handout.inbox) >= handout.most
+            or not mine
+            or not self._tracker.see_next(mine)
+        ):
+            return False
+        self._standing.note_serial(serial)
+        self._came.append(serial)
+        handout.take_next(self._standing.life, message, self._tracker)
+        return True
+
+    def take(self, message: m.Notification) -> None:
+        # a router may pass on marks that do not concern this subscriber
+        mine = [mark for mark in message.marks if self.node in mark.label]
+        self._standing.note_serial(message.serial)
+        if mine and self._tracker.see(mine):
+            self._deliver(message, mine)
+        # with an order, an open count first tells what else is missing before the gap
+        asking = self.questions
+        is_asking = asking.is_open() if self.order is not None else asking.recovering is not None
+        if not is_asking and not self._tracker.is_complete():
+            self._recover()
+
+    def compare(self, serial: int, total: int) -> None:
+        """Compare with how many notifications there were up to a serial. If all of them have come,
+        this is as good as an open count, whose answer may take long."""
+        questions = self.questions
+        if questions.recovering is not None or not self.handout.has_room():
+            return
+        came = sum(one <= serial for one in self._came)
+        new = total - self._total
+        if new > came and questions.counting is None:
+            self.count()
+        elif new == came and serial > self.complete and self._tracker.is_complete():
+            self._end_count()
+            self._complete_up_to(serial, total)
+
+    def take_reply(self, message: m.Counted | m.Recovered | m.Settled) -> None:
+        if not isinstance(message, m.Recovered):
+            self.questions.end(message.request, self.now)
+        if isinstance(message, m.Counted):
+            self._take_counted(message)
+        elif isinstance(message, m.Recovered):
+            self._take_recovered(message)
+        else:
+            self._take_settled(message)
+
+    def _take_counted(self, message: m.Counted) -> None:
+        # a late answer to an earlier question is as good: it says up to which serial it holds
+        if message.node != self.node or message.serial < self.complete:
+            return
+        self._end_count()
+        self._standing.note_serial(message.serial)
+        self._tracker.learn(message.counts)
+        if self.order is not None:
+            self.order.counted = max(self.order.counted, message.serial)
+            self.release()  # make room before the next request
+        if not self._tracker.is_complete():
+            if self.questions.recovering is None:
+                self._recover()
+        else:
+            came = sum(serial <= message.serial for serial in self._came)
+            lost = message.total - self._total - came
+            if lost > 0 and not self._gave_up:  # numbers of nodes that the root has forgotten
+                self.handout.tell_lost(lost)
+            self._complete_up_to(message.serial, message.total)
+
+    def _end_count(self) -> None:
+        if self.questions.end_counting():
+            self._note_progress()
+
+    def _complete_up_to(self, serial: int, total: int) -> None:
+        self._gave_up = False
+        self.complete, self._total = serial, total
+        if self.order is not None:
+            self.order.settle(serial)
+        self._came = [one for one in self._came if one > serial]
+
+    def _take_recovered(self, message: m.Recovered) -> None:
+        self.questions.note_part(self.now)
+        for notification in message.notifications:
+            if self.handout.room() <= 0:
+                self.release()  # make room in the inbox if possible
+            if not self.handout.has_room():
+                return
+            self._standing.note_serial(notification.serial)
+            missing = self._tracker.select_missing(notification.marks)
+            is_new = missing and not self._tracker.has_any(notification.marks)
+            self._tracker.see(missing)
+            if is_new:
+                self._note_progress()
+                self._deliver(notification, missing)
+
+    def _take_settled(self, message: m.Settled) -> None:
+        self._give_up(message.lost)  # also in a late answer to an earlier question
+        questions = self.questions
+        is_late = message.request != questions.request
+        if questions.recovering is None or (is_late and not self._has_asked_for()):
+            return
+        questions.end_recovering()
+        if self._tracker.is_complete():
+            self.count()  # other notifications may be missing too
+        elif self._has_asked_for():
+            if self.order is not None and self.order.needs_count(self._tracker):
+                self.count()  # otherwise everything would be held back until the last part
+            else:
+                self._recover()  # the next part
+        else:
+            questions.recovering = self.now  # they may still arrive; if not, `tick` asks again
+            questions.was_answered = True
+
+    # -- handing out ---------------------------------------------------------------------------
+
+    def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
+        self._came.append(message.serial)
+        self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
+
+    def release(self, *, all_: bool = False) -> None:
+        """Hand out what need not be held back any more: everything up to the serial up to which
+        nothing is missing, and the rest unless something is missing or may be."""
+        order = self.order
+        if order is None or not order:
+            return
+        held_back = (
+            not self.is_on
+            or self.questions.is_open()
+            or order.in_doubt
+            or not self._tracker.is_complete()
+        )
+        upto = None
+        if held_back and not all_:
+            upto = max(self.complete, order.frontier(self._tracker))
+        self.handout.release(self._standing.life, upto, self._tracker)
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Ask again, and give up what is due."""
+        questions = self.questions
+        if questions.is_due(questions.counting, self.now):
+            self.count()
+        if self.handout.has_room() and questions.is_due(questions.recovering, self.now):
+            self._recover()
+        self._give_up_gap()
+
+    def ask_again(self) -> None:
+        """Ask the open question in another life."""
+        if self.questions.recovering is not None:
+            self._recover()
+        elif self.questions.counting is not None:
+            self.count()
+
+    def _give_up_gap(self) -> None:
+        """Give up on what holds others back for too long although it was asked for, and the answer
+        did not bring it. While nobody answers, it may still be there: nothing is given up."""
+        order = self.order
+        if not order:
+            return
+        if self.now - self.heard > 2 * self._times.beat or not self.handout.has_room():
+            self._note_progress()  # nobody can answer, or there is no room for the answer
+        elif self.now - order.since > self._times.gap:
+            if self.questions.was_answered:
+                self.questions.recovering = None
+                self._give_up(self.questions.asked_for)
+                self._note_progress()
+                self._recover()  # ask for the other missing numbers
+            elif not self.questions.is_open():
+                self.count()  # find out whether anything is missing
+
+    def _give_up(self, ranges: Iterable[m.Range]) -> None:
+        lost = self._tracker.give_up(ranges)
+        if lost:
+            self._gave_up = True
+            self.handout.tell_lost(lost)
+
+    def _note_progress(self) -> None:
+        self.questions.was_answered = False
+        if self.order is not None:
+            self.order.since = self.now
+
+    def count(self) -> None:
+        """Ask how far the nodes have counted."""
+        request = self.questions.count(self.now)
+        self.sent.append(m.Count(self._standing.life, request, self.node, self.complete))
+
+    def _recover(self) -> None:
+        ranges = self._to_recover()
+        if ranges:
+            request = self.questions.recover(ranges, self.now)
+            self.sent.append(m.Recover(self._standing.life, request, tuple(ranges)))
+        else:
+            self.questions.recovering = None
+            self.count()
+
+    def _to_recover(self) -> list[m.Range]:
+        """The ranges to ask for next: only some of them, so that nobody is busy for long."""
+        missing, room = (
+            self._tracker.list_missing(),
+            self.questions.limit(MOST_NUMBERS, LEAST_NUMBERS),
+        )
+        order = self.order
+        if order is not None:
+            room = max(LEAST_NUMBERS, min(room, self.handout.most - len(self.handout.inbox)))
+            missing = order.choose(missing, room, self.complete, self._standing.serial)
+        return cut_ranges(missing[:MOST_RANGES], room)
+
+    def _has_asked_for(self) -> bool:
+        """Has any of the numbers come that were asked for last?"""
+        return self._tracker.has_some(self.questions.asked_for)

@@ -1,0 +1,13 @@
+"""The link of a pipeline to the rendezvous point, as state machines.
+
+    follower.py       the definition of a channel, and the pages of its changes
+    hander.py         the parts that are under way
+
+Used by the link of a pipeline (channel/link.py), which imports it from routing.clients. Start at
+hander.py.
+"""
+
+from tidings.routing.clients.tagging.follower import Follower
+from tidings.routing.clients.tagging.hander import Hander
+
+__all__ = ["Follower", "Hander"]

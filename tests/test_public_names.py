@@ -77,8 +77,8 @@ def test_exported_names() -> None:
 def test_nothing_else_is_there() -> None:
     shown = {name for name in vars(tidings) if not name.startswith("_")}
     loaded_by_other_tests = {
-        "broker", "channel", "cli", "files", "matching", "network", "notifications", "preprocessing",
-        "routing", "snapshots", "spark", "store", "studies",
+        "broker", "channel", "cli", "files", "matching", "network", "notifications",
+        "preprocessing", "routing", "snapshots", "spark", "store", "studies",
     }  # fmt: skip
     for_types = {"Any", "TYPE_CHECKING", "annotations"}
     for_types |= {"import_module"}

@@ -14,7 +14,9 @@ FOLDERS = sorted(path.parent for path in ROOT.rglob("__init__.py"))
 NAMED = re.compile(r"(?<![\w*./])((?:\w+/)*\w+\.py)\b")
 START = re.compile(r"Start(?:\s+reading)?\s+at\s+((?:\w+/)*\w+\.py)")
 AUDIENCE = re.compile(
-    r"\b(users|used\s+(only\s+)?(by|inside)|for\s+(other\s+rooms|cli|the\s+rest))\b", re.IGNORECASE
+    r"\b(users|used\s+(only\s+)?(by|inside)|uses?\s+this\s+folder"
+    r"|for\s+(other\s+rooms|cli|the\s+rest))\b",
+    re.IGNORECASE,
 )
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 from tests.cli.conftest import Run
 
-from tidings.studies.network import route_bench, route_lookup, route_parts
+from tidings.studies.network import (
+    route_bench,
+    route_lookup,
+    route_mixed,
+    route_parts,
+    route_preprocessors,
+)
 
-QUICK = ["--no-peers", "--seconds", "0.1", "--rounds", "1"]
+QUICK = ["--no-peers", "--seconds", "0.1", "--rounds", "1", "--interests", "200"]
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +22,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_bench, "HOPS", (1,))
     monkeypatch.setattr(route_bench, "CASES", route_bench.CASES[:1])
     monkeypatch.setattr(route_bench, "SIZES", (10, 100))
-    monkeypatch.setattr(route_parts, "FILTERS", 50)
+    for module in (route_mixed, route_parts, route_preprocessors):
+        monkeypatch.setattr(module, "FILTERS", 50)
 
 
 def test_tables(run: Run) -> None:
@@ -46,6 +53,6 @@ def test_bad_parts_are_refused(run: Run) -> None:
     result = run("bench", "route", "--only", "sideways")
     assert result.code == 2
     assert (
-        "--only is 'sideways', expected one of forward, latency, durable, parts, lookup, modes"
-        in result.err
+        "--only is 'sideways', expected one of forward, latency, durable, parts, preprocessors, "
+        "interests, lookup, modes" in result.err
     )

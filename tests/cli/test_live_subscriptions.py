@@ -128,7 +128,7 @@ def test_a_pipeline_file_stands_for_its_log(run: Run, write: Write, tmp_path: Pa
     fixed = write("fixed.toml", PIPELINE.format(subscriptions='snapshot = "s"'))
     result = run("subscriptions", "list", fixed)
     assert result.code == 2
-    assert "are a snapshot" in result.err
+    assert "uses a snapshot" in result.err
 
 
 def test_attributes_that_a_pipeline_compiled_with_hold(run: Run, log: str) -> None:

@@ -186,7 +186,7 @@ def test_over_tls_with_a_token_from_the_environment(
         ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\n'
          'hush = {name = "a", may = ["fly"]}', "tokens.*.may[0]: found 'fly', expected "),
         ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\nhush = {may = []}',
-         "tokens.*.name: found none"),
+         "tokens.*.name: the setting is missing; add it"),
     ],
 )  # fmt: skip
 def test_files_that_are_refused(run: Run, write: Write, text: str, message: str) -> None:

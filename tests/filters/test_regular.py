@@ -47,7 +47,7 @@ REFUSED = [
     ("a*+", "leave out the last +"),
     ("a++", "leave out the last +"),
     ("a{2}+", "leave out the last +"),
-    ("a**", "put (?:...) around the first"),
+    ("a**", "put (?:...) around the inner one"),
     (r"a\Z", r"write \z"),
     (r"\h", r"[ \t\xA0]"),
     (r"\R", "(?:"),

@@ -121,8 +121,8 @@ def boom(*_: object) -> bool:
         (Odd(0, 1, covers=lambda _: None), "returned None, expected True or False"),
         (Odd(0, 1, key=boom), r"key\(\) of 0\.\.1 raised ValueError: broken; expected a hashable"),
         (Odd(0, 1, key=list), "raised TypeError: .*; expected a hashable value"),
-        (object(), "expected an object with covers, matches and key"),
-        (Range, "expected an object with covers, matches and key"),
+        (object(), r"expected an object with the methods covers\(\), matches\(\) and key\(\)"),
+        (Range, r"expected an object with the methods covers\(\), matches\(\) and key\(\)"),
     ],
 )
 def test_methods_that_fail_leave_the_graph_as_it_was(odd: Any, told: str) -> None:

@@ -102,7 +102,8 @@ def told(channel: ToldChannel) -> list[tuple[int, int, list[int], Any]]:
 
 
 def check(channel: ToldChannel, version: int, batch: int, rows: list[dict[str, Any]]) -> None:
-    """A batch has the rows that match, each with its lowest nodes."""
+    """A batch has the rows that match, each with its lowest nodes. Of nodes that cover each other,
+    the one with the higher number lies above."""
     declared = Attributes(TYPES)
     state = {
         node: parse(text, attributes=declared) for node, text in channel.states[version].items()
@@ -112,7 +113,10 @@ def check(channel: ToldChannel, version: int, batch: int, rows: list[dict[str, A
         match = {node: one for node, one in state.items() if one.matches(row)}
         lowest = [
             node for node, one in match.items()
-            if not any(one.covers(low) and not low.covers(one) for low in match.values())
+            if not any(
+                one.covers(low) and (other < node or not low.covers(one))
+                for other, low in match.items() if other != node
+            )
         ]  # fmt: skip
         if match:
             wanted.append((batch, version, sorted(lowest), row))

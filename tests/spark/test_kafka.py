@@ -106,7 +106,7 @@ def test_check_looks_into_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     need_kafka(settings(SparkSettings()))  # it has no Kafka
     own = {"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:9.9.10"}
     need_kafka(settings(SparkSettings(settings=own), sink))
-    with pytest.raises(EnvironmentProblem, match=r"no Kafka connector for PySpark 9\.9\.10"):
+    with pytest.raises(EnvironmentProblem, match=r"no known Kafka connector for PySpark 9\.9\.10"):
         need_kafka(settings(SparkSettings(), sink))
 
 

@@ -197,7 +197,8 @@ def _key_of(interest: SubscriptionObject) -> Hashable:
     for name in ("covers", "matches", "key"):
         if isinstance(interest, type) or not callable(getattr(interest, name, None)):
             raise GraphError(
-                f"found {name_of(interest)}, expected an object with covers, matches and key"
+                f"found {name_of(interest)}, expected an object with the methods covers(), "
+                f"matches() and key()"
             )
     try:
         key = interest.key()

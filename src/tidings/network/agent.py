@@ -314,7 +314,7 @@ class Agent:
         Instead of a filter, `node` can be the number of a node that another client obtained
         (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply."""
         if (node is None) == (not interest):
-            raise Refusal("found a filter and a node, or neither, expected one of them")
+            raise Refusal("found a filter and a node, or neither, expected exactly one of them")
         if node is not None:
             interest, dialect = str(node), m.NODE
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):

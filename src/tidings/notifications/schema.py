@@ -6,8 +6,8 @@
     list<>, large  struct<>  map<>
 
 A schema says more than `Attributes` can: the width of an integer, and, with `nullable=False`, that
-a value is required. `arrow_schema` derives a schema from attributes, if they declare every type. A
-timestamp without a zone is in UTC.
+a value is required. `arrow_schema` derives a schema from attributes, if they also declare the types
+of list elements and of the fields of structs. A timestamp without a zone is in UTC.
 """
 
 from __future__ import annotations

@@ -196,13 +196,10 @@ class ChannelView:
         count = len(view.numbers)
         matched: list[Any] = view.matcher.match(event)
         matched = [place for place in matched if place < count]
-        starts, ids = view.member_starts, view.ids
+        starts, ids = view.member_starts, view.least_ids
         alive = [place for place in matched if starts[place + 1] > starts[place]]
         above = _reach_up(view, alive) if len(alive) > 1 else set()
-        lowest = [place for place in alive if place not in above]
-        return sorted(
-            ids[at].as_py() for place in lowest for at in range(starts[place], starts[place + 1])
-        )
+        return sorted(int(ids[place]) for place in alive if place not in above)
 
 
 def _reach_up(view: View, places: Sequence[Any]) -> set[int]:

@@ -111,12 +111,12 @@ class View:
         graph. Filters that cover each other share a node here. In the other graph the higher number
         lies above the lower, so only the lowest number is listed."""
         starts, places = self._lowest(starts, places)
-        ids = self._least_ids[places]
+        ids = self.least_ids[places]
         tag_kernels.sort_lists(starts, ids)
         return as_lists(starts, pa.array(ids))
 
     @cached_property
-    def _least_ids(self) -> Array:
+    def least_ids(self) -> Array:
         """int64 by place: the lowest id of its members, which are integers."""
         out = np.zeros(len(self.numbers), np.int64)
         some = np.flatnonzero(self._alive)

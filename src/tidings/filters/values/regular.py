@@ -168,9 +168,9 @@ def _make_options(re2: Any, memory: int) -> Any:
 
 
 def _count_positions(re2: Any, pattern: str, program: Any) -> int:
-    """The maximum number of positions that a search follows at once. This is the size of the
-    program in which each character is one byte, because a Unicode class is one position but many
-    instructions."""
+    """The maximum number of positions that a search follows at once. This is the program size of
+    the pattern compiled as Latin-1, where each character is one byte. The size in UTF-8 would be
+    too high: there, a Unicode class is one position but many instructions."""
     options = _make_options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
     # the pattern is processed escape by escape, so that \\x{41}, an escaped backslash and plain

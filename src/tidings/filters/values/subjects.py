@@ -58,8 +58,8 @@ def matches(subject: Any, pattern: Any) -> bool | None:
 
 
 def isa(ontology: Ontology | None, name: Any, topic: Any) -> bool | None:
-    """Whether a name is a topic or lies under it, according to the ontology or, without one, to its
-    dotted fields."""
+    """Whether `name` equals `topic` or lies under it: according to the ontology or, without one, to
+    the dotted fields of the name."""
     if not isinstance(name, str) or not isinstance(topic, str):
         return None
     if ontology is not None:

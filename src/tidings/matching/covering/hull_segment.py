@@ -81,7 +81,7 @@ def _others(
     is_wide: Array,
     forms: Sequence[Form],
 ) -> UnindexedTests:
-    """The tests of terms without a column, and the wide forms."""
+    """The tests of terms that are not indexed, and the wide forms."""
     others = UnindexedTests()
     hulls = gathered.boxes.rows
     left: dict[int, list[tuple[str, ValueSet]]] = {}

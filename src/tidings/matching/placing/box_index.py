@@ -33,7 +33,8 @@ LAST = np.iinfo(np.int32).max - 1
 
 
 class Found(NamedTuple):
-    """Slots, ascending: those that the boxes decide, and those whose filters must be compared."""
+    """The slots that were found, ascending: those that the boxes prove, and those whose filters
+    must still be compared."""
 
     sure: Array  # uint32
     unsure: Array  # uint32

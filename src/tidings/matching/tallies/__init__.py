@@ -5,7 +5,7 @@
        |──edge_kernels──>   the same in a graph that grows, and how it grows
        `──tally_kernels──>  how often each filter fired in each time bucket
 
-Callers import the modules, not single kernels, and call `tag_kernels.keep_lowest`. This folder is
-for snapshots and channel, which use the tags, and for spark, which uses the counts in backtests; it
-is not for users. Start at tag_kernels.py.
+Callers import the modules, not single kernels, and write `tag_kernels.keep_lowest(...)`. This
+folder is for snapshots and channel, which use the tags, and for spark, which uses the counts in
+backtests; it is not for users. Start at tag_kernels.py.
 """

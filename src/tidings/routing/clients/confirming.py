@@ -46,7 +46,7 @@ class Confirming:
         self._counts, self._under_way = {}, None
 
     def pause(self) -> None:
-        """Forget the cursor until `begin` is called again."""
+        """Treat the cursor as unknown, and send no confirmations, until `begin` is called again."""
         self.begun, self._under_way = False, None
 
     def hand_out(self, serial: int, many: int, numbers: Iterable[tuple[int, int]] = ()) -> None:

@@ -46,8 +46,9 @@ class Journal(Protocol):
 
 
 class Memory(msgspec.Struct):
-    """The contents of the journal when the rendezvous point starts. The last life of the lineage
-    belongs to this start. After a loss that the journal noticed, it is the only life."""
+    """The contents of the journal when the rendezvous point starts. The last life of the lineage is
+    the one that begins with this start. After a loss that the journal noticed, it is the only
+    life."""
 
     lineage: tuple[m.Life, ...]
     serial: int = 0

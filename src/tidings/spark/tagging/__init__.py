@@ -9,7 +9,7 @@
     column_checks.py    checks that a table has the columns and types that filters test
     declared_columns.py    converts the columns of a table to declared types
 
-Users get `tag` and `tag_parquet` from `tidings.spark`. All other folders of this room use
+Users get `tag` and `tag_parquet` from `tidings.spark`. Most other folders of this room use
 worker.py, and cli uses the conversion of columns. Start at tagging.py.
 """
 

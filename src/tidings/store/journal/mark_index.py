@@ -83,8 +83,8 @@ class MarkIndex:
         return MarkIndex(mine[0] + others[0], mine[1] + others[1])
 
     def find(self, node: int, first: int, last: int) -> list[tuple[int, int, int]]:
-        """The numbers of a node in a range that occur in this segment, each with the start and end
-        of its record."""
+        """The numbers of `node` from `first` to `last` that occur in this segment, each with the
+        start and end of its record."""
         found: list[tuple[int, int, int]] = []
         chunks, recent = self._parts
         if recent:

@@ -1,4 +1,5 @@
-"""Ports for servers that other processes must know before they start."""
+"""Chooses ports before the servers that use them start, so that other processes can be told the
+ports."""
 
 from __future__ import annotations
 

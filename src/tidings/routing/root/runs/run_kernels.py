@@ -57,7 +57,7 @@ def read_integer(data: Any, at: int, end: int) -> Any:
 @kernel
 def read_size(data: Any, at: int, end: int, least: int) -> Any:
     """The size of a string or byte string, and the offset after the size; the offset is -1 if there
-    is no such size. `least` is the MessagePack kind that has a size of one byte."""
+    is no such size. `least` is the MessagePack kind whose size field takes one byte."""
     if at >= end:
         return np.int64(0), -1
     kind = np.int64(data[at])

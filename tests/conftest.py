@@ -40,6 +40,20 @@ def pytest_report_header() -> list[str]:
     return [f"tidings: TIDINGS_SEED={SEED} TIDINGS_PROFILE={profile}"]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Compile the kernels of a rendezvous point once, before the processes of `make test` start.
+    After a change of the sources each of them would compile them by itself, and a router that is
+    told to end meanwhile would be killed, because a compilation can't be interrupted."""
+    from tidings.broker.released.warming import load_block_kernels
+    from tidings.channel.interests import load_interest_kernels
+    from tidings.matching import load_kernels
+
+    load_kernels()
+    load_block_kernels()
+    load_interest_kernels()
+
+
 def pytest_collection_finish() -> None:
     """Modules and tests stay until the end. Without this, each full garbage collection would visit
     them all: 0.2 seconds, and benchmarks collect before each measurement."""

@@ -96,6 +96,10 @@ class Neighbours:
         find_below(*args, below)
         return above, below
 
+    def null_columns(self) -> Array:
+        """bool [C]: whether the first cut of a column is the beginning of null."""
+        return np.array([bool(cuts) and cuts[0][0] == 0 for cuts in self._cuts], bool)
+
     def column_of(self, text: str) -> int | None:
         """The column of a term that is not an element of a list."""
         return self._columns.get((False, text))

@@ -61,6 +61,7 @@ class BoxIndex:
         self.segment = segment
         self._neighbours = Neighbours(segment, count, None if ready is None else ready.boxes)
         self.arrays = ready or _arrange(self._neighbours.boxes, segment)
+        self._split = _find_split(self.arrays.boxes, self._neighbours.null_columns())
 
     def __len__(self) -> int:
         return len(self._neighbours)
@@ -97,7 +98,7 @@ class BoxIndex:
             out = np.empty(room, np.uint32)
             count = stab(*args, self.segment.arrays, self.arrays.masks, np.uint64(mask), out)
             if count >= 0:
-                return np.unique(out[:count])
+                return np.union1d(out[:count], self._split)
             room *= 8
 
     def _below(self, question: Question, known: Spans) -> Array:
@@ -211,6 +212,21 @@ def _arrange(boxes: CompiledBoxes, segment: Segment) -> IndexArrays:
     masks = np.empty(len(sizes), np.uint64)
     masks[by_slot] = mask
     return IndexArrays(boxes, corners, masks, loose)
+
+
+def _find_split(boxes: CompiledBoxes, nulls: Array) -> Array:
+    """Slots that may cover a filter only by several boxes together, one of which tests an attribute
+    that the filter does not test. That box admits null, so it is not found by the columns of the
+    filter's corner. Few filters have one: `a <=> 1 AND b = 2 OR NOT (a <=> 1)`. `nulls` says for
+    each column whether its first cut is the beginning of null."""
+    slots, boxed, _ = boxes
+    tests = np.flatnonzero(boxed.spans[1:] > boxed.spans[:-1])
+    low = boxed.low[boxed.spans[tests]]
+    tests = tests[(low <= 0) | ((low == 1) & nulls[boxed.column[tests]])]
+    box = np.searchsorted(boxed.tests, tests, "right") - 1
+    owner = np.searchsorted(slots, box, "right") - 1
+    found: Array = np.unique(owner[np.diff(slots)[owner] > 1]).astype(np.uint32)
+    return found
 
 
 def _masks(boxed: Boxed, sizes: Array) -> Array:

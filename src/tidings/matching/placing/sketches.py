@@ -41,6 +41,7 @@ class Sketches:
         self._is_corner: Array = np.zeros(64, np.uint8)
         self._starts = np.zeros(65, np.int64)
         self._tests = _room(256)
+        self._split: list[int] = []  # owners of filters that may cover others by boxes with nulls
 
     def __len__(self) -> int:
         """The number of boxes."""
@@ -56,6 +57,8 @@ class Sketches:
                 for term, values in box.items()
             )
             self._append(owner, rows, box is corner)
+        if _is_split(form):
+            self._split.append(owner)
 
     def _append(self, owner: int, rows: list[Row], is_corner: bool) -> None:
         at, first = self._count, int(self._starts[self._count])
@@ -82,7 +85,7 @@ class Sketches:
             self._count, self._masks, self._owners, self._starts, self._tests,
             _tests_of(rows), _mask_of(row[0] for row in rows), out,
         )  # fmt: skip
-        return _once(out[:found])
+        return _once(np.append(out[:found], np.array(self._split, np.uint32)))
 
     def below(self, question: Question) -> list[int]:
         """The owners whose filters the new filter may cover."""
@@ -116,6 +119,14 @@ class Sketches:
             for term, values in box.items()
             if term in columns
         )
+
+
+def _is_split(form: Form) -> bool:
+    """Whether several boxes may cover a filter together, one of which tests an attribute that the
+    filter does not test: it admits null. See `_find_split` in box_index.py."""
+    boxes = form.boxes or ()
+    sets = (values for box in boxes for values in box.values())
+    return len(boxes) > 1 and any(values.cuts and values.cuts[0][0] == 0 for values in sets)
 
 
 def _keys_of(values: ValueSet, known: Known) -> tuple[int, int, int, bool]:

@@ -273,21 +273,23 @@ class _Publisher:
         self._sent: list[float] = []  # when the publication with a stamp was due
         self._done: list[tuple[int, float]] = []  # up to which stamp all are acknowledged, and when
         self._stop = threading.Event()
-        self._threads = [
+        self._all_sent = threading.Event()
+        self._sender, self._hearer = (
             threading.Thread(target=one, daemon=True) for one in (self._run, self._hear)
-        ]
+        )
         self._problem = ""
         self.rate = 0.0
 
     def __enter__(self) -> _Publisher:
-        for thread in self._threads:
-            thread.start()
+        self._sender.start()
+        self._hearer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        for thread in self._threads:
-            thread.join(2 * PATIENCE)
+        self._sender.join(2 * PATIENCE)
+        self._all_sent.set()
+        self._hearer.join(2 * PATIENCE)
         self._peer.link.close()
         if self._problem or not self._done or self._done[-1][0] < len(self._sent):
             raise Missing(f"publications were not acknowledged: {self._problem}")
@@ -310,7 +312,9 @@ class _Publisher:
         self.rate = len(self._sent) / (time.perf_counter() - begun)
 
     def _hear(self) -> None:
-        while not (self._stop.is_set() and self._done and self._done[-1][0] >= len(self._sent)):
+        while not (self._all_sent.is_set() and self._done and self._done[-1][0] >= len(self._sent)):
+            if not select.select([self._peer.link], [], [], 0.1)[0]:
+                continue
             try:
                 found = self._peer.receive()
             except (OSError, EnvironmentProblem) as problem:

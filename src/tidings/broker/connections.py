@@ -19,6 +19,7 @@ from tidings.broker.admission.connection_limits import GREETING, LEAST, Connecti
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Register, Tokens
 from tidings.broker.admission.places import Places
+from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
 from tidings.routing.forwarding import Name
 from tidings.routing.protocol import messages as m
@@ -46,6 +47,18 @@ class Connections:
         self._owners: dict[Name, str] = {}  # owners of filters, by neighbour; not for routers
         self._certified: set[str] = set()  # names seen in certificates
         self._warned_at = float("-inf")
+
+    async def listen(self, spawn: Callable[[Any], None]) -> asyncio.Server:
+        """Start listening at the address of the door. EnvironmentProblem if that is impossible."""
+        address = self.door.address
+        try:
+            return await asyncio.get_running_loop().create_server(
+                lambda: self.make_protocol(spawn), address.host, address.port, backlog=1024
+            )
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"can't listen at {address.host}:{address.port}: {problem.strerror}"
+            ) from None
 
     def make_protocol(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:
         """The protocol of a new connection."""

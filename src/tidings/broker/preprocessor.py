@@ -17,7 +17,7 @@ from typing import Any
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.connections import Connections
-from tidings.model import EnvironmentProblem, TidingsError
+from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.routing.protocol import Times, frames, messages as m
 
@@ -41,16 +41,7 @@ class PreprocessorNode:
 
     async def start(self) -> None:
         """Start listening, and register with the rendezvous point."""
-        address = self.door.address
-        loop = asyncio.get_running_loop()
-        try:
-            self._server = await loop.create_server(
-                lambda: self._connections.make_protocol(self._spawn), address.host, address.port
-            )
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"can't listen at {address.host}:{address.port}: {problem.strerror}"
-            ) from None
+        self._server = await self._connections.listen(self._spawn)
         self._spawn(self._tick_forever())
 
     @property

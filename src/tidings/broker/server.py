@@ -21,7 +21,7 @@ from tidings.broker.connections import Connections
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
 from tidings.broker.reports import Reports, status_of
-from tidings.model import EnvironmentProblem, TidingsError
+from tidings.model import TidingsError
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.forwarding import Forwarding, Name, Router, Sent
 from tidings.routing.protocol import frames, messages as m
@@ -77,19 +77,7 @@ class Server:
 
     async def start(self) -> None:
         """Start listening, and start the periodic work."""
-        loop = asyncio.get_running_loop()
-        address = self.door.address
-        try:
-            self._server = await loop.create_server(
-                lambda: self.connections.make_protocol(self._spawn),
-                address.host,
-                address.port,
-                backlog=1024,
-            )
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"can't listen at {address.host}:{address.port}: {problem.strerror}"
-            ) from None
+        self._server = await self.connections.listen(self._spawn)
         self._spawn(self._tick_forever())
 
     @property

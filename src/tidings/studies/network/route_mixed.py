@@ -27,12 +27,11 @@ from tidings.channel.interests import ArrayInterests
 from tidings.model import EnvironmentProblem
 from tidings.network import connect
 from tidings.routing.protocol import frames, messages as m
-from tidings.store.journal import FileJournal
 from tidings.studies.host.ports import free_ports
 from tidings.studies.host.processes import running_seconds
 from tidings.studies.network.route_durable import PATIENCE, greet
 from tidings.studies.network.route_flow import Missing
-from tidings.studies.network.route_parts import CountingReceiver, distinct_filters
+from tidings.studies.network.route_parts import CountingReceiver, distinct_filters, start_root
 from tidings.studies.network.route_peers import (
     NATS_CONNECT,
     connect_to,
@@ -41,7 +40,6 @@ from tidings.studies.network.route_peers import (
     start_program,
     wait_until,
 )
-from tidings.studies.network.route_tidings import start_node
 from tidings.studies.workloads.workloads import make_workload
 
 FILTERS = 10_000
@@ -117,23 +115,6 @@ def measure_mixed(
     return Mixed(
         raws, many, count / max(spent, 0.01), len(stored), content, window, told, jets
     )  # fmt: skip
-
-
-def start_root(
-    folder: Path, stored: Sequence[tuple[int, bytes]], processes: list[subprocess.Popen[bytes]]
-) -> int:
-    """Run a rendezvous point that has these filters by their nodes; return its port."""
-    journal = FileJournal(folder / "journal.db")
-    journal.begin_life(1)
-    for node, text in stored:
-        journal.add_node(node, text, "receiver")
-    batch = journal.take()
-    assert batch is not None
-    journal.write(batch)
-    journal.close()
-    file = folder / "root.toml"
-    file.write_text('name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n')
-    return start_node(file, processes)
 
 
 def encode_bursts(

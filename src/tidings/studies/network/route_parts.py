@@ -69,20 +69,10 @@ def measure_parts(
     """Run a rendezvous point whose journal is in a folder, and hand parts over to it."""
     note(f"parts: tagging with {FILTERS:,} filters")
     stored, tags = _tagged(FILTERS, seed)
-    journal = FileJournal(folder / "journal.db")
-    journal.begin_life(1)
-    for node, text in stored:
-        journal.add_node(node, text, "receiver")
-    batch = journal.take()
-    assert batch is not None
-    journal.write(batch)
-    journal.close()
-    file = folder / "root.toml"
-    file.write_text('name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n')
     processes: list[subprocess.Popen[bytes]] = []
     try:
         note("parts: starting")
-        port = start_node(file, processes)
+        port = start_root(folder, stored, processes)
         receiver = CountingReceiver(port, [node for node, _ in stored])
         rates, told, spent, total = [], [], 0.0, 0
         with ChannelLink(f"tidings://127.0.0.1:{port}") as link:
@@ -151,6 +141,23 @@ class _Source:
             yield msgspec.structs.replace(self._parts[batch % DIFFERENT], batch=batch)
             if time.perf_counter() - begun >= seconds:
                 return
+
+
+def start_root(
+    folder: Path, stored: Sequence[tuple[int, bytes]], processes: list[subprocess.Popen[bytes]]
+) -> int:
+    """Run a rendezvous point that has these filters by their nodes; return its port."""
+    journal = FileJournal(folder / "journal.db")
+    journal.begin_life(1)
+    for node, text in stored:
+        journal.add_node(node, text, "receiver")
+    batch = journal.take()
+    assert batch is not None
+    journal.write(batch)
+    journal.close()
+    file = folder / "root.toml"
+    file.write_text('name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n')
+    return start_node(file, processes)
 
 
 class CountingReceiver:

@@ -25,8 +25,8 @@ from tidings.network import connect
 from tidings.routing.protocol import unpack_tag
 from tidings.studies.host.processes import running_seconds
 from tidings.studies.network.route_flow import Missing
-from tidings.studies.network.route_mixed import encode_bursts, publish_raw, start_root
-from tidings.studies.network.route_parts import CountingReceiver, distinct_filters
+from tidings.studies.network.route_mixed import encode_bursts, publish_raw
+from tidings.studies.network.route_parts import CountingReceiver, distinct_filters, start_root
 from tidings.studies.network.route_peers import end_process
 from tidings.studies.workloads.workloads import make_workload
 

@@ -119,6 +119,18 @@ def test_the_index_finds_what_the_forms_say(seed: int) -> None:
         assert found == expected
 
 
+def test_a_wide_filter_is_judged_as_a_whole() -> None:
+    """The index tests `length(a)` of this filter. One of its patterns takes a time, though."""
+    wide = " AND ".join(f"(c{at} = 1 OR d{at} = 2)" for at in range(30))
+    text = f"""length(a) > 2 AND ({wide} OR event_pattern('{{"a": [{{"suffix": "x"}}]}}') OR a != 7
+        OR a IS NULL)"""
+    types = Types(a="time")
+    assert misfits_of(parse(text).form, types) == []
+    matcher = Matcher(background=False)
+    matcher.add(1, text)
+    assert matcher.misfits(types) == {}
+
+
 def test_a_conjunction_that_misfits_never_matches(seed: int) -> None:
     rng = random.Random(f"{seed} never")
     refused = 0

@@ -40,13 +40,29 @@ def find_misfits(segments: Iterable[Segment], types: Types) -> dict[Misfit, Arra
         wrong_rest = _find_rest(segment, types, here)
         programs = _program_slots(segment) if here else {}
         fitting = _fitting_slots(segment, programs, wrong, wrong_rest) if programs else {}
+        wide, wide_found = _find_wide(segment, types)
         for one, slots in here.items():
             kept = np.concatenate(slots)
-            if one.path in fitting:
-                kept = kept[~np.isin(kept, list(fitting[one.path]))]
+            kept = kept[~np.isin(kept, [*wide, *fitting.get(one.path, ())])]
             if len(kept):
                 found.setdefault(one, []).append(kept)
+        for one, slots in wide_found.items():
+            found.setdefault(one, []).extend(slots)
     return {one: np.unique(np.concatenate(slots)) for one, slots in found.items()}
+
+
+def _find_wide(segment: Segment, types: Types) -> tuple[set[int], Found]:
+    """The slots of the wide filters, and their misfits. The index holds only a part of the tests of
+    a wide filter, so the form as a whole is judged."""
+    wide: set[int] = set()
+    found: Found = {}
+    for box, rest in segment.rest.items():
+        if rest.form is not None:
+            slot = segment.arrays.box_slot[box : box + 1]
+            wide.add(int(slot[0]))
+            for one in misfits_of(rest.form, types):
+                found.setdefault(one, []).append(slot)
+    return wide, found
 
 
 def _program_slots(segment: Segment) -> Slots:
@@ -224,7 +240,7 @@ def _intervals(tests: Tests, rows: Array) -> tuple[Array, Array, Array]:
 
 
 def _find_rest(segment: Segment, types: Types, found: Found) -> dict[str, set[int] | None]:
-    """Find the misfits of residuals and of wide filters. Return, by term, the slots whose test does
+    """Find the misfits of residuals. Return, by term, the slots whose test does
     not fit and also fails if there is no value; None for all slots."""
     wrong = {
         text: one
@@ -235,10 +251,7 @@ def _find_rest(segment: Segment, types: Types, found: Found) -> dict[str, set[in
     # for terms that have no column because none was left
     allowed: dict[tuple[int, str], ValueSet] = {}
     for box, rest in segment.rest.items():
-        ones = {wrong[text] for text, _ in rest.tests if text in wrong}
-        if rest.form is not None:
-            ones |= set(misfits_of(rest.form, types))
-        for one in ones:
+        for one in {wrong[text] for text, _ in rest.tests if text in wrong}:
             found.setdefault(one, []).append(slot_of[box : box + 1])
         for text, values in rest.tests:
             if text not in wrong and not is_opaque(segment.opaque[text]):

@@ -97,7 +97,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a router's file; ConfigError, with all problems, if it can't be used."""
+    """Read a router's file; raise ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     file = read_toml(path, ConfigError)
     problems = list(find_problems(file.data, Config, hidden=("folder", "warnings")))
@@ -155,7 +155,8 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
-    """The configuration with its token; ConfigError if others may read a file with tokens."""
+    """The configuration with its token; raises ConfigError if others may read a file with
+    tokens."""
     token, warnings = config.token, []
     try:
         if config.tokens or config.token:

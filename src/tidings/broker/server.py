@@ -214,8 +214,8 @@ class Server:
         self.backlog.put(link, message)
 
     def _is_beyond(self, link: Link, message: m.Message) -> bool:
-        """Must a large message be dropped before it is split, because its sender asks for too much?
-        A sender that names another life is told the current life at once."""
+        """Should a large message be dropped instead of split, because its sender has asked for too
+        much, or is in another life? In the second case the sender is told the current life."""
         if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
             return False
         if message.epoch != self.machine.epoch:

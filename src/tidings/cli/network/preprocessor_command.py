@@ -28,7 +28,7 @@ def run_preprocessor(
         typer.Option(
             "--config",
             metavar="FILE",
-            help="A router's file, whose tokens and limits hold for agents here, too.",
+            help="A router's file, whose tokens and limits apply to agents here too.",
         ),
     ] = None,
     name: connecting.Name = None,

@@ -114,7 +114,7 @@ class Builder:
         self._parts = 0
 
     def count(self, at: int, parts: int = 1) -> None:
-        """Count parts of the filter; LimitError if there are too many."""
+        """Count parts of the filter; raise LimitError if there are too many."""
         self._parts += parts
         if self._parts > self._context.most_parts:
             self.exceed(

@@ -71,7 +71,7 @@ class Preprocessors:
             self._sought += 1
             self._send(m.Seek(self._sought))
             for link in self._links.values():
-                link.send(m.Trace(0))  # a sign of life: a silent agent is disconnected
+                link.send(m.Trace(0))  # a keep-alive: silent agents are disconnected
             enough = bool(self._links)
             await asyncio.sleep(self._times.resubscribe if enough else self._times.retry / 10)
 

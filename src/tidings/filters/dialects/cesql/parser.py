@@ -68,7 +68,7 @@ def read(
     lenient: bool = False,
     most_parts: int = 1 << 62,
 ) -> Node:
-    """Parse an expression; FilterError with a position if the text is not valid.
+    """Parse an expression; raise FilterError with a position if the text is not valid.
 
     A call of an unknown function is also refused, unless `lenient`: then it is an error during
     evaluation, as in the specification.

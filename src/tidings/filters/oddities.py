@@ -86,8 +86,7 @@ def sentence_of(node: Expression, form: Form, attributes: Attributes | None) -> 
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Conditions that never hold together. None of the conditions can be left out, unless there are
-    many."""
+    """Conditions that never hold together: a minimal set, unless there are many conditions."""
 
     conditions: tuple[Expression, ...]
     term: Expression | None = None

@@ -40,7 +40,8 @@ def run_preprocessor(
     """Tag notifications for the agents of a channel, until Ctrl-C or SIGTERM.
 
     The preprocessor follows the filters of the channel, and registers with its rendezvous point,
-    where agents find it. Several share the load. Its token needs the right to preprocess.
+    where agents find it. Several preprocessors of a channel share the load. The token needs the
+    right to preprocess.
     """
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")

@@ -15,7 +15,6 @@ import numpy as np
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions
-from tidings.broker.garbage import collect_nothing
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
@@ -24,7 +23,7 @@ from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest_kernels
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem, write_path
+from tidings.model import EnvironmentProblem, pause_gc, write_path
 from tidings.network import FrameCache, Link, ask_for_kernels, draw_life
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
@@ -132,7 +131,7 @@ class RootNode(Server):
             seconds=limits.kept_seconds,
             disk_bytes=limits.disk_bytes,
         )
-        with collect_nothing():
+        with pause_gc():
             self.journal = FileJournal(self._path, retention, apart=True)
             try:
                 self.journal.begin_life(draw_life())

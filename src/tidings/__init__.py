@@ -71,13 +71,14 @@ if TYPE_CHECKING:
         BlockingAgent,
         BlockingSubscription,
         Broken,
+        LinkState,
         Refusal,
         Subscription,
         TimedOut,
         connect,
         connect_blocking,
     )
-    from tidings.routing.clients import Delivery, Lost
+    from tidings.routing.clients import Delivery, Interrupted, Lost, Resumed
     from tidings.routing.protocol import Break
     from tidings.snapshots import Snapshot
     from tidings.store import load_ontology
@@ -103,6 +104,8 @@ __all__ = [
     "FilterError",
     "GraphError",
     "InterestNode",
+    "Interrupted",
+    "LinkState",
     "Lost",
     "Matcher",
     "Node",
@@ -112,6 +115,7 @@ __all__ = [
     "Preprocessor",
     "Refusal",
     "RefusedFilters",
+    "Resumed",
     "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",
@@ -130,13 +134,13 @@ __all__ = [
 
 _LATER = {
     "Matcher": "tidings.matching",
-    **dict.fromkeys(("Delivery", "Lost"), "tidings.routing.clients"),
+    **dict.fromkeys(("Delivery", "Interrupted", "Lost", "Resumed"), "tidings.routing.clients"),
     "Break": "tidings.routing.protocol",
     "Snapshot": "tidings.snapshots",
     **dict.fromkeys(
         (
-            "Agent", "BlockingAgent", "BlockingSubscription", "Broken", "Refusal", "Subscription",
-            "TimedOut", "connect", "connect_blocking",
+            "Agent", "BlockingAgent", "BlockingSubscription", "Broken", "LinkState", "Refusal",
+            "Subscription", "TimedOut", "connect", "connect_blocking",
         ),
         "tidings.network",
     ),

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tidings.network.agent import connect
+from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Told
 
 ROOT = """
@@ -134,7 +135,7 @@ async def a_pair(read_at: int, write_at: int, pause: float = 0.02) -> AsyncItera
                     number = int(one.payload)
                     pair.told.append(number)
                     pair.seconds.append(time.monotonic() - begun[number])
-                else:
+                elif not isinstance(one, Interrupted | Resumed):
                     pair.other.append(one)
 
         async def write() -> None:

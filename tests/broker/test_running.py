@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
 from tests.broker.networks import FAST, at, payloads, running, started, stopped
 from tests.waiting import until
 
+from tidings import Delivery as Told
 from tidings.broker import Address, Door, RootNode, RouterNode
 from tidings.model import EnvironmentProblem
-from tidings.network.agent import LARGEST, Agent, Refusal, connect
+from tidings.network.agent import LARGEST, LARGEST_WHOLE, Agent, Refusal, connect
 
 
 @pytest.mark.parametrize("routers", [0, 1, 3])
@@ -228,11 +230,17 @@ def test_notifications_that_fit_into_no_frame(tmp_path: Path) -> None:
             agent.subscribe("n >= 0") as told,
         ):
             largest = LARGEST - len(b'{"n":1}')
-            with pytest.raises(Refusal, match="found a notification of 16,7"):
-                await agent.publish({"n": 1}, b"x" * (largest + 1))
-            await agent.publish({"n": 2}, b"y" * largest)
+            with pytest.raises(Refusal, match="found a payload of 1,073,741,825 bytes"):
+                await agent.publish({"n": 1}, bytes(LARGEST_WHOLE + 1))
+            assert await agent.publish({"n": 2}, b"y" * largest) == 1
             (found,) = await payloads(told, 1)
             assert found == b"y" * largest
+            large = random.Random(1).randbytes(largest + 1)
+            assert await agent.publish({"n": 3}, large, subject="large") == 5  # in four pieces
+            whole = await told.next(30)
+            assert isinstance(whole, Told)
+            assert whole.payload == large
+            assert (whole.subject, whole.attributes) == ("large", {"n": 3})
         await stopped(network)
 
     running(work)

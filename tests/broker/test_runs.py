@@ -15,15 +15,23 @@ from tests.broker.parts import Root
 from tests.broker.test_backlog import FakeLink, turns_until
 from tests.broker.test_interests import WORDS, random_filter
 
+from tidings.broker import interests as interests_module
 from tidings.broker.interests import GraphInterests
 from tidings.broker.queues.publications import Publications
 from tidings.model import TidingsError
 from tidings.network import Link
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.limits import NONE, Limits
-from tidings.routing.root import Block, Rendezvous, Run, TaggedMany, find_runs
+from tidings.routing.root import Block, Rendezvous, Run, TaggedMany, find_runs, join_runs
 from tidings.routing.root.publishing import tagger
 from tidings.routing.root.runs import run as run_module, run_intake
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short runs are matched as batches too."""
+    monkeypatch.setattr(interests_module, "FEW", 8)
+
 
 PLAIN = [
     "n > 2", "n <= 5", "n IN (1, 4)", "word = 'a'", "word = 'ab' AND n > 1", "n > 2 AND n < 6",
@@ -217,7 +225,7 @@ def test_frames_as_the_usual_decoder_reads_them(seed: int) -> None:
 
 
 def test_runs_are_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "ROWS", 50)
+    monkeypatch.setattr(run_module, "MOST_ROWS", 50)
     monkeypatch.setattr(run_module, "BYTES", 10_000)
     sizes = [10] * 120 + [900] * 30 + [40_000] * 3
     given = [m.Publish("p", 1 + at, 1, b"{}", bytes(size)) for at, size in enumerate(sizes)]
@@ -226,6 +234,29 @@ def test_runs_are_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.message(row) for one in found for row in range(len(one))] == given
     assert max(map(len, found)) == 50
     assert all(one.size <= 10_000 or len(one) == 1 for one in found)
+
+
+def test_joined_runs(seed: int) -> None:
+    """What is left of runs, in order, also of several buffers."""
+    chance = random.Random(seed)
+    for _ in range(20):
+        runs, expected = list[Run](), list[m.Publish]()
+        for _ in range(chance.randrange(1, 5)):
+            given = [m.Publish("p", chance.randrange(1, 2**40), 1, random_content(chance),
+                               chance.randbytes(chance.randrange(300)))
+                     for _ in range(chance.randrange(8, 30))]  # fmt: skip
+            noise = [m.Trace(1)] * chance.randrange(3)
+            buffer = b"".join(map(frames.encode, [*noise, *given, *noise]))
+            starts, _ = frames.split(buffer)
+            (run,) = (run for _, run in find_runs(buffer, starts) if run is not None)
+            run.rows.done = chance.randrange(len(run) + 1) if runs else chance.randrange(len(run))
+            runs.append(run)
+            expected += given[run.rows.done :]
+        joined = join_runs(runs)
+        first = joined.rows.done
+        assert [joined.message(at) for at in range(first, len(joined))] == expected
+        contents = [one.content for one in expected]
+        assert joined.contents(first, len(joined)) == contents
 
 
 def test_tags_of_many_against_tags_of_each(seed: int) -> None:

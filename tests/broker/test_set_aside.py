@@ -12,6 +12,7 @@ from tidings.broker import Address, Door, RootNode
 from tidings.broker.interests import MOST_TOLD, GraphInterests
 from tidings.filters import Attributes, Filter, parse
 from tidings.network.agent import Refusal, Subscription, connect
+from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.protocol.lineage import Break
 
 OLD = "s RLIKE '(?=a)b'"
@@ -19,7 +20,7 @@ OLD = "s RLIKE '(?=a)b'"
 
 async def only_breaks(subscription: Subscription) -> None:
     async for one in subscription:
-        assert isinstance(one, Break)
+        assert isinstance(one, Break | Interrupted | Resumed)
 
 
 def as_before(self: GraphInterests, interest: bytes) -> Filter:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tidings.routing.clients import Interrupted, Phase, Resumed
 from tidings.routing.clients.subscriber import MOST_NUMBERS, Lost, Subscriber, Told
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol.lineage import Break
 from tidings.routing.protocol.times import Times
 
 
@@ -96,3 +98,136 @@ def test_a_full_inbox_is_filled_when_there_is_room() -> None:
             one.receive(m.Settled(1, recover.request), now)
             assert len(one.inbox) <= 3
     assert [told.serial for told in read if isinstance(told, Told)] == [*range(1, 9)]
+
+
+def ordered() -> Subscriber:
+    one = Subscriber("s", "r", b"x", Times(retry=3), ordered=True)
+    one.start(0)
+    one.receive(m.Answer(1, 1, 7, 0, 0, {}), 0)
+    one.receive(m.Setup(1, 7, (), (), 0, 0), 0)
+    one.receive(m.Counted(1, 2, 7, 0, 0, {}), 0)
+    return one
+
+
+def numbered(serial: int, number: int, node: int = 7) -> m.Notification:
+    mark = m.Mark(node, number, (7,))
+    return m.Notification(1, serial, (mark,), b"%d" % serial, "p", serial)
+
+
+def serials(one: Subscriber) -> list[object]:
+    return [what.serial if isinstance(what, Told) else what for what in one.inbox]
+
+
+def test_a_gap_holds_back_what_follows() -> None:
+    one = ordered()
+    one.receive(numbered(1, 1), 0)
+    recover = only(one.receive(numbered(3, 3), 0))
+    one.receive(numbered(4, 1, node=9), 0)
+    assert serials(one) == [1]
+    one.receive(m.Recovered(1, recover.request, (numbered(2, 2),)), 1)
+    ((_, count),) = one.receive(m.Settled(1, recover.request), 1)
+    assert isinstance(count, m.Count)
+    assert serials(one) == [1]  # until it is sure that this was all
+    one.receive(m.Counted(1, count.request, 7, 4, 4, {7: 3, 9: 1}), 1)
+    assert serials(one) == [1, 2, 3, 4]
+
+
+def test_a_gap_that_stays_is_lost_after_five_seconds() -> None:
+    one = ordered()
+    one.receive(numbered(1, 1), 0)
+    one.receive(numbered(4, 4), 0)
+    for now in range(1, 6):
+        one.receive(m.Beat(1, 4, {}, digest((7,)), 4), now)
+        one.tick(now)
+        assert serials(one) == [1]
+    one.receive(m.Beat(1, 4, {}, digest((7,)), 4), 5.2)
+    one.tick(5.2)
+    assert serials(one) == [1, Lost(2), 4]
+    one.receive(numbered(2, 2), 6)  # too late
+    assert serials(one) == [1, Lost(2), 4]
+
+
+def test_a_gap_waits_while_nobody_is_heard() -> None:
+    one = ordered()
+    one.receive(numbered(2, 2), 0)
+    for now in range(1, 20):
+        one.tick(now)
+    assert serials(one) == []
+
+
+def test_in_doubt_the_next_beat_tells() -> None:
+    """Something at another node was dropped before 3, and whoever dropped it says so."""
+    one = ordered()
+    one.receive(numbered(1, 1), 0)
+    one.receive(m.Skipped(), 0)
+    one.receive(numbered(3, 2), 0)
+    assert serials(one) == [1]
+    ((_, count),) = one.receive(m.Beat(1, 3, {}, digest((7,)), 3), 1)
+    assert isinstance(count, m.Count)
+    recover = only(one.receive(m.Counted(1, count.request, 7, 3, 3, {7: 2, 9: 1}), 1))
+    one.receive(m.Recovered(1, recover.request, (numbered(2, 1, node=9),)), 1)
+    ((_, count),) = one.receive(m.Settled(1, recover.request), 1)
+    assert isinstance(count, m.Count)
+    one.receive(m.Counted(1, count.request, 7, 3, 3, {7: 2, 9: 1}), 1)
+    assert serials(one) == [1, 2, 3]
+    one.receive(m.Skipped(), 2)
+    one.receive(numbered(4, 3), 2)
+    assert serials(one) == [1, 2, 3]
+    one.receive(m.Beat(1, 4, {}, digest((7,)), 4), 3)  # nothing was missed
+    assert serials(one) == [1, 2, 3, 4]
+
+
+def test_without_an_order_nothing_waits() -> None:
+    one = joined()
+    one.receive(numbered(3, 3), 0)
+    one.receive(m.Skipped(), 0)
+    one.receive(numbered(4, 4), 0)
+    assert serials(one) == [3, 4]
+
+
+def test_a_fast_notification_has_no_numbers() -> None:
+    one = ordered()
+    one.receive(numbered(1, 1), 0)
+    for _ in range(2):  # nothing tells them apart
+        one.receive(m.Notification(1, 0, (m.Mark(9, 0, (7,)),), b"f", "p", 0), 0)
+    other = m.Notification(1, 0, (m.Mark(9, 0, (8,)),), b"f", "p", 0)
+    assert one.receive(other, 0) == []  # that of another subscription
+    assert serials(one) == [1, 0, 0]
+    one.receive(m.Beat(1, 1, {}, digest((7,)), 1), 1)
+    assert one.complete == 1
+
+
+def test_a_fast_subscription_asks_for_nothing() -> None:
+    one = Subscriber("s", "r", b"x", Times(retry=3), ordered=True, fast=True)
+    one.start(0)
+    one.receive(m.Answer(1, 1, 7, 0, 0, {}), 0)
+    assert one.receive(m.Setup(1, 7, (), (), 0, 0), 0) == []
+    for serial in (5, 3, 4):
+        assert one.receive(numbered(serial, serial), 0) == []
+    assert one.receive(m.Beat(1, 9, {}, digest((7,)), 9), 1) == []
+    assert serials(one) == [5, 3, 4]
+    assert one.complete == 9  # nothing is kept for it
+
+
+def test_a_long_interruption_ends_a_subscription() -> None:
+    one = Subscriber("s", "r", b"x", drop_after=30)
+    one.start(0)
+    one.receive(m.Answer(1, 1, 7, 0, 0, {}), 0)
+    one.receive(m.Setup(1, 7, (), (), 0, 0), 0)
+    one.interrupt("gone", 10)
+    one.tick(40)
+    assert len(one.inbox) == 1
+    assert m.Unsubscribe(1, (7,)) in [message for _, message in one.tick(41)]
+    assert one.phase is Phase.STOPPED
+    assert list(one.inbox) == [
+        Interrupted("gone"),
+        Break("the subscription was dropped after an interruption of more than 30 seconds"),
+    ]
+
+
+def test_an_interruption_that_is_over() -> None:
+    one = joined()
+    one.interrupt("gone", 10)
+    one.interrupt("gone again", 11)
+    one.receive(m.Beat(1, 0, {}, digest((7,)), 0), 13)
+    assert list(one.inbox) == [Interrupted("gone"), Resumed(3)]

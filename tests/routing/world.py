@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.times import Times
+from tidings.routing.root.cursors import Cursor
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Placed, TaggedMany
 from tidings.routing.root.journal import Memory
@@ -167,6 +168,24 @@ class Disk:
                 cache.put(record.notification(self.lineage[-1].life))
         return cache.find(ranges, most_bytes)
 
+    def set_cursor(self, key: str, cursor: Cursor | None) -> None:
+        self.log.append(("cursor", (key, cursor)))
+
+    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
+        self.log.append(("confirm", (key, serial, total, dict(counts))))
+
+    @property
+    def cursors(self) -> dict[str, Cursor]:
+        found: dict[str, Cursor] = {}
+        for kind, what in self.log:
+            if kind == "cursor":
+                found.pop(what[0], None)
+                if what[1] is not None:
+                    found[what[0]] = what[1]
+            elif kind == "confirm":
+                found[what[0]] = found[what[0]].confirm(*what[1:])
+        return found
+
     def forget_publishers(self, names: Iterable[str]) -> None:
         pass
 
@@ -245,7 +264,7 @@ class Disk:
         # nodes are put in one after the other: children come later, and name their parents
         found.placed = [msgspec.structs.replace(one, children=()) for one in found.placed]
         found.owners = self.owners
-        found.history, found.sources = self.history, self.sources
+        found.history, found.sources, found.cursors = self.history, self.sources, self.cursors
         for source in found.sources:
             found.publishers.pop(source, None)
         found.sizes = {node: work_of(bytes(points)) for node, points in self.nodes.items()}
@@ -288,6 +307,8 @@ class World:
         self.published: dict[tuple[str, int], bytes] = {}  # by publisher and stamp
         self.wrong: set[tuple[str, int]] = set()  # those that must be refused
         self.full = False  # is the disk?
+        self.signals = False  # do links say so when they drop something, as real ones do?
+        self._skipped: set[tuple[Any, Any]] = set()  # links that must say so
         self.cut: set[str] = set()  # who hears nothing, and is not heard
         self.operations = 0
         self._events: list[tuple[float, int, Any]] = []
@@ -298,9 +319,10 @@ class World:
 
     # -- what happens --------------------------------------------------------------------------
 
-    def subscribe(self, name: str, points: Iterable[int]) -> Subscriber:
+    def subscribe(self, name: str, points: Iterable[int], durable: str = "") -> Subscriber:
         router = self.chance.choice([ROOT, *self.routers])
-        one = Subscriber(name, router, encode(points), self.times)
+        ordered = self.chance.random() < 0.5
+        one = Subscriber(name, router, encode(points), self.times, ordered=ordered, durable=durable)
         self.subscribers[name] = one
         self.send(name, one.start(self.now))
         return one
@@ -339,6 +361,9 @@ class World:
         else:
             self.routers[name] = self._new_router(name)
         self._down[name] = self.now + self.chance.random() * 3
+        below = [one for one, above in self.parents.items() if above == name]
+        below += [who for who, one in self.subscribers.items() if one.router == name]
+        self._skipped |= {(name, one) for one in below}
 
     def cut_off(self, name: str) -> None:
         """Nothing from or to it arrives any more, not even what is under way."""
@@ -359,8 +384,15 @@ class World:
 
     def send(self, sender: Any, sent: Iterable[tuple[Any, m.Message]]) -> None:
         for to, message in sent:
-            if self.chance.random() < self.faults.drop or {sender, to} & self.cut:
+            # a real link drops nothing else; if it ends, everything is said again
+            may_drop = not self.signals or isinstance(message, m.Notification)
+            if (may_drop and self.chance.random() < self.faults.drop) or {sender, to} & self.cut:
+                self._skipped.add((sender, to))
                 continue
+            if self.signals and (sender, to) in self._skipped:
+                self._skipped.remove((sender, to))
+                at = max(self._links.get((sender, to), 0.0), self.now)
+                self._at(at, ("message", sender, to, m.Skipped()))
             copies = 2 if self.chance.random() < self.faults.repeat else 1
             for _ in range(copies):
                 delay = self.chance.random() * self.faults.delay

@@ -20,7 +20,7 @@ from tidings.channel import ChannelLink
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import EnvironmentProblem
 from tidings.network import BlockingAgent, BlockingSubscription, connect_blocking
-from tidings.routing.clients import Delivery
+from tidings.routing.clients import Delivery, Interrupted, Resumed
 from tidings.routing.protocol import Times
 from tidings.spark.channel.handing_over import read_handed
 from tidings.spark.outbox.outbox import Outbox
@@ -175,7 +175,7 @@ class Interest:
                 row = json.loads(one.payload)
                 self.ids[row["id"]] += 1
                 self.payloads[row["id"]] = row
-            else:
+            elif not isinstance(one, Interrupted | Resumed):
                 self.problems.append(repr(one))
 
     def wanted(self, rows: list[Event]) -> dict[int, Event]:

@@ -28,7 +28,7 @@ from tidings.model import Event, LimitError, NotificationError, TidingsError
 from tidings.routing.protocol import LONG, Limits, unpack_interest
 from tidings.routing.root import Fair, NodeTable, Placed, TaggedMany
 
-FEW = 8  # notifications; fewer are tagged one by one
+FEW = 100  # notifications; fewer are tagged one by one, because a batch costs a millisecond
 MANY = 1000  # filters from which the graph is built in bulk
 SLICE = 0.002  # seconds after which no more of many notifications are tagged one by one
 MOST_TOLD = 100  # log lines about filters that are set aside, at most

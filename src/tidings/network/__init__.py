@@ -3,6 +3,7 @@
     application ── Agent ── Link ──frames──> Link ── broker ── Forwarder ──frames──> Link ── ...
 
     agent.py, blocking.py     subscribe and publish, with asyncio or in a thread of its own
+    agents/                   what agents give: subscriptions, the state of the link, errors
     link.py                   one connection, with bounds on what waits
     forwarding.py             frames through a router; their payloads are never decoded
     scanning.py, scan_kernels.py    the same with compiled kernels, in a busy router
@@ -14,13 +15,14 @@ are for broker, cli and studies. Start at agent.py to see what users get, or at 
 what makes routers fast.
 """
 
-from tidings.network.agent import Agent, Broken, Refusal, Subscription, TimedOut, connect
+from tidings.network.agent import Agent, connect
+from tidings.network.agents import Broken, LinkState, Refusal, Subscription, TimedOut
 from tidings.network.blocking import BlockingAgent, BlockingSubscription, connect_blocking
 from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
 from tidings.network.link import Link, Policy
 from tidings.network.lives import draw_life
-from tidings.network.router_url import RouterUrl, parse_address
+from tidings.network.router_url import RouterUrl, parse_address, parse_addresses
 from tidings.network.tls import (
     client_context,
     context_for,
@@ -40,6 +42,7 @@ __all__ = [
     "Forwarder",
     "FrameCache",
     "Link",
+    "LinkState",
     "Policy",
     "Refusal",
     "RouterUrl",
@@ -56,6 +59,7 @@ __all__ = [
     "load_certificate",
     "measure_costs",
     "parse_address",
+    "parse_addresses",
     "sentence_of",
     "server_context",
     "watch",

@@ -17,31 +17,63 @@ import ssl
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
+from tidings.network.agents import Broken, LinkState, Refusal, Subscription, TimedOut
 from tidings.network.link import Link
 from tidings.network.lives import draw_life
-from tidings.network.router_url import parse_address
+from tidings.network.router_url import RouterUrl, parse_addresses
 from tidings.network.tls import Path, context_for, sentence_of
-from tidings.routing.clients import Delivery, Lost, Phase, Publisher, Subscriber
+from tidings.routing.clients import Publisher, Subscriber
 from tidings.routing.forwarding import Cache, Name, Router, Sent
-from tidings.routing.protocol import NONE, Break, Span, Times, frames, messages as m
+from tidings.routing.protocol import NONE, About, Break, Piece, Times, frames, messages as m
+
+__all__ = [
+    "LARGEST",
+    "LARGEST_WHOLE",
+    "Agent",
+    "Broken",
+    "Refusal",
+    "Subscription",
+    "TimedOut",
+    "check_payload",
+    "connect",
+]
 
 UPSTREAM, LOCAL, PUBLISHER = "<upstream>", "<agent>", "<publisher>"
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
 GREETING = 10.0  # how many seconds the router may take to answer
-WINDOW = 4000  # publications that are sent and not acknowledged
-PIECE = 1000  # notifications that `publish_many` sends together
-MOST_PIECES = 8  # pieces of it that are not acknowledged
-FEW = 8  # publications; more of them are sent as one piece
+WINDOW = 4000  # the most publications that are sent and not acknowledged
+PIECE = 1000  # the number of notifications that `publish_many` sends together
+MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
+FEW = 8  # more publications than this are sent as one piece
 MOST_UNREAD = 100_000  # the most unread notifications of one subscription
+ANONYMOUS = "agent-"  # the beginning of the names of agents that were given none
+BUSY = 1 << 20  # bytes that wait to be sent; beyond it, nothing is repeated
+Order = Literal["serial", "none"]
+PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
-"""The most bytes of a notification's attributes and payload; the rest of a frame is for headers."""
+"""The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
+larger payload is sent in pieces."""
+LARGEST_WHOLE = 1 << 30
+"""The most bytes of a payload."""
+
+
+async def _all_of(waiting: Sequence[asyncio.Future[int]]) -> int:
+    """The last stamp, when all are acknowledged; the first problem, when all are answered."""
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    last = found[-1]
+    assert isinstance(last, int)
+    return last
 
 
 def check_payload(payload: object) -> None:
@@ -50,117 +82,11 @@ def check_payload(payload: object) -> None:
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
 
 
-def _check(content: bytes, payload: bytes) -> None:
+def _check_size(content: bytes, payload: bytes) -> None:
     check_payload(payload)
     size = len(content) + len(payload)
     if size > LARGEST:
         raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
-
-
-class Refusal(TidingsError):
-    """The router or the rendezvous point refused something; the message says why."""
-
-
-class TimedOut(EnvironmentProblem, TimeoutError):
-    """The network did not answer in the time that the caller allowed."""
-
-
-class Broken(TidingsError):
-    """The journal of the rendezvous point went back in time: the notifications with these `stamps`
-    were acknowledged, but are gone. The next `publish` raises Broken and publishes nothing, unless
-    the agent has an `on_break`."""
-
-    def __init__(self, what: Break) -> None:
-        spans = [f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
-                 for one in what.stamps[:10]]  # fmt: skip
-        more = f" and {len(what.stamps) - 10:,} more" if len(what.stamps) > 10 else ""
-        super().__init__(
-            f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish those again that "
-            "still matter"
-        )
-        self.stamps: tuple[Span, ...] = what.stamps
-
-
-class Subscription:
-    """The notifications for one interest: an asynchronous iterator.
-
-    A subscription yields `Delivery` with the payload, `Lost` for notifications that nobody has any
-    more, and `Break` if it is not known how many were missed.
-
-    A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
-    also names a filter that matches everything although it reads attributes. `never` and `note` are
-    known once the subscription is in force.
-    """
-
-    def __init__(self, agent: Agent, machine: Subscriber, timeout: float | None = None) -> None:
-        self._agent = agent
-        self._machine = machine
-        self._timeout = timeout
-        self._news = asyncio.Event()
-        self._closed = False
-
-    @property
-    def note(self) -> str:
-        """What the rendezvous point says about the filter; empty if nothing is odd."""
-        return self._machine.note
-
-    @property
-    def never(self) -> bool:
-        """Whether the filter can never match, given the attributes that the channel declares."""
-        return self._machine.never
-
-    async def __aenter__(self) -> Subscription:
-        """Wait until the subscription is in force: every notification from then on is delivered.
-        Raise Refusal if the filter is refused, and TimedOut after the `timeout` of
-        `Agent.subscribe`."""
-        try:
-            async with asyncio.timeout(self._timeout):
-                while self._machine.phase is not Phase.ON:
-                    if self._machine.phase is Phase.REFUSED:
-                        raise Refusal(self._machine.refusal)
-                    await self._agent.wait_for_change()
-        except TimeoutError:
-            self.close()
-            raise self._agent.overdue("the subscription is not in force", self._timeout) from None
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._news.set()
-            self._agent.unsubscribe(self._machine)
-
-    def __aiter__(self) -> Subscription:
-        return self
-
-    async def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
-        """The next notification; None if none arrives within `timeout` seconds, or after the
-        end."""
-        try:
-            async with asyncio.timeout(timeout):
-                return await anext(self, None)
-        except TimeoutError:
-            return None
-
-    async def __anext__(self) -> Delivery | Lost | Break:
-        while not self._machine.inbox:
-            if self._closed:
-                raise StopAsyncIteration
-            if self._machine.phase is Phase.REFUSED:
-                raise Refusal(self._machine.refusal)
-            self._news.clear()
-            await self._news.wait()
-        return self._machine.inbox.popleft()
-
-    def wake(self) -> None:
-        if self._machine.inbox or self._machine.phase is Phase.REFUSED:
-            self._news.set()
 
 
 class _Piece(msgspec.Struct):
@@ -178,11 +104,9 @@ class Agent:
 
     def __init__(
         self,
-        host: str,
-        port: int,
+        places: Sequence[RouterUrl],
         *,
         name: str,
-        channel: str = "",
         token: str = "",
         tls: ssl.SSLContext | None = None,
         times: Times | None = None,
@@ -192,19 +116,23 @@ class Agent:
         self.name = name
         self._on_break = on_break
         self._on_link = on_link
-        self._gone = ""  # why there is no link, as `on_link` was informed
-        self._address = host, port
+        self._gone = ""  # why there is no link, as `on_link` was told
+        self._since = time.time()  # of the last change of the link
+        self._places = deque(places)  # routers; the first one is tried next, or is linked
         self._tls = tls
-        self._hello = m.Hello(name, channel, token)
+        self._is_anonymous = name.startswith(ANONYMOUS) and not token
+        self._hello = m.Hello(name, places[0].channel, token)
         self._times = times or Times()
         self._router = Router(name, UPSTREAM, self._times, Cache(1000), draw_life(), NONE)
         # each start of an agent begins again with stamp 1
         self._life = uuid.uuid4().hex
         self._publisher = Publisher(f"{name}/{self._life}", LOCAL, self._times, window=WINDOW)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
+        self._texts: dict[int, str] = {}  # of subscriptions, as the application wrote them
+        self._live: tuple[str, ...] | None = None  # those that match what is being received
         self._next = 1
         self._link: Link | None = None
-        self._refusal = ""
+        self._refusal = self._reason = ""
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
         self._acks: dict[int, asyncio.Future[int]] = {}
@@ -217,14 +145,19 @@ class Agent:
         """Connect; EnvironmentProblem or Refusal if that fails."""
         try:
             async with asyncio.timeout(timeout):
-                await self._connect()
+                await self._connect_to_any()
         except TimeoutError:
-            where = ":".join(map(str, self._address))
-            raise self.overdue(f"there is no link to {where}", timeout) from None
+            raise self.overdue(f"there is no link to {self._where}", timeout) from None
         self._tasks = [
             asyncio.create_task(self._tick_forever()),
             asyncio.create_task(self._keep_connected()),
         ]
+
+    @property
+    def state(self) -> LinkState:
+        """Whether there is a link at present, and to which router."""
+        linked = self._link is not None
+        return LinkState(linked, self._where, "" if linked else self._reason, self._since)
 
     async def close(self) -> None:
         for machine, subscription in [*self._subscriptions.values()]:
@@ -254,38 +187,91 @@ class Agent:
         interest: str,
         dialect: str = "sql",
         *,
+        name: str = "",
+        order: Order = "serial",
+        fast: bool = False,
+        drop_after: float | None = None,
         most: int = MOST_UNREAD,
         timeout: float | None = None,
     ) -> Subscription:
         """Subscribe to a filter. Enter the subscription to wait until it is in force, for at most
         `timeout` seconds. It holds at most `most` unread notifications; the rest stays at the
         rendezvous point until there is room. The rendezvous point reads the filter, in its
-        dialect, and refuses it when the subscription is entered."""
+        dialect, and refuses it when the subscription is entered. Notifications come in the order of
+        their serials: a gap holds back what follows, for at most 5 seconds. With `order="none"`,
+        nothing is held back. With `fast`, what is missing is neither noticed nor asked for, and
+        comes in any order. After an interruption of more than `drop_after` seconds, the
+        subscription ends with a `Break`.
+
+        With a `name` the subscription is durable: the rendezvous point keeps notifications for it
+        until they are confirmed (`Subscription.confirm`), also while nobody is linked. Whoever
+        comes back under the name, with the same token and filter, goes on after the last one that
+        was confirmed."""
+        if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
+            raise Refusal(
+                "found a named subscription that is fast, in no order, or whose name has more than "
+                f"{m.LONGEST_NAME} characters, expected none of these"
+            )
+        if name and self._is_anonymous:
+            raise Refusal(
+                "found a named subscription of an agent without a name or a token, expected "
+                "connect(..., name=...), because the name of the subscription belongs to the agent"
+            )
+        if order not in ("serial", "none"):
+            raise Refusal(f"found the order {order!r}, expected 'serial' or 'none'")
+        text = interest
         number, self._next = self._next, self._next + 1
-        machine = Subscriber(number, LOCAL, interest.encode(), self._times, most, dialect)
+        machine = Subscriber(
+            number, LOCAL, interest.encode(), self._times, most, dialect,
+            partial(self._matched, number),
+            ordered=order == "serial", fast=fast, drop_after=drop_after, durable=name,
+        )  # fmt: skip
+        self._texts[number] = text
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
         self._hand_over(number, machine.start(self._now))
         return subscription
 
+    def confirm(self, machine: Subscriber, serial: int) -> None:
+        assert isinstance(machine.name, int)
+        self._hand_over(machine.name, machine.confirm(serial, self._now))
+
+    def drop_name(self, machine: Subscriber) -> None:
+        assert isinstance(machine.name, int)
+        self._hand_over(machine.name, machine.drop_name(self._now))
+
     def unsubscribe(self, machine: Subscriber) -> None:
         number = machine.name
         assert isinstance(number, int)
         if self._subscriptions.pop(number, None) is not None:
+            del self._texts[number]
             self._hand_over(number, machine.stop(self._now))
             self._router.context.now = self._now
             self._router.drop(number)
             self._dispatch(self._router.drain_outgoing())
 
     async def publish(
-        self, attributes: Mapping[str, Any], payload: bytes = b"", *, timeout: float | None = None
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+        fast: bool = False,
+        timeout: float | None = None,
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. The stamps of an agent begin with 1. Raise Refusal if the notification was refused.
-        Raise Broken if earlier acknowledged notifications are gone; then nothing is published.
-        Raise TimedOut if the notification is not acknowledged within `timeout` seconds; the agent
-        still tries to publish it."""
-        done = self.publish_soon(attributes, payload)
+        point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
+        The stamps of an agent begin with 1; a payload that is sent in pieces takes several, and its
+        stamp is the last. With `fast`, it goes to those who are there, without a stamp, a serial
+        or the journal; this returns 0 at once, and nobody notices if it is lost. Refusal if it was
+        refused; Broken if earlier acknowledged notifications are gone, and then nothing is
+        published. TimedOut if it is not acknowledged within `timeout` seconds; the agent still
+        tries to publish it."""
+        if fast:
+            self.publish_fast(attributes, payload, subject=subject, share=share)
+            return 0
+        done = self.publish_soon(attributes, payload, subject=subject, share=share)
         try:
             async with asyncio.timeout(timeout):
                 return await done
@@ -293,22 +279,86 @@ class Agent:
             raise self.overdue("the notification was not acknowledged", timeout) from None
 
     def publish_soon(
-        self, attributes: Mapping[str, Any], payload: bytes = b""
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
     ) -> asyncio.Future[int]:
-        """Publish a notification without waiting. The future completes once the notification is on
-        the disk."""
-        return self.publish_content(msgspec.json.encode(attributes), payload)
+        """Publish a notification without waiting. The future completes once it is on the disk."""
+        content = msgspec.json.encode(attributes)
+        return self.publish_content(content, payload, subject=subject, share=share)
 
-    def publish_content(self, content: bytes, payload: bytes = b"") -> asyncio.Future[int]:
-        """Like `publish_soon`, with attributes that are already encoded as JSON."""
-        _check(content, payload)
+    def publish_fast(
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+    ) -> None:
+        """Send a notification to those who are there; see `publish`. It is dropped if there is no
+        link, or if too much waits to be sent. Refusal if it does not fit into a frame."""
+        content = msgspec.json.encode(attributes)
+        self._check(content, payload, subject)
+        if len(content) + len(payload) > LARGEST:
+            size = len(content) + len(payload)
+            raise Refusal(
+                f"found a fast notification of {size:,} bytes, expected at most {LARGEST:,}"
+            )
+        link = self._link
+        if link is None or link.waiting > link.most_waiting:
+            return
+        message = m.Publish(
+            self._publisher.name, 0, 0, content, payload, share, subject,
+            time.time_ns() // 1000, fast=True,
+        )  # fmt: skip
+        self._hand_over(PUBLISHER, [(LOCAL, message)])
+
+    def publish_content(
+        self, content: bytes, payload: bytes = b"", *, subject: str = "", share: bool = True
+    ) -> asyncio.Future[int]:
+        """The same, with attributes that are already encoded as JSON."""
+        self._check(content, payload, subject)
         if self._publisher.breaks:
             raise Broken(self._publisher.breaks.popleft())
-        sent = self._publisher.publish(content, payload, self._now)
+        about = About(content if share else None, subject, time.time_ns() // 1000)
+        if len(content) + len(payload) > LARGEST:
+            return self._publish_pieces(content, payload, about)
+        return self._publish(content, payload, about)
+
+    def _check(self, content: bytes, payload: bytes, subject: str) -> None:
+        """Raise Refusal if a notification is too large."""
+        check_payload(payload)
+        if len(subject) > m.LONGEST_SUBJECT:
+            raise Refusal(
+                f"found a subject of {len(subject):,} characters, expected at most "
+                f"{m.LONGEST_SUBJECT:,}"
+            )
+        for what, size, most in (("attributes", len(content), LARGEST - PIECE_BYTES),
+                                 ("a payload", len(payload), LARGEST_WHOLE)):  # fmt: skip
+            if size > most:
+                raise Refusal(f"found {what} of {size:,} bytes, expected at most {most:,}")
+
+    def _publish(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
+        sent = self._publisher.publish(content, payload, self._now, about)
         stamp = self._publisher.acknowledged + self._publisher.waiting
         done = self._acks[stamp] = asyncio.get_running_loop().create_future()
         self._hand_over(PUBLISHER, sent)
         return done
+
+    def _publish_pieces(self, content: bytes, payload: bytes, about: About) -> asyncio.Future[int]:
+        """Publish a payload in pieces; the future completes when all of them are on the disk."""
+        first = self._publisher.acknowledged + self._publisher.waiting + 1
+        many = -(-len(payload) // PIECE_BYTES)
+        view = memoryview(payload)
+        waiting = []
+        for at in range(many):
+            part = bytes(view[at * PIECE_BYTES : (at + 1) * PIECE_BYTES])
+            told = msgspec.structs.replace(about, piece=Piece(first, at, many))
+            waiting.append(self._publish(content, part, told))
+        return asyncio.ensure_future(_all_of(waiting))
 
     async def publish_many(self, notifications: Iterable[tuple[Mapping[str, Any], bytes]]) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
@@ -324,7 +374,7 @@ class Agent:
                 try:
                     for attributes, payload in islice(given, 0 if problem else PIECE):
                         content = msgspec.json.encode(attributes)
-                        _check(content, payload)
+                        _check_size(content, payload)
                         pairs.append((content, payload))
                 except Refusal as found:  # those before it are sent
                     problem = found
@@ -349,7 +399,7 @@ class Agent:
         publisher = self._publisher
         if publisher.breaks:
             raise Broken(publisher.breaks.popleft())
-        sent = publisher.publish_all(pairs, self._now)
+        sent = publisher.publish_all(pairs, self._now, time.time_ns() // 1000)
         last = publisher.acknowledged + publisher.waiting
         done = asyncio.get_running_loop().create_future()
         piece = _Piece(last - len(pairs) + 1, last, done, {})
@@ -369,11 +419,28 @@ class Agent:
 
     # -- the link ------------------------------------------------------------------------------
 
+    @property
+    def _where(self) -> str:
+        return f"{self._places[0].host}:{self._places[0].port}"
+
+    async def _connect_to_any(self) -> None:
+        """Connect to the first router that can be reached. If none can, raise the first problem."""
+        problems: list[TidingsError] = []
+        for _ in range(len(self._places)):
+            try:
+                await self._connect()
+                return
+            except TidingsError as problem:
+                problems.append(problem)
+                self._places.rotate(-1)
+        refusals = (one for one in problems if isinstance(one, Refusal))
+        raise next(refusals, problems[0])
+
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
         self._lost.clear()
         self._refusal = ""
-        host, port = self._address
+        host, port = self._places[0][:2]
         patience = self._times.silent
         try:
             async with asyncio.timeout(patience):
@@ -417,10 +484,11 @@ class Agent:
             await self._lost.wait()
             if not self._gone:
                 self._tell_link(self._refusal)
+                self._places.rotate(-1)  # another one may be there at once
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
             try:
-                await self._connect()
+                await self._connect_to_any()
                 pause = RETRY[0]
                 self._tell_link("")
             except TidingsError as problem:
@@ -438,12 +506,17 @@ class Agent:
 
     def _handle_end(self, link: Link, reason: str) -> None:
         if self._link is link or self._link is None:
+            if self._link is link:
+                self._since, self._reason = time.time(), reason
+                for machine, subscription in self._subscriptions.values():
+                    machine.interrupt(self._refusal or reason, self._now)
+                    subscription.wake()
             self._link = None
             if not link.name:
                 reason += " before it answered"
                 if self._tls:
                     reason += "; over TLS this can mean that a certificate was refused"
-            self._refusal = self._refusal or reason
+            self._refusal = self._reason = self._refusal or reason
             self._lost.set()
             self._change.set()
 
@@ -452,14 +525,17 @@ class Agent:
             message = frames.decode(buffer, start)
             if isinstance(message, m.Welcome):
                 link.name = UPSTREAM
-                self._link = link
+                self._link, self._since = link, time.time()
                 self._publisher.base = f"{message.publisher or self.name}/{self._life}"
                 self._dispatch(self._router.join_upstream(self._now))
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
                 link.close("goodbye")
             elif link.name:
+                if isinstance(message, m.Notification):
+                    self._live = self._texts_for(message)
                 self._dispatch(self._router.receive(UPSTREAM, message, self._now))
+                self._live = None
         self._change.set()
 
     async def _tick_forever(self) -> None:
@@ -471,9 +547,11 @@ class Agent:
             if link is not None and now - link.heard > 2 * self._times.silent:
                 link.abort("nothing was heard for too long")
             self._dispatch(self._router.tick(now))
-            self._hand_over(PUBLISHER, self._publisher.tick(now))
-            for number, (machine, _) in [*self._subscriptions.items()]:
+            if link is None or link.waiting < BUSY:  # else they are still being sent
+                self._hand_over(PUBLISHER, self._publisher.tick(now))
+            for number, (machine, subscription) in [*self._subscriptions.items()]:
                 self._hand_over(number, machine.tick(now))
+                subscription.wake()
 
     # -- between the state machines ------------------------------------------------------------
 
@@ -507,6 +585,24 @@ class Agent:
                 self._hand_over(to, machine.receive(message, self._now))
                 subscription.wake()
 
+    def _texts_for(self, message: m.Notification) -> tuple[str, ...]:
+        """The filters of this agent that a notification from above matches: our router passes it
+        on to exactly these."""
+        ways = self._router.ways(tuple([mark.label for mark in message.marks]))
+        return tuple([self._texts[one] for one in ways if one in self._texts])
+
+    def _matched(self, number: int, message: m.Notification) -> tuple[str, ...]:
+        """The same when one of them is delivered. One that was missed and recovered has labels that
+        our router may not know. Then these are the filters that are known to match it: at least
+        the one that recovered it."""
+        if self._live is not None:
+            return self._live
+        known = dict.fromkeys((self._texts[number], *self._texts_for(message)))
+        for other, (machine, _) in self._subscriptions.items():
+            if machine.tracks(message.marks):
+                known[self._texts[other]] = None
+        return tuple(known)
+
     def _acknowledge(self) -> None:
         while self._on_break is not None and self._publisher.breaks:
             what = self._publisher.breaks.popleft()
@@ -533,7 +629,7 @@ class Agent:
 
 @contextlib.asynccontextmanager
 async def connect(
-    address: str,
+    address: str | Sequence[str],
     *,
     name: str | None = None,
     token: str = "",
@@ -545,7 +641,9 @@ async def connect(
     on_link: Callable[[str], object] | None = None,
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
-    "tidings+tls://host:7400" if the router has a certificate.
+    "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
+    addresses or as "tidings://one:7400,two:7400/channel", the agent uses the first that it can
+    reach, and another one when that is gone.
 
     `name` distinguishes the agent from others; `token` is needed if the router requires one.
     `authorities` is a file with the certificates to trust for the router, instead of those that
@@ -556,13 +654,11 @@ async def connect(
     which has the stamps of the acknowledged notifications that are gone. Without `on_break`, the
     next `publish` raises `Broken`.
     """
-    host, port, channel, _ = place = parse_address(address)
-    tls = context_for(place, tls, authorities)
+    places = parse_addresses(address)
+    tls = context_for(places[0], tls, authorities)
     agent = Agent(
-        host,
-        port,
-        name=name or f"agent-{uuid.uuid4().hex}",
-        channel=channel,
+        places,
+        name=name or f"{ANONYMOUS}{uuid.uuid4().hex}",
         token=token,
         tls=tls,
         times=times,

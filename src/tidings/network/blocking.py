@@ -20,7 +20,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Any, TypeVar
@@ -28,15 +28,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agent import (
-    Agent,
-    Refusal,
-    Subscription,
-    check_payload,
-    connect,
-)
+from tidings.network.agent import Agent, Order, check_payload, connect
+from tidings.network.agents import LinkState, Refusal, Subscription
 from tidings.network.tls import Path
-from tidings.routing.clients import Delivery, Lost
+from tidings.routing.clients import Delivery, Item
 from tidings.routing.protocol import Break, Times
 
 MOST_UNDER_WAY = 10_000  # the most unacknowledged publications; beyond this, publishing waits
@@ -54,7 +49,7 @@ class BlockingSubscription:
     def __init__(self, agent: BlockingAgent, subscription: Subscription) -> None:
         self._agent = agent
         self._subscription = subscription
-        self._told: queue.SimpleQueue[Delivery | Lost | Break | None] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._is_closed = False
         self._refusal: Refusal | None = None
 
@@ -68,7 +63,7 @@ class BlockingSubscription:
         """Whether the filter can never match, given the attributes that the channel declares."""
         return self._subscription.never
 
-    def next(self, timeout: float | None = None) -> Delivery | Lost | Break | None:
+    def next(self, timeout: float | None = None) -> Item | None:
         """The next notification; None if none comes within `timeout` seconds, or after the end."""
         self._agent.check_thread()
         if self._is_closed and self._told.empty():
@@ -87,9 +82,17 @@ class BlockingSubscription:
         if self._refusal is not None:
             raise self._refusal
 
-    def __iter__(self) -> Iterator[Delivery | Lost | Break]:
+    def __iter__(self) -> Iterator[Item]:
         while (one := self.next()) is not None:
             yield one
+
+    def confirm(self, one: Delivery, timeout: float | None = None) -> None:
+        """Confirm a notification and all before it; see `Subscription.confirm`."""
+        self._agent.run(self._subscription.confirm(one, timeout))
+
+    def drop(self, timeout: float | None = None) -> None:
+        """Give the name up and end the subscription."""
+        self._agent.run(self._subscription.drop(timeout))
 
     def close(self) -> None:
         """End the subscription. Notifications that have arrived can still be read."""
@@ -130,9 +133,8 @@ class BlockingAgent:
         self._lock = threading.Condition()
         self._is_closed = False
         self._under_way = 0
-        # unacknowledged publications for which nobody waits any more
-        self._abandoned: set[Future[int]] = set()
-        self._todo: deque[tuple[bytes, bytes, Future[int]]] = deque()
+        self._abandoned: set[Future[int]] = set()  # those of them that nobody waits for any more
+        self._todo: deque[tuple[bytes, bytes, str, bool, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
         # a daemon thread, so that the interpreter does not wait for it at exit
@@ -141,16 +143,27 @@ class BlockingAgent:
     # -- for applications ----------------------------------------------------------------------
 
     def publish(
-        self, attributes: Mapping[str, Any], payload: bytes = b"", *, timeout: float | None = None
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+        fast: bool = False,
+        timeout: float | None = None,
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
-        point. The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
-        acknowledged notifications are gone, and then nothing is published. Raise TimedOut if the
-        notification is not acknowledged within `timeout` seconds; the agent still tries to publish
-        it, until it is closed."""
+        point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
+        The stamps of an agent begin with 1. Refusal if it was refused; Broken if earlier
+        acknowledged notifications are gone, and then nothing is published. TimedOut if it is not
+        acknowledged within `timeout` seconds; the agent still tries to publish it, until it is
+        closed. For `fast`, see `Agent.publish`."""
         self.check_thread()
+        if fast:
+            self.run(self._publish_fast(dict(attributes), payload, subject, share))
+            return 0
         deadline = None if timeout is None else time.monotonic() + timeout
-        done = self._publish(attributes, payload, timeout)
+        done = self._publish(attributes, payload, timeout, subject, share)
         try:
             return done.result(None if deadline is None else deadline - time.monotonic())
         except TimeoutError:
@@ -160,13 +173,25 @@ class BlockingAgent:
                     raise self._agent.overdue(_UNANSWERED, timeout) from None
             return done.result()
 
-    def publish_soon(self, attributes: Mapping[str, Any], payload: bytes = b"") -> Future[int]:
+    def publish_soon(
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+    ) -> Future[int]:
         """Publish a notification without waiting, unless 10,000 are unacknowledged. The future is
         done when the notification is on the disk."""
-        return self._publish(attributes, payload, None)
+        return self._publish(attributes, payload, None, subject, share)
 
     def _publish(
-        self, attributes: Mapping[str, Any], payload: bytes, timeout: float | None
+        self,
+        attributes: Mapping[str, Any],
+        payload: bytes,
+        timeout: float | None,
+        subject: str,
+        share: bool,
     ) -> Future[int]:
         check_payload(payload)
         # encoded now, because the caller may change them afterwards
@@ -182,7 +207,7 @@ class BlockingAgent:
             if self._is_closed:
                 raise Refusal(_CLOSED)
             self._under_way += 1
-            self._todo.append((content, payload, done))
+            self._todo.append((content, payload, subject, share, done))
             if not self._is_woken:
                 self._is_woken = True
                 self._loop.call_soon_threadsafe(self._publish_all)
@@ -220,11 +245,32 @@ class BlockingAgent:
         return done
 
     def subscribe(
-        self, interest: str, dialect: str = "sql", *, timeout: float | None = None
+        self,
+        interest: str,
+        dialect: str = "sql",
+        *,
+        name: str = "",
+        order: Order = "serial",
+        fast: bool = False,
+        drop_after: float | None = None,
+        timeout: float | None = None,
     ) -> BlockingSubscription:
-        """Subscribe to a filter. When this returns, the subscription is in force. Raise Refusal if
-        the filter is refused, and TimedOut if there is no answer within `timeout` seconds."""
-        return self.run(self._subscribe(interest, dialect, timeout))
+        """Subscribe to a filter. When this returns, the subscription is in force. Refusal if the
+        filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
+        rest, see `Agent.subscribe`."""
+        how = {
+            "name": name,
+            "order": order,
+            "fast": fast,
+            "drop_after": drop_after,
+            "timeout": timeout,
+        }
+        return self.run(self._subscribe(interest, dialect, how))
+
+    @property
+    def state(self) -> LinkState:
+        """Whether there is a link at present, and to which router."""
+        return self._agent.state
 
     def close(self, timeout: float | None = None) -> None:
         """Close everything and end the thread. Unacknowledged publications are refused."""
@@ -311,7 +357,7 @@ class BlockingAgent:
                 self._lock.notify_all()
                 left = [*self._todo]
                 self._todo.clear()
-            for _, _, done in left:
+            for *_, done in left:
                 reason = "the agent was closed before the notification was published"
                 self._settle(done, Refusal(reason))
 
@@ -325,9 +371,9 @@ class BlockingAgent:
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
     async def _subscribe(
-        self, interest: str, dialect: str, timeout: float | None
+        self, interest: str, dialect: str, how: dict[str, Any]
     ) -> BlockingSubscription:
-        subscription = self._agent.subscribe(interest, dialect, timeout=timeout)
+        subscription = self._agent.subscribe(interest, dialect, **how)
         await subscription.__aenter__()
         told = BlockingSubscription(self, subscription)
         pump = asyncio.create_task(told.pump())
@@ -335,13 +381,20 @@ class BlockingAgent:
         pump.add_done_callback(self._pumps.discard)
         return told
 
+    async def _publish_fast(
+        self, attributes: dict[str, Any], payload: bytes, subject: str, share: bool
+    ) -> None:
+        self._agent.publish_fast(attributes, payload, subject=subject, share=share)
+
     def _publish_all(self) -> None:
         with self._lock:
             self._is_woken = False
             todo, self._todo = self._todo, deque()
-        for content, payload, done in todo:
+        for content, payload, subject, share, done in todo:
             try:
-                acknowledged = self._agent.publish_content(content, payload)
+                acknowledged = self._agent.publish_content(
+                    content, payload, subject=subject, share=share
+                )
             except TidingsError as problem:
                 self._settle(done, problem)
             else:
@@ -368,7 +421,7 @@ class BlockingAgent:
 
 
 def connect_blocking(
-    address: str,
+    address: str | Sequence[str],
     *,
     name: str | None = None,
     token: str = "",

@@ -59,6 +59,7 @@ class Link(asyncio.Protocol):
         self.patience = patience
         self.name = ""
         self.dropped = 0  # notifications
+        self._skipped = False  # were some dropped since the last that was sent?
         self.bytes_in = self.bytes_out = 0
         self.batches = 0  # how often complete frames arrived
         self.strange = False  # whether to process the first frame alone
@@ -102,7 +103,11 @@ class Link(asyncio.Protocol):
             if self.policy is Policy.DISCONNECT:
                 self.close("it reads too slowly")
             self.dropped += count
+            self._skipped = True
         else:
+            if self._skipped:
+                self._skipped = False
+                self._put(frames.encode(m.Skipped()))
             self.told_out += count
             self._put(data)
 

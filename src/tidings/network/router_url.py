@@ -1,7 +1,8 @@
-"""Addresses of routers: tidings://host:7400/channel, or tidings+tls://."""
+"""Addresses of routers: tidings://host:7400/channel, tidings://one:7400,two:7400, or tidings+tls://."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -29,3 +30,29 @@ def parse_address(address: str) -> RouterUrl:
             f"found the address {address!r}, expected one such as 'tidings://127.0.0.1:7400'"
         )
     return RouterUrl(host, port, parts.path.lstrip("/"), parts.scheme == "tidings+tls")
+
+
+def parse_addresses(address: str | Sequence[str]) -> tuple[RouterUrl, ...]:
+    """Parse the addresses of several routers of one channel: a list of them, or hosts with commas
+    between them in one. EnvironmentProblem if one is invalid, or if they differ in more than host
+    and port."""
+    found: list[RouterUrl] = []
+    for one in (address,) if isinstance(address, str) else address:
+        head, _, rest = one.partition("://")
+        hosts, slash, channel = rest.partition("/")
+        found += [parse_address(f"{head}://{host}{slash}{channel}") for host in hosts.split(",")]
+    if not found:
+        raise EnvironmentProblem("found no address of a router, expected at least one")
+    first = found[0]
+    for other in found:
+        if other[2:] != first[2:]:
+            raise EnvironmentProblem(
+                f"found the addresses {_text(first)} and {_text(other)}, expected addresses of one "
+                "channel, all with TLS or all without"
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def _text(place: RouterUrl) -> str:
+    scheme = "tidings+tls" if place.secure else "tidings"
+    return f"{scheme}://{place.host}:{place.port}" + (f"/{place.channel}" if place.channel else "")

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator
 
 from tidings.model import EnvironmentProblem
-from tidings.network.agent import Refusal
+from tidings.network.agents import Refusal
 from tidings.network.link import Link
 from tidings.network.router_url import parse_address
 from tidings.network.tls import Path, context_for, sentence_of

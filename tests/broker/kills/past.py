@@ -29,6 +29,7 @@ from tests.rounds import Result, chance_of
 from tests.waiting import until
 
 from tidings.network.agent import Agent, Refusal, Subscription, connect
+from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.protocol.lineage import Break
 from tidings.routing.protocol.times import Times
 
@@ -145,7 +146,8 @@ class World:
     async def _read(self, at: int, told: Subscription) -> None:
         async for what in told:
             await self.reading[at].wait()
-            self.accounts[at].put(what)
+            if not isinstance(what, Interrupted | Resumed):
+                self.accounts[at].put(what)
 
     # -- a round -------------------------------------------------------------------------------
 

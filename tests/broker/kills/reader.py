@@ -21,6 +21,7 @@ from tests.broker.kills.notes import KEPT, Interest, Ledger, Verdict, between
 from tests.waiting import until
 
 from tidings.network.agent import Agent, Subscription, connect
+from tidings.routing.clients import Delivery
 from tidings.routing.clients.subscriber import Lost
 from tidings.routing.protocol.lineage import Break
 from tidings.routing.protocol.times import Times
@@ -78,7 +79,7 @@ class Reader:
                 elif isinstance(what, Break):
                     ledger.verdict.breaks += 1
                     ledger.verdict.examples.append(what.reason)
-                else:
+                elif isinstance(what, Delivery):
                     ledger.put(what.payload)
                     self.told += 1
                     self.board.tell(self.number, self.told)

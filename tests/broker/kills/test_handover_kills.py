@@ -23,7 +23,7 @@ from tests.waiting import until
 
 from tidings.filters import parse
 from tidings.network import Agent, Subscription, connect
-from tidings.routing.clients import Delivery
+from tidings.routing.clients import Delivery, Interrupted, Resumed
 
 STAY = ["k >= 0", "k < 50", "k < 30 AND p = 1", "k BETWEEN 20 AND 60", "p IN (1, 2)", "k = 7",
         "p = 1 OR k > 90", "k >= 0"]  # fmt: skip
@@ -91,7 +91,7 @@ class Watch:
         async for one in subscription:
             if isinstance(one, Delivery):
                 told.deliveries.append(one)
-            else:
+            elif not isinstance(one, Interrupted | Resumed):
                 told.others.append(one)
 
 

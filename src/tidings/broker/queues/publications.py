@@ -4,11 +4,11 @@
            └──────> turns ──> a slice of time, then the event loop has its turn ──> machine
 
 Parts that are handed over wait here too, in pieces, under the name of their source. Publications of
-one publisher that come together wait together, as a run; if a part of it takes long, the rest waits
-for the next turn of its publisher. A single publication is processed at once. When many arrive,
-publishers take turns. Publications from one router count as one publisher if the names of their
-publishers agree up to the first "/". So all guests behind a router count as one, which is intended,
-because guests can use any name.
+one publisher that come together wait together, as a run, and runs that wait are joined. If a part
+of a run takes long, the rest waits for the next turn of its publisher. A single publication is
+processed at once. When many arrive, publishers take turns. Publications from one router count as
+one publisher if the names of their publishers agree up to the first "/". So all guests behind a
+router count as one, which is intended, because guests can use any name.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import Any
 from tidings.broker.queues.turns import Turns
 from tidings.network import Link
 from tidings.routing.protocol import messages as m
-from tidings.routing.root import Piece, Run
+from tidings.routing.root import MOST_ROWS, Piece, Run, join_runs
 
 SLICE = 0.002  # seconds
+LINGER = 2, 5  # turns of the event loop that runs wait for more: at least, and at most
 MOST_BYTES = 4 << 20  # bytes that may wait from one link
 MOST_BYTES_ALL = 64 << 20  # bytes that may wait from all links together
 OVERHEAD = 256  # bytes that a waiting publication takes besides its content and payload
@@ -42,6 +43,8 @@ class Publications:
         self._until = 0.0
         self.count = 0  # publications received so far
         self._scheduled = False
+        self._rows = self._rows_before = 0  # publications that wait in runs, roughly
+        self._lingered = 0
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -53,6 +56,11 @@ class Publications:
     def put(self, link: Link, message: Waiting) -> None:
         self.count += message.left if isinstance(message, Run) else 1
         begun = time.monotonic()
+        if isinstance(message, Run):
+            self._turns.put(link, *_place_of(message))
+            self._rows += message.left
+            self._schedule_runs()
+            return
         if not self._turns and begun < self._until:
             self._take(link, message)
             self._turns.charge_alone(link, time.monotonic() - begun)
@@ -61,9 +69,25 @@ class Publications:
         self._schedule()
 
     def _take(self, link: Link, message: Waiting) -> None:
-        self._process(link, message)
-        if isinstance(message, Run) and not message.is_done and not link.is_over:
-            self._turns.put_first(link, *_place_of(message))
+        if not isinstance(message, Run):
+            self._process(link, message)
+            return
+        name, rows = _place_of(message)[0], message.left
+
+        def fits(other: Waiting) -> bool:
+            nonlocal rows
+            if not isinstance(other, Run) or other.publisher != message.publisher:
+                return False
+            rows += other.left
+            return rows <= MOST_ROWS
+
+        more = [one for one in self._turns.take_more(link, name, fits) if isinstance(one, Run)]
+        run = join_runs([message, *more])
+        self._rows = max(0, self._rows - run.left)
+        self._process(link, run)
+        if not run.is_done and not link.is_over:
+            self._rows += run.left
+            self._turns.put_first(link, *_place_of(run))
             self._schedule()
 
     def forget(self, link: Link) -> None:
@@ -74,11 +98,33 @@ class Publications:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._work)
 
+    def _schedule_runs(self) -> None:
+        """The same, after a few turns of the event loop in which more may come. The more are taken
+        together, the less each of them costs."""
+        if not self._scheduled and self._turns:
+            self._scheduled = True
+            self._lingered, self._rows_before = 0, self._rows
+            asyncio.get_running_loop().call_soon(self._linger)
+
+    def _linger(self) -> None:
+        least, most = LINGER
+        self._lingered += 1
+        comes, self._rows_before = self._rows > self._rows_before, self._rows
+        if self._lingered <= (most if comes else least) and self._rows < MOST_ROWS:
+            asyncio.get_running_loop().call_soon(self._linger)
+        else:
+            self._work()
+
     def _work(self) -> None:
         self._scheduled = False
         self._turns.serve(self._take, time.monotonic() + SLICE)
         self._done()
-        self._schedule()
+        if not self._turns:
+            self._rows = 0
+        if self._rows:
+            self._schedule_runs()
+        else:
+            self._schedule()
 
 
 def _place_of(message: Waiting) -> tuple[str, Waiting, int]:

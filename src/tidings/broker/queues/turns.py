@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -132,6 +132,30 @@ class Turns(Generic[Item]):
         self.put(link, name, item, size)
         queue = self._waiting[link].queues[name]
         queue.rotate(1)
+
+    def take_more(self, link: Link, name: str, fits: Callable[[Item], bool]) -> Iterator[Item]:
+        """Take the next items of a name out of turn, as long as they fit to what was taken last."""
+        waiting = self._waiting.get(link)
+        queue = None if waiting is None else waiting.queues.get(name)
+        while waiting is not None and queue and fits(queue[0][0]):
+            item, size = queue.popleft()
+            self._count -= 1
+            self._lighten(link.owner, waiting, size)
+            if not queue:
+                self._leave(link, waiting, name)
+            yield item
+
+    def _leave(self, link: Link, waiting: Waiting[Item], name: str) -> None:
+        """Take a name without items out of the lines."""
+        owner = link.owner
+        del waiting.queues[name]
+        waiting.names.leave(name)
+        if not waiting.queues:
+            del self._waiting[link]
+            self._links[owner].leave(link)
+            if not self._links[owner]:
+                del self._links[owner]
+                self._owners.leave(owner)
 
     def _wait(self, owner: str, link: Link, names: FairLine[str], name: str) -> None:
         links = self._links.setdefault(owner, FairLine())

@@ -15,7 +15,11 @@ from tidings.files import read_secret
 
 Router = Annotated[
     str,
-    typer.Option("--router", metavar="ADDRESS", help="The router to connect to."),
+    typer.Option(
+        "--router",
+        metavar="ADDRESS",
+        help="The router to connect to, or several: tidings://one,two.",
+    ),
 ]
 Token = Annotated[
     str,

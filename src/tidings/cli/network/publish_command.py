@@ -45,6 +45,16 @@ def publish_notification(
         str | None,
         typer.Option("--payload", metavar="TEXT", help="The payload that subscribers get."),
     ] = None,
+    subject: Annotated[
+        str, typer.Option("--subject", metavar="TEXT", help="The subject that subscribers get.")
+    ] = "",
+    private: Annotated[
+        bool, typer.Option("--private", help="Don't send the attributes to subscribers.")
+    ] = False,
+    fast: Annotated[
+        bool,
+        typer.Option("--fast", help="Send them to those who are there; don't wait for the disk."),
+    ] = False,
     timeout: Annotated[
         float | None,
         connecting.timeout_option("Fail after this many seconds without an answer."),
@@ -84,7 +94,13 @@ def publish_notification(
                 async for content, text in given.notifications():
                     told = text if payload is None else payload
                     body = told.encode("utf-8", "surrogateescape")
-                    waiting.append(agent.publish_soon(content, body))
+                    if fast:
+                        agent.publish_fast(content, body, subject=subject, share=not private)
+                        count += 1
+                        continue
+                    waiting.append(
+                        agent.publish_soon(content, body, subject=subject, share=not private)
+                    )
                     count += 1
                     if len(waiting) >= TOGETHER:
                         await _settle(waiting, count, timeout)

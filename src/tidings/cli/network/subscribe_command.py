@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,7 +20,8 @@ from tidings.filters import parse
 from tidings.model import FilterError
 
 if TYPE_CHECKING:
-    from tidings.routing.clients import Lost
+    from tidings.network import Agent
+    from tidings.routing.clients import Interrupted, Lost, Resumed
     from tidings.routing.protocol import Break
 
 TOO_FEW = 1  # exit code: fewer than --most notifications arrived in time
@@ -34,6 +35,28 @@ def subscribe_to(
     timeout: Annotated[
         float | None,
         connecting.timeout_option("End after this many seconds without a notification."),
+    ] = None,
+    durable: Annotated[
+        str,
+        typer.Option(
+            "--durable", metavar="NAME", help="Go on where the last that used NAME ended."
+        ),
+    ] = "",
+    order: Annotated[
+        str, typer.Option("--order", metavar="ORDER", help="serial, or none: don't wait for gaps.")
+    ] = "serial",
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Don't ask for notifications that are missing.")
+    ] = False,
+    drop_after: Annotated[
+        float | None,
+        typer.Option(
+            "--drop-after",
+            metavar="SECONDS",
+            min=0.001,
+            show_default=False,
+            help="End after an interruption of this many seconds.",
+        ),
     ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
@@ -52,15 +75,20 @@ def subscribe_to(
     --types checks the filter before it is sent. The rendezvous point reads it in its dialect. A
     filter that can never match is refused without --force.
 
-    With --json, one object per line: serial, payload.
+    With --json, one object per line: serial, payload, subject, time (when it was published, in
+    seconds since 1970), attributes (null if the publisher kept them to itself), matched.
 
     Exit code: 0; 1 when --timeout ends it before --most notifications arrived; 2 when the filter is
     refused, or the router does not answer.
     """
     from tidings.network import connect
-    from tidings.routing.clients import Delivery
+    from tidings.routing.clients import Delivery, Interrupted, Resumed
 
+    if order not in ("serial", "none"):
+        raise BadInput(f"found --order {order}, expected serial or none")
+    chosen: Literal["serial", "none"] = "none" if order == "none" else "serial"
     token = choose_token(token, token_file)
+    alone = f"subscribe-{durable}" if durable and not token else None  # names belong to somebody
     declared = read_types(types, others)
     noted = ""
     try:
@@ -74,13 +102,16 @@ def subscribe_to(
         # here
 
     async def work() -> int:
-        count = 0
+        count, silent = 0, False
         async with (
             connect(
-                router, name=name, token=token, authorities=authorities, timeout=timeout,
+                router, name=name or alone, token=token, authorities=authorities, timeout=timeout,
                 on_link=note_link,
             ) as agent,
-            agent.subscribe(interest, dialect, timeout=timeout) as told,
+            agent.subscribe(
+                interest, dialect, name=durable, order=chosen, fast=fast, drop_after=drop_after,
+                timeout=timeout,
+            ) as told,
         ):  # fmt: skip
             if told.note != noted:  # the note depends on the attributes that the channel declares
                 if told.never and not force:
@@ -90,21 +121,35 @@ def subscribe_to(
             sys.stderr.flush()
             deadline = _deadline(timeout)
             while (one := await told.next(_left(deadline))) is not None:
+                if isinstance(one, Interrupted | Resumed):
+                    silent = _note_interruption(one, agent, silent)
+                    continue
                 if not isinstance(one, Delivery):
                     remark(_describe_loss(one))
                     sys.stderr.flush()
                     continue
                 text = one.payload.decode("utf-8", "backslashreplace")
                 if json:
-                    emit({"serial": one.serial, "payload": text})
+                    emit(
+                        {
+                            "serial": one.serial, "payload": text, "subject": one.subject,
+                            "time": one.time, "attributes": one.attributes,
+                            "matched": one.matched,
+                        }
+                    )  # fmt: skip
                 else:
                     print(text)
                 sys.stdout.flush()
                 count += 1
+                if durable and count == most:
+                    await told.confirm(one, timeout)
+                elif durable:
+                    told.confirm_soon(one)
                 if count == most:
                     return 0
                 deadline = _deadline(timeout)
-        remark(f"no notification came for {timeout or 0:g} seconds")
+        if timeout is not None:
+            remark(f"no notification came for {timeout or 0:g} seconds")
         return TOO_FEW if most is not None else 0
 
     return run_async(run_until_ended(work())) or 0
@@ -116,6 +161,22 @@ def _deadline(timeout: float | None) -> float | None:
 
 def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
+
+
+def _note_interruption(one: Interrupted | Resumed, agent: Agent, silent: bool) -> bool:
+    """Note that nothing arrives although there is a link, or that this is over; `note_link` tells
+    of the link itself. Return whether it is still so."""
+    from tidings.routing.clients import Interrupted
+
+    if isinstance(one, Interrupted):
+        silent = agent.state.linked
+        if silent:
+            remark(f"nothing arrives for now: {one.reason}")
+    elif silent:
+        remark(f"notifications arrive again, after {one.seconds:.0f} seconds")
+        silent = False
+    sys.stderr.flush()
+    return silent
 
 
 def _describe_loss(one: Lost | Break) -> str:

@@ -19,9 +19,11 @@ import msgspec
 from tidings.routing.clients.acknowledged_runs import AcknowledgedRuns, merge_spans
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.bodies import About
 from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
 from tidings.routing.protocol.times import Times
 
+MOST_BYTES = 16 << 20  # of notifications that are sent and not acknowledged, unless it is only one
 AGAIN = 10  # notifications that are repeated at once
 GONE = "the rendezvous point has lost notifications that it acknowledged"
 _INCARNATION = re.compile(r"~[0-9]+\Z")
@@ -30,6 +32,9 @@ _INCARNATION = re.compile(r"~[0-9]+\Z")
 def without_incarnation(name: str) -> str:
     """The lasting name of a publisher."""
     return _INCARNATION.sub("", name) if "~" in name else name
+
+
+Waiting = tuple[bytes, bytes, About | None]
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -69,8 +74,9 @@ class Publisher:
         self._standing = Standing(self.times)
         self._runs = AcknowledgedRuns()
         self._traced = float("-inf")
-        self._waiting: deque[tuple[bytes, bytes]] = deque()  # notifications after `acknowledged`
+        self._waiting: deque[Waiting] = deque()  # notifications after `acknowledged`
         self._done: set[int] = set()  # settled stamps after the first unsettled one
+        self._sent_bytes = 0  # of those of them that were sent
         self._sent = 0  # how many of the waiting notifications were sent
         self._allowed = window  # how many may be sent; fewer after a silence
         self._said = 0.0
@@ -84,18 +90,25 @@ class Publisher:
         """How many notifications are not acknowledged."""
         return len(self._waiting)
 
-    def publish(self, content: bytes, payload: bytes, now: float) -> list[Sent]:
+    def publish(
+        self, content: bytes, payload: bytes, now: float, about: About | None = None
+    ) -> list[Sent]:
         """Publish the next notification. Afterwards its stamp is `acknowledged + waiting`."""
         if not self._waiting:
             self._said = now
-        self._waiting.append((content, payload))
+        self._waiting.append((content, payload, about))
         return self._send_more()
 
-    def publish_all(self, pairs: Iterable[tuple[bytes, bytes]], now: float) -> list[Sent]:
-        """Publish many notifications, each as content and payload."""
+    def publish_all(
+        self, pairs: Iterable[tuple[bytes, bytes]], now: float, time: int = 0
+    ) -> list[Sent]:
+        """Publish many notifications, each as content and payload. With a time, in microseconds
+        since 1970, subscribers get the content, too."""
         if not self._waiting:
             self._said = now
-        self._waiting.extend(pairs)
+        for content, payload in pairs:
+            about = About(content, "", time) if time else None
+            self._waiting.append((content, payload, about))
         return self._send_more()
 
     def receive(self, message: m.Message, now: float) -> list[Sent]:
@@ -133,8 +146,10 @@ class Publisher:
             self._runs.add(message.epoch, min(news), max(news), message.serial)
         self._done |= news
         while self.acknowledged + 1 in self._done:
-            self._waiting.popleft()
-            self._sent = max(self._sent - 1, 0)
+            content, payload, _ = self._waiting.popleft()
+            if self._sent:
+                self._sent -= 1
+                self._sent_bytes -= len(content) + len(payload)
             self.acknowledged += 1
             self._done.remove(self.acknowledged)
             self._allowed = min(self._allowed + 1, self.window)
@@ -178,7 +193,7 @@ class Publisher:
     # -- sending -------------------------------------------------------------------------------
 
     def _say_again(self, allowed: int) -> list[Sent]:
-        self._sent = 0
+        self._sent = self._sent_bytes = 0
         self._allowed = allowed
         return self._send_more()
 
@@ -186,8 +201,19 @@ class Publisher:
         out: list[Sent] = []
         first = self.acknowledged + 1
         while self._sent < min(self._allowed, len(self._waiting)):
-            content, payload = self._waiting[self._sent]
+            content, payload, about = self._waiting[self._sent]
+            size = len(content) + len(payload)
+            if self._sent and self._sent_bytes + size > MOST_BYTES:
+                break
+            self._sent_bytes += size
             stamp = first + self._sent
-            out.append((self.router, m.Publish(self.name, stamp, first, content, payload)))
+            if about is None:
+                message = m.Publish(self.name, stamp, first, content, payload)
+            else:
+                message = m.Publish(
+                    self.name, stamp, first, content, payload, about.content is not None,
+                    about.subject, about.time, about.piece,
+                )  # fmt: skip
+            out.append((self.router, message))
             self._sent += 1
         return out

@@ -34,6 +34,10 @@ class Tracker:
                 self._settle(mark.node, mark.number)
         return new
 
+    def knows(self, node: int) -> bool:
+        """Is a node known to be one of those whose notifications must come?"""
+        return node in self._upto or node in self._beyond or node in self._known
+
     def has_any(self, marks: Iterable[Mark]) -> bool:
         """Has any of the marks come before?"""
         return any(self._is_settled(mark.node, mark.number) for mark in marks)

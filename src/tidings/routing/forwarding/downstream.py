@@ -253,15 +253,18 @@ class Downstream(ABC):
     # -- questions and publications ------------------------------------------------------------
 
     def _on_publish(self, sender: Name, message: m.Publish) -> None:
-        self.return_paths.add(message.publisher, sender)
+        if not message.fast:  # nobody answers those
+            self.return_paths.add(message.publisher, sender)
         self.ask_above(message)
 
-    def _on_question(self, sender: Name, message: m.Ask | m.Count) -> None:
+    def _on_question(self, sender: Name, message: m.Ask | m.Count | m.Resume | m.Confirm) -> None:
         work, owner = 1, ""
+        if isinstance(message, m.Resume | m.Confirm):
+            message = self.with_name_owner(sender, message)
         if isinstance(message, m.Ask):
             message = self.with_owner(sender, message)
             work, owner = work_of(message.interest), message.owner
-        elif not self.rights.admit(sender, (message.node,)):
+        elif not isinstance(message, m.Confirm) and not self.rights.admit(sender, (message.node,)):
             return
         if self.charges.may_ask(sender, owner):
             number = self.questions.add(sender, message.request, work, owner)
@@ -306,7 +309,7 @@ class Downstream(ABC):
         """Give an answer to the neighbour that asked."""
         if isinstance(message, m.Published):
             self.return_paths.send(message)
-        elif not isinstance(message, (m.Answer, m.Counted, m.Recovered, m.Settled)):
+        elif not isinstance(message, m.ANSWERS):
             self.ignored += 1
         elif self.questions.pass_down(message) and isinstance(message, m.Recovered):
             for notification in message.notifications:
@@ -332,6 +335,11 @@ class Downstream(ABC):
         """Set the owner of a question, and the filters that limit it."""
         within = self.rights.limit(sender, message.within)
         return msgspec.structs.replace(name_owner(self.context, sender, message), within=within)
+
+    def with_name_owner(self, sender: Name, message: m.Resume | m.Confirm) -> m.Resume | m.Confirm:
+        """Set the owner of a name. Routers are trusted to name those below them."""
+        owner = self.context.owner_of(sender) or message.owner
+        return msgspec.structs.replace(message, owner=owner)
 
     def _on_whose(self, sender: Name, message: m.Whose) -> None:
         if self.context.owner_of(sender):  # it is not a router
@@ -396,6 +404,7 @@ class Downstream(ABC):
     _UP: ClassVar[dict[type, Callable[[Any, Any, Any], None]]] = {
         m.Subscribe: _on_subscribe, m.Unsubscribe: _on_unsubscribe, m.Wanted: _on_wanted,
         m.Resubscribe: _on_resubscribe, m.Redraw: _on_redraw, m.Publish: _on_publish,
+        m.Resume: _on_question, m.Confirm: _on_question,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
         m.Whose: _on_whose, m.Describe: _on_tagging, m.Follow: _on_tagging,
         m.HandOver: _on_tagging,

@@ -91,6 +91,9 @@ class Router(Downstream):
                 else:
                     self.pass_down(message)
             self._trace()
+        elif isinstance(message, m.Skipped):
+            if sender == self.upstream:
+                self._pass_on_skipped()
         elif sender != self.upstream:
             self.receive_from_below(sender, message)
         return self.drain_outgoing()
@@ -98,6 +101,7 @@ class Router(Downstream):
     def join_upstream(self, now: float) -> list[Sent]:
         """Start using a new link to the node above: ask for the lineage, send all wanted nodes."""
         self.context.now = now
+        self._pass_on_skipped()
         self._trace(anyway=True)
         self._say_wanted()
         self._resubscribe()
@@ -131,6 +135,7 @@ class Router(Downstream):
         verdict = self.standing.judge(message, self.context.now)
         if verdict is Verdict.NOTHING:
             return
+        self._pass_on_skipped()  # those of a life that was not accepted yet were ignored
         if verdict is Verdict.BROKEN:
             self.begin_epoch()
         else:
@@ -167,6 +172,8 @@ class Router(Downstream):
     def _on_setup(self, message: m.Setup) -> None:
         self._told = message
         self.standing.note_serial(max(message.serial, message.seen))
+        if self._is_there(message.node):  # the node above had forgotten it
+            self._pass_on_skipped()
         if message.node in self.held:
             self.sums.lagging[message.node] = message.serial
         self._learn({message.node: message.total})
@@ -181,8 +188,9 @@ class Router(Downstream):
             self._step(node, Event.REFUSED)
 
     def _on_notification(self, message: m.Notification) -> None:
-        self.standing.note_serial(message.serial)
-        self.cache.put(message)
+        if message.serial:
+            self.standing.note_serial(message.serial)
+            self.cache.put(message)
         self.forward(message)
 
     def _on_beat(self, message: m.Beat) -> None:
@@ -217,6 +225,15 @@ class Router(Downstream):
                 held.total = changed[node] = total
         return changed
 
+    def _is_there(self, node: int) -> bool:
+        held = self.held.get(node)
+        return held is not None and held.state in (State.ACTIVE, State.INTERRUPTED)
+
+    def _pass_on_skipped(self) -> None:
+        """Tell all neighbours that notifications may be missing."""
+        for name in self.neighbours:
+            self.send(name, m.Skipped())
+
     def _is_mine(self, node: int) -> bool:
         """Is a node wanted?"""
         held = self.held.get(node)
@@ -235,6 +252,7 @@ class Router(Downstream):
         for node in mine:
             if node not in self.graph:
                 self.graph.insert(node, (), ())
+        self._pass_on_skipped()  # the labels of what came before may have been wrong
         changed = self._learn(message.totals)
         for node, parents in mine.items():
             self._told = m.Setup(self.epoch, node, parents, (), 0, 0)

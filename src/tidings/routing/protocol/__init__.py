@@ -4,6 +4,7 @@
 
     messages.py          every message, and what it means
     frames.py            messages as bytes; everything that a router reads comes first
+    bodies.py            a payload, and what its publisher tells about it
     marks.py             the marks of a newly numbered notification, as columns
     message_merging.py   merges adjacent messages of the same kind
     stored_interest.py   an interest with its dialect, as it is stored
@@ -21,6 +22,7 @@ For other rooms, not for users. Import `messages` and `frames` as modules (`mess
 Start at messages.py.
 """
 
+from tidings.routing.protocol.bodies import About, Piece, body_of, unwrap, wrap
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
@@ -32,17 +34,22 @@ from tidings.routing.protocol.times import Times
 __all__ = [
     "LONG",
     "NONE",
+    "About",
     "Break",
     "Life",
     "Limits",
     "Lineage",
     "Mark",
     "Notification",
+    "Piece",
     "Range",
     "Span",
     "Times",
+    "body_of",
     "digest",
     "pack_marks",
     "unpack_interest",
+    "unwrap",
     "work_of",
+    "wrap",
 ]

@@ -60,6 +60,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unsynced_bytes: Positive = 64 << 20
 
     part_bytes: Positive = 4 << 20  # bytes of the columns of one part that is handed over
+    names: Positive = 10_000  # named subscriptions
     sources: Positive = 10_000  # sources of parts whose progress is remembered
 
     # notifications kept on the disk for subscribers that have fallen behind

@@ -5,14 +5,16 @@ as their epoch; see lineage.py.
             Resubscribe Wanted Redraw           a digest of these; all of them; send me their graph
             Trace                               which lives has the rendezvous point had?
             Ask Count Recover Publish           passed on towards the root
+            Resume Confirm                      named subscriptions: where was I?; I have this
             Whose                               the nodes that an owner wants
             Describe Follow HandOver            for the root itself: see below
     down    Setup Gone Refuse                   the place of a node; it was dropped; no such node
             Beat Which Graph                    totals and digests; what do you want?; the graph
             Lineage                             the lives of the rendezvous point
             Who                                 which owners want these nodes?
-            Notification                        a notification with its marks
+            Notification Skipped                a notification with its marks; some may be missing
             Answer Counted Recovered Settled Published      answers to questions
+            Resumption Confirmed                answers to named subscriptions
             Described Changed Taken             answers to those who tag
 
 Whoever tags notifications elsewhere (a pipeline on Spark) is linked to the root itself. It follows
@@ -42,6 +44,7 @@ MOST_RANGES = 1024
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
+LONGEST_SUBJECT = 1024
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. It is limited because others remember it."""
 LONGEST_WITHIN = 4096  # characters
@@ -260,6 +263,31 @@ class Recover(Up, frozen=True, tag="recover"):
     within: Within = ()
 
 
+class Resume(Up, frozen=True, tag="resume"):
+    """How far was a named subscription confirmed? It begins now if nobody has used the name. The
+    node that the asker is linked to sets the owner; routers pass it on as it is, so that the owner
+    can come back through another router."""
+
+    request: Number
+    name: PartyName
+    node: Number
+    interest: bytes
+    owner: PartyName = ""
+
+
+class Confirm(Up, frozen=True, tag="confirm"):
+    """A named subscription has everything up to a serial: so many notifications in all, and these
+    numbers of nodes. Or the name is given up (`drop`)."""
+
+    request: Number
+    name: PartyName
+    serial: Number = 0
+    total: Number = 0
+    counts: dict[Number, Number] = {}
+    drop: bool = False
+    owner: PartyName = ""
+
+
 class Whose(Up, frozen=True, tag="whose"):
     """An owner wants these nodes: the answer to Who."""
 
@@ -269,13 +297,24 @@ class Whose(Up, frozen=True, tag="whose"):
 
 class Publish(Message, frozen=True, tag="publish"):
     """A notification from a publisher. Each publisher stamps its notifications from 1 on. All
-    stamps before `first` are acknowledged."""
+    stamps before `first` are acknowledged. Subscribers get the payload, and what the rest says
+    about it: see bodies.py."""
 
     publisher: PartyName
     stamp: Number
     first: Number
     content: bytes  # for the preprocessor
     payload: bytes  # for subscribers only
+    shares: bool = False  # subscribers get the content, too
+    subject: Annotated[str, msgspec.Meta(max_length=LONGEST_SUBJECT)] = ""
+    time: Number = 0  # microseconds since 1970
+    piece: tuple[Number, Number, Number] | None = None  # see bodies.Piece
+    fast: bool = False  # it has no stamp, and is not numbered, journalled or acknowledged
+
+    @property
+    def about(self) -> bool:
+        """Is anything told besides the payload?"""
+        return bool(self.time or self.shares or self.subject or self.piece)
 
 
 # -- from those who tag, to the rendezvous point ---------------------------------------------------
@@ -330,11 +369,19 @@ class Down(Message, frozen=True):
 
 
 class Notification(Down, frozen=True, tag="notification"):
+    """A notification with its marks. One that was published as `fast` has no numbers: serial, stamp
+    and the numbers of its marks are 0."""
+
     serial: Number  # the running number in the channel, from 1 on
     marks: tuple[Mark, ...]
     payload: bytes
     publisher: str = ""
     stamp: Number = 0
+
+
+class Skipped(Message, frozen=True, tag="skipped"):
+    """Notifications before this point may be missing, because the sender or a node above it dropped
+    some, or was not linked. Whoever needs them in order waits until it knows."""
 
 
 class Setup(Down, frozen=True, tag="setup"):
@@ -413,6 +460,25 @@ class Answer(Down, frozen=True, tag="answer"):
     refusal: str = ""
     note: str = ""
     never: bool = False  # whether the note says that it can never match
+
+
+class Resumption(Down, frozen=True, tag="resumption"):
+    """How far a named subscription was confirmed: the answer to Resume. With a note, it begins anew
+    here, for this reason."""
+
+    request: Number
+    serial: Number = 0
+    total: Number = 0
+    counts: dict[Number, Number] = {}
+    refusal: str = ""
+    note: str = ""
+
+
+class Confirmed(Down, frozen=True, tag="confirmed"):
+    """A confirmation is on the disk, or was refused."""
+
+    request: Number
+    refusal: str = ""
 
 
 class Counted(Down, frozen=True, tag="counted"):
@@ -497,8 +563,12 @@ class Taken(Down, frozen=True, tag="taken"):
 
 LINK = Hello | Welcome | Goodbye | Watch | Report
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
-      | Publish | Whose | Describe | Follow | HandOver)  # fmt: skip
+      | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
-        | Counted | Recovered | Settled | Published | Described | Changed | Taken)  # fmt: skip
+        | Counted | Recovered | Settled | Skipped | Published | Described | Changed
+        | Resumption | Confirmed
+        | Taken)  # fmt: skip
 TAGGING = Describe | Follow | HandOver
 """From those who tag. They need a right of their own, and only a rendezvous point answers them."""
+ANSWERS = Answer | Counted | Recovered | Settled | Resumption | Confirmed
+"""To questions that routers pass on."""

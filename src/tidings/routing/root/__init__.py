@@ -11,6 +11,8 @@
     nodes/           how nodes are created from filters, and how they are removed
     ownership/       who owns each node, and how many nodes an owner may have
     records/         numbered notifications, one by one and in blocks
+    naming.py        named subscriptions: where they are, and what they confirm
+    cursors.py       how far each of them was confirmed
     history.py       the versions of a channel, and what stood for nodes that are gone
     write_queue.py   messages that wait until a write is on the disk
     counts.py        how many notifications each node has had
@@ -21,6 +23,7 @@
 For broker and store, not for users. Start at rendezvous.py.
 """
 
+from tidings.routing.root.cursors import Cursor
 from tidings.routing.root.handover import Definition, NodeTable, Piece, number_alone
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Interests, Placed, TaggedMany, TooMuchWork
@@ -34,10 +37,12 @@ from tidings.routing.root.records import (
     Record,
 )
 from tidings.routing.root.rendezvous import Rendezvous
-from tidings.routing.root.runs import Run, find_runs
+from tidings.routing.root.runs import MOST_ROWS, Run, find_runs, join_runs
 
 __all__ = [
+    "MOST_ROWS",
     "Block",
+    "Cursor",
     "Definition",
     "Fair",
     "Gone",
@@ -58,5 +63,6 @@ __all__ = [
     "TaggedMany",
     "TooMuchWork",
     "find_runs",
+    "join_runs",
     "number_alone",
 ]

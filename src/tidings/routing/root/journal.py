@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
 
 from tidings.routing.protocol import messages as m
+from tidings.routing.root.cursors import Cursor
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.records import Block, Progress, Record
@@ -24,6 +25,12 @@ class Journal(Protocol):
     def append(self, record: Record) -> None: ...
     def append_block(self, block: Block) -> None:
         """Store all notifications of a block and the progress of its source, or none of it."""
+
+    def set_cursor(self, key: str, cursor: Cursor | None) -> None:
+        """Keep the cursor of a named subscription; None to drop it."""
+
+    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
+        """Move a cursor on; see `Cursor.confirm`."""
 
     def find(
         self, ranges: Iterable[m.Range], most_bytes: int
@@ -53,4 +60,5 @@ class Memory(msgspec.Struct):
     sizes: dict[int, int] = {}  # the size of each node's filter, as `work_of` measures it
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}  # how far each has handed over
+    cursors: dict[str, Cursor] = {}  # of named subscriptions
     written: int = 0  # writes since the journal was opened

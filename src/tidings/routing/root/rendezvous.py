@@ -29,16 +29,19 @@ from tidings.routing.forwarding.graph_caches import NodeCache
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.neighbours import Name, Sent, count_entries
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.bodies import body_of
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.marks import columns
 from tidings.routing.protocol.times import Times
 from tidings.routing.root.counts import Counts
+from tidings.routing.root.cursors import Cursors
 from tidings.routing.root.handover import Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
 from tidings.routing.root.handover.sources import Sources
 from tidings.routing.root.interests import Interests, Placed
 from tidings.routing.root.journal import Journal, Memory
+from tidings.routing.root.naming import Naming
 from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
@@ -100,7 +103,7 @@ class Rendezvous(Downstream):
         self.territory = Territory(parts, self.history)
         self.placing = Placing(parts, nodes, self.set_aside, self.territory, last_node)
         self.stamps = Stamps(memory.publishers)
-        tagger = Tagger(self.limits, interests, claims, self.set_aside)
+        self.tagger = tagger = Tagger(self.limits, interests, claims, self.set_aside)
         self.intake = Intake(
             context, self.stamps, tagger, counts, queue, self.return_paths, problems
         )
@@ -119,6 +122,8 @@ class Rendezvous(Downstream):
             resolving.table, caches, problems,
         )  # fmt: skip
         self._recall_coverings(resolving)
+        cursors = Cursors(memory.cursors, self.limits.names)
+        self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
         self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")
         self._checked = float("-inf")
@@ -166,7 +171,10 @@ class Rendezvous(Downstream):
             self.hear(sender)
             if self.set_aside.aside:
                 self.set_aside.retire(RETIRED[0])
-            self.intake.publish(sender, message)
+            if message.fast:
+                self._pass_on_fast(message)
+            else:
+                self.intake.publish(sender, message)
             return self.drain_outgoing()
         if isinstance(message, Run):
             self.hear(sender)
@@ -193,6 +201,10 @@ class Rendezvous(Downstream):
             self.hear(sender)
             if self.charges.may_ask(sender) and self.rights.admit(sender, (message.node,)):
                 self._count(sender, message)
+        elif isinstance(message, m.Resume | m.Confirm):
+            self.hear(sender)
+            if self.charges.may_ask(sender):
+                self._answer_named(sender, message)
         elif isinstance(message, m.Describe | m.Follow):
             self.hear(sender)
             self.following.answer(sender, message)
@@ -242,13 +254,13 @@ class Rendezvous(Downstream):
         self.claims.pass_time(now, self.placing.last_node, self.times.expire)
         if now - self._checked >= self.times.retry:
             if self._checked < 0:
-                self.nodes.find_unwanted(self.wants.keys())
+                self.nodes.find_unwanted(self.wants.keys() | self.naming.cursors.nodes)
             self._checked = now
             with self.problems.survive("drop silent neighbours"):
                 self.expire()
             if not self.failed:
                 self.nodes.retire_unwanted()
-                self.nodes.forget_retired(self.done())
+                self.nodes.forget_retired(max(self.done(), self.serial - self.limits.kept))
                 self._forget_publishers()
             with self.problems.survive("prune the journal"):
                 self.journal.prune(max(self.done(), self.serial - self.limits.kept))
@@ -296,8 +308,23 @@ class Rendezvous(Downstream):
             for mark, label in zip(record.marks, labels, strict=True)
         ]
         notification = record.notification(self.epoch, tuple(marks))
-        self.cache.put(notification)
+        if record.serial:
+            self.cache.put(notification)
         self.forward(notification)
+
+    def _pass_on_fast(self, message: m.Publish) -> None:
+        """Send a publication to those who are there, without numbers and without the journal. If it
+        can't be matched, it is only counted: its publisher expects no answer."""
+        try:
+            lowest = self.tagger.tag(message)
+        except TidingsError:
+            self.beyond["fast publications"] += 1
+        except Exception:
+            self.problems.report("match the notification")
+        else:
+            if lowest:
+                marks = tuple(m.Mark(node, 0, (node,)) for node in lowest)
+                self.release(Record(0, message.publisher, 0, marks, (), body_of(message)), lowest)
 
     def release_block(self, block: Block) -> None:
         """Send the notifications of a block."""
@@ -331,6 +358,20 @@ class Rendezvous(Downstream):
             counts = self.nodes.counts_of(node, under, message.since)
             self.send(sender, m.Counted(self.epoch, message.request, node, self.serial,
                                         self.total(node), counts))  # fmt: skip
+
+    def _answer_named(self, sender: Name, message: m.Resume | m.Confirm) -> None:
+        """Answer a named subscription."""
+        if message.epoch != self.epoch:
+            self.tell_epoch(sender)
+        elif isinstance(message, m.Resume) and not self.rights.admit(sender, (message.node,)):
+            return
+        elif isinstance(message, m.Resume) and message.node not in self.graph:
+            self.send(sender, m.Refuse(self.epoch, (message.node,)))
+        else:
+            self.naming.answer(sender, self.with_name_owner(sender, message), self.serial)
+
+    def done(self) -> int:
+        return min(super().done(), self.naming.cursors.done(self.serial))
 
     def ask_above(self, message: m.Message) -> None:
         """Answer from the journal a question that the cache could not answer."""
@@ -377,7 +418,7 @@ class Rendezvous(Downstream):
             self.subscriptions.refuse_all(node)
 
     def stop_wanting(self, node: int) -> None:
-        if node in self.graph:
+        if node in self.graph and not self.naming.cursors.holds(node):
             self.nodes.unwanted[node] = self.context.now
             self.claims.make_room(node)
 

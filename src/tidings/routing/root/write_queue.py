@@ -8,10 +8,11 @@ waiting    record 2, answer 3, record 5, acknowledgment 6
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tidings.routing.forwarding.neighbours import Sent
 from tidings.routing.protocol import messages as m
+from tidings.routing.root.cursors import Cursor
 from tidings.routing.root.history import Gone
 from tidings.routing.root.journal import Journal
 from tidings.routing.root.records import Block, Record
@@ -54,6 +55,14 @@ class WriteQueue:
 
     def drop_node(self, node: int, gone: Gone) -> None:
         self.journal.drop_node(node, gone)
+        self.written += 1
+
+    def set_cursor(self, key: str, cursor: Cursor | None) -> None:
+        self.journal.set_cursor(key, cursor)
+        self.written += 1
+
+    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
+        self.journal.confirm(key, serial, total, counts)
         self.written += 1
 
     def append(self, record: Record, size: int) -> None:

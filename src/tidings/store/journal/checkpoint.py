@@ -2,7 +2,7 @@
 groups.
 
     about, then parts of the nodes, of the counters, of the publishers, of the removed nodes, of the
-    sources
+    sources, of the cursors
 
 The file is a group as in a log (store/groups/layout.py), with its checksums. A large state takes
 several groups, numbered down to 1, so that a reader recognizes the last one. A part takes a few
@@ -23,7 +23,7 @@ import msgspec
 
 from tidings.files import replace_file
 from tidings.model import EnvironmentProblem
-from tidings.routing.root import Gone, History, Progress
+from tidings.routing.root import Cursor, Gone, History, Progress
 from tidings.store.groups import Mark, Position, layout
 from tidings.store.journal.state import Counter, Node, State
 
@@ -33,8 +33,9 @@ FORMAT = 2
 FORMAT_OF_SEVERAL = 3
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
-# the version of the content: it was 1 before journals had versions, sources and removed nodes
-CONTENT = 2
+CONTENT = 3
+"""What the parts are: 1 before journals knew versions, sources and removed nodes; 2 before they had
+cursors."""
 THERE = 1  # the value of the end mark if there is a checkpoint
 
 
@@ -84,7 +85,11 @@ class Sources(msgspec.Struct, frozen=True, array_like=True, tag="sources"):
     part: dict[str, Progress]
 
 
-Part = About | Nodes | Counters | Publishers | Removed | Sources
+class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
+    part: dict[str, Cursor]
+
+
+Part = About | Nodes | Counters | Publishers | Removed | Sources | Cursors
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
@@ -167,6 +172,8 @@ def _take(state: State, part: Part) -> None:
         state.history.around += sum(one.size for one in part.part.values())
     elif isinstance(part, Sources):
         state.sources.update(part.part)
+    elif isinstance(part, Cursors):
+        state.cursors.update(part.part)
     else:
         state.at, state.serial, state.last_node = part.at, part.serial, part.last_node
         state.lives = part.lives
@@ -200,7 +207,7 @@ def _parts(state: State) -> Iterator[Part]:
     yield About(state.at, state.serial, state.last_node, state.lives, CONTENT, past)
     for kind, table in ((Nodes, state.nodes), (Counters, state.counters),
                         (Publishers, state.publishers), (Removed, history.gone),
-                        (Sources, state.sources)):  # fmt: skip
+                        (Sources, state.sources), (Cursors, state.cursors)):  # fmt: skip
         items = iter(table.items())
         while part := dict(islice(items, PART)):
             yield kind(part)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -34,7 +34,7 @@ from tidings.files import make_durable_folder, release_lock, take_lock, write_fi
 from tidings.model import EnvironmentProblem
 from tidings.routing.forwarding import cost_of
 from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
-from tidings.routing.root import Block, Gone, History, Memory, Placed, Record
+from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Record
 from tidings.store.groups import START, Group, GroupLog, Position
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import take_over
@@ -184,6 +184,12 @@ class FileJournal:
 
     def append_block(self, block: Block) -> None:
         self._give(block)
+
+    def set_cursor(self, key: str, cursor: Cursor | None) -> None:
+        self._give(t.Named(key, cursor))
+
+    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
+        self._give(t.Confirmed(key, serial, total, dict(counts)))
 
     def forget_publishers(self, names: Iterable[str]) -> None:
         """Forget publishers whose stamps are not needed any more; the next batch records it."""
@@ -336,6 +342,7 @@ class FileJournal:
             {node: work_of(one.interest) for node, one in nodes.items()},
             state.history.copy(),
             dict(state.sources),
+            dict(state.cursors),
             self._given,
         )
 

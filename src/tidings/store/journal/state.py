@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from tidings.routing.root import History, Progress, Record
+from tidings.routing.root import Cursor, History, Progress, Record
 from tidings.store.groups import Position
 from tidings.store.journal import things as t
 
@@ -51,6 +51,7 @@ class State(msgspec.Struct):
     publishers: dict[str, int] = {}
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}
+    cursors: dict[str, Cursor] = {}
 
 
 class Counting:
@@ -114,8 +115,15 @@ class Counting:
             history.drop(thing.node, thing.gone)
         elif isinstance(thing, t.Taken):
             state.sources[thing.source] = thing.progress
-            # the stamps of a source are part of its progress
-            state.publishers.pop(thing.source, None)
+            state.publishers.pop(thing.source, None)  # its stamps are in its progress
+        elif isinstance(thing, t.Named):
+            state.cursors.pop(thing.key, None)
+            if thing.cursor is not None:
+                state.cursors[thing.key] = thing.cursor
+        elif isinstance(thing, t.Confirmed):
+            known = state.cursors.get(thing.key)
+            if known is not None:
+                state.cursors[thing.key] = known.confirm(thing.serial, thing.total, thing.counts)
         elif isinstance(thing, t.Renewed):
             state.last_node = max(state.last_node, thing.version)
             history.renew(thing.version, thing.hidden, thing.declaration)

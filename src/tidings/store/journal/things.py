@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tidings.routing.protocol import Mark, pack_marks
-from tidings.routing.root import Block, Gone, Progress, Record
+from tidings.routing.root import Block, Cursor, Gone, Progress, Record
 from tidings.store.groups import Packed
 
 NOTIFICATION, THING = b"N", b"T"
@@ -76,7 +76,23 @@ class Forgotten(msgspec.Struct, frozen=True, array_like=True, tag="forgotten"):
     publishers: tuple[str, ...]
 
 
-Small = Life | Added | Owned | Dropped | Forgotten | Taken | Renewed
+class Named(msgspec.Struct, frozen=True, array_like=True, tag="named"):
+    """The cursor of a named subscription; None when it was dropped."""
+
+    key: str
+    cursor: Cursor | None
+
+
+class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed"):
+    """A cursor moved on; the counts are those that changed."""
+
+    key: str
+    serial: int
+    total: int
+    counts: dict[int, int]
+
+
+Small = Life | Added | Owned | Dropped | Forgotten | Taken | Renewed | Named | Confirmed
 Thing = Small | Record | Block
 
 _encode = msgspec.msgpack.Encoder().encode

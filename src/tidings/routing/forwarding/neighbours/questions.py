@@ -56,7 +56,7 @@ class Questions:
             account.spent += work
         return mine
 
-    def pass_down(self, message: m.Answer | m.Counted | m.Recovered | m.Settled) -> bool:
+    def pass_down(self, message: m.ANSWERS) -> bool:
         """Give an answer to the neighbour that asked; False if nobody waits for it."""
         request = self.open.get(message.request)
         if request is None:
@@ -85,5 +85,7 @@ class Questions:
                 account.questions -= 1
 
 
-def _entries(message: m.Answer | m.Counted | m.Settled) -> int:
-    return len(message.lost) if isinstance(message, m.Settled) else len(message.counts)
+def _entries(message: m.ANSWERS) -> int:
+    if isinstance(message, m.Settled):
+        return len(message.lost)
+    return len(message.counts) if isinstance(message, m.Answer | m.Counted | m.Resumption) else 1

@@ -15,6 +15,7 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths, Sent
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.bodies import body_of
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.stamps import MOST_FIRST, Stamps
@@ -102,7 +103,7 @@ class Intake:
         lowest = self._tagger.tag(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
-            self._tagger.matched(lowest), message.payload,
+            self._tagger.matched(lowest), body_of(message),
         )  # fmt: skip
 
     def _skip(self, sender: Name, message: m.Publish, refusal: str) -> None:

@@ -11,7 +11,7 @@ Used inside `routing`, by the rendezvous point, and by broker for its queues. St
 run_intake.py.
 """
 
-from tidings.routing.root.runs.run import Run, find_runs
+from tidings.routing.root.runs.run import MOST_ROWS, Run, find_runs, join_runs
 from tidings.routing.root.runs.run_intake import RunIntake
 
-__all__ = ["Run", "RunIntake", "find_runs"]
+__all__ = ["MOST_ROWS", "Run", "RunIntake", "find_runs", "join_runs"]

@@ -18,7 +18,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.records import PayloadColumns
 
 FEW = 8  # shorter runs are read one by one
-ROWS = 1024  # publications of a run, at most
+MOST_ROWS = 1024  # publications of a run, at most
 BYTES = 1 << 20  # bytes of the frames of a run, unless a single one has more
 
 Numbers = npt.NDArray[np.int64]
@@ -83,6 +83,23 @@ class Run(m.Message, frozen=True):
         return m.Publish(self.publisher, stamp, first, buffer[content:behind], buffer[payload:end])
 
 
+def join_runs(runs: Sequence[Run]) -> Run:
+    """What is left of runs of one publisher, as one run. Cost: a copy of their frames."""
+    if len(runs) == 1:
+        return runs[0]
+    buffers, columns, at = list[bytes](), list[Numbers](), 0
+    for run in runs:
+        rest = run.rows.columns[run.rows.done :]
+        if len(rest):
+            first, end = int(rest[0, 0]), int(rest[-1, 7])
+            buffers.append(run.rows.buffer[first:end])
+            moved = rest + (at - first)
+            moved[:, 2:4] = rest[:, 2:4]
+            columns.append(moved)
+            at += end - first
+    return Run(runs[0].publisher, Rows(b"".join(buffers), np.concatenate(columns)))
+
+
 def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run | None]]:
     """All frames of a buffer, in order: runs of publications, each with the position of its first
     frame, and for every other frame its position and None."""
@@ -105,7 +122,7 @@ def find_runs(buffer: bytes, starts: Sequence[int]) -> Iterator[tuple[int, Run |
         while first < end:
             most = columns[first, 0] + BYTES
             upto = first + int(np.searchsorted(columns[first:end, 7], most, "right"))
-            upto = min(max(upto, first + 1), first + ROWS, end)
+            upto = min(max(upto, first + 1), first + MOST_ROWS, end)
             yield first, Run(name, Rows(buffer, columns[first:upto]))
             first = upto
 

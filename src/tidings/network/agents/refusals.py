@@ -1,0 +1,30 @@
+"""The errors of agents."""
+
+from __future__ import annotations
+
+from tidings.model import EnvironmentProblem, TidingsError
+from tidings.routing.protocol import Break, Span
+
+
+class Refusal(TidingsError):
+    """The router or the rendezvous point refused something; the message says why."""
+
+
+class TimedOut(EnvironmentProblem, TimeoutError):
+    """The network did not answer in the time that the caller allowed."""
+
+
+class Broken(TidingsError):
+    """The journal of the rendezvous point went back in time: the notifications with these `stamps`
+    were acknowledged and are gone. The next `publish` raises this and publishes nothing, unless the
+    agent has an `on_break`."""
+
+    def __init__(self, what: Break) -> None:
+        spans = [f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
+                 for one in what.stamps[:10]]  # fmt: skip
+        more = f" and {len(what.stamps) - 10:,} more" if len(what.stamps) > 10 else ""
+        super().__init__(
+            f"{what.reason}, with the stamps {', '.join(spans)}{more}; publish those again that "
+            "still matter"
+        )
+        self.stamps: tuple[Span, ...] = what.stamps

@@ -1,0 +1,141 @@
+"""The items of one interest, as an asynchronous iterator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from tidings.network.agents.refusals import Refusal, TimedOut
+from tidings.routing.clients import Confirming, Delivery, Item, Phase, Subscriber
+
+
+class Owner(Protocol):
+    """What a subscription needs from its agent."""
+
+    async def wait_for_change(self) -> None: ...
+    def overdue(self, what: str, timeout: float | None) -> TimedOut: ...
+    def unsubscribe(self, machine: Subscriber) -> None: ...
+    def confirm(self, machine: Subscriber, serial: int) -> None: ...
+    def drop_name(self, machine: Subscriber) -> None: ...
+
+
+class Subscription:
+    """The notifications for one interest: an asynchronous iterator.
+
+    It yields `Delivery` with the payload, `Lost` for notifications that nobody has any more,
+    `Break` when it is not known how many were missed, `Interrupted` when nothing arrives for now,
+    and `Resumed` when that is over.
+
+    A filter that can never match is accepted: `never` is then true, and `note` says why. `note`
+    also names a filter that matches everything although it reads attributes. Both are known once
+    the subscription is in force.
+    """
+
+    def __init__(self, agent: Owner, machine: Subscriber, timeout: float | None = None) -> None:
+        self._agent = agent
+        self._machine = machine
+        self._timeout = timeout
+        self._news = asyncio.Event()
+        self._closed = False
+
+    @property
+    def note(self) -> str:
+        """What the rendezvous point says about the filter; empty if there is nothing odd."""
+        return self._machine.note
+
+    @property
+    def never(self) -> bool:
+        """Whether the filter can never match, given the attributes that the channel declares."""
+        return self._machine.never
+
+    async def __aenter__(self) -> Subscription:
+        """Wait until the subscription is in force: every notification from then on is delivered.
+        Refusal if the filter is refused, TimedOut after the `timeout` of `Agent.subscribe`."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                while self._machine.phase is not Phase.ON:
+                    if self._machine.phase is Phase.REFUSED:
+                        raise Refusal(self._machine.refusal)
+                    await self._agent.wait_for_change()
+        except TimeoutError:
+            self.close()
+            raise self._agent.overdue("the subscription is not in force", self._timeout) from None
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._news.set()
+            self._agent.unsubscribe(self._machine)
+
+    def confirm_soon(self, one: Delivery) -> None:
+        """Confirm a notification and all before it, without waiting. Refusal if the subscription
+        has no name."""
+        self._confirming()
+        self._agent.confirm(self._machine, one.serial)
+
+    async def confirm(self, one: Delivery, timeout: float | None = None) -> None:
+        """Confirm a notification and all before it; when this returns, that is on the disk of the
+        rendezvous point. TimedOut after `timeout` seconds."""
+        self.confirm_soon(one)
+        state = self._confirming()
+        await self._wait(lambda: state.stored >= one.serial, "it is not confirmed", timeout)
+
+    async def drop(self, timeout: float | None = None) -> None:
+        """Give the name up and end the subscription. Nothing is kept for it any more."""
+        state = self._confirming()
+        self._agent.drop_name(self._machine)
+        await self._wait(lambda: state.dropped, "the name is not dropped", timeout)
+        self.close()
+
+    def _confirming(self) -> Confirming:
+        found = self._machine.confirming
+        if found is None:
+            raise Refusal("found a subscription without a name, expected one with a name")
+        return found
+
+    async def _wait(self, is_so: Callable[[], bool], otherwise: str, timeout: float | None) -> None:
+        state = self._confirming()
+        try:
+            async with asyncio.timeout(timeout):
+                while not is_so():
+                    if state.refusal:
+                        refusal, state.refusal = state.refusal, ""
+                        raise Refusal(refusal)
+                    await self._agent.wait_for_change()
+        except TimeoutError:
+            raise self._agent.overdue(otherwise, timeout) from None
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def next(self, timeout: float | None = None) -> Item | None:
+        """The next notification; None if none comes within `timeout` seconds, or after the end."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await anext(self, None)
+        except TimeoutError:
+            return None
+
+    async def __anext__(self) -> Item:
+        while not self._machine.inbox:
+            if self._closed:
+                raise StopAsyncIteration
+            if self._machine.phase is Phase.REFUSED:
+                raise Refusal(self._machine.refusal)
+            self._news.clear()
+            await self._news.wait()
+        return self._machine.inbox.popleft()
+
+    def wake(self) -> None:
+        if self._machine.phase is Phase.STOPPED:  # dropped after a long interruption
+            self.close()
+        if self._machine.inbox or self._machine.phase is Phase.REFUSED:
+            self._news.set()

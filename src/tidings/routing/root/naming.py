@@ -1,0 +1,108 @@
+"""Answers those who come back under a name, and writes down what they confirm.
+
+Resume ──> cursor, or a new one ──> journal ──(on the disk)──> Resumption
+Confirm ──> cursor moves on, or is dropped ──> journal ──(on the disk)──> Confirmed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from tidings.model import TidingsError
+from tidings.routing.forwarding.neighbours import Charges, Context, Name
+from tidings.routing.protocol import messages as m
+from tidings.routing.root.counts import Counts
+from tidings.routing.root.cursors import Cursor, Cursors, key_of
+from tidings.routing.root.nodes import Nodes
+from tidings.routing.root.write_queue import WriteQueue
+
+CHANGED = "its node was removed, because its filter was refused for a while or data was lost"
+
+
+class Naming:
+    """The named subscriptions of a rendezvous point."""
+
+    def __init__(
+        self,
+        context: Context,
+        charges: Charges,
+        cursors: Cursors,
+        nodes: Nodes,
+        counts: Counts,
+        queue: WriteQueue,
+        wants: Container[int],
+    ) -> None:
+        """`wants` has the nodes that somebody below wants."""
+        self._wants = wants
+        self.cursors = cursors
+        self._context = context
+        self._charges = charges
+        self._nodes = nodes
+        self._counts = counts
+        self._queue = queue
+
+    def answer(self, sender: Name, message: m.Resume | m.Confirm, serial: int) -> None:
+        """`serial` is the last one that is on the disk."""
+        if isinstance(message, m.Resume):
+            self._resume(sender, message, serial)
+        else:
+            self._confirm(sender, message, serial)
+
+    def _resume(self, sender: Name, message: m.Resume, serial: int) -> None:
+        context = self._context
+        key = key_of(message.owner, message.name)
+        known, refusal, note = self.cursors.known.get(key), self._queue.failed, ""
+        if known is not None and known.interest != message.interest:
+            refusal = refusal or (
+                f"found another filter for the name {message.name!r}, expected "
+                f"{known.interest[:200].decode(errors='replace')!r}; drop the name first"
+            )
+        if not refusal and (known is None or known.node != message.node):
+            note = CHANGED if known is not None else ""
+            try:
+                if known is None:
+                    self.cursors.need_room()
+                known = self._begin(message, serial)
+                self._queue.set_cursor(key, known)
+                self.cursors.put(key, known)
+            except TidingsError as problem:
+                refusal = str(problem)
+        if refusal or known is None:
+            context.send(sender, m.Resumption(context.epoch, message.request, refusal=refusal))
+            return
+        self._charges.charge(sender, len(known.counts))
+        self._queue.hold((sender, m.Resumption(
+            context.epoch, message.request, known.serial, known.total, known.counts, note=note
+        )))  # fmt: skip
+
+    def _begin(self, message: m.Resume, serial: int) -> Cursor:
+        node = message.node
+        counts = self._nodes.counts_of(node, self._nodes.under(node), 0)
+        total = self._counts.totals.get(node, 0)
+        return Cursor(node, message.interest, serial, total, counts)
+
+    def _confirm(self, sender: Name, message: m.Confirm, serial: int) -> None:
+        context, refusal = self._context, self._queue.failed
+        key = key_of(message.owner, message.name)
+        known = self.cursors.known.get(key)
+        if not refusal and known is None and not message.drop:
+            refusal = f"there is no subscription named {message.name!r}"
+        answer = m.Confirmed(context.epoch, message.request, refusal=refusal)
+        if refusal:
+            context.send(sender, answer)
+            return
+        try:
+            if known is not None and message.drop:
+                self._queue.set_cursor(key, None)
+                self.cursors.remove(key)
+                if not self.cursors.holds(known.node) and known.node not in self._wants:
+                    self._nodes.unwanted.setdefault(known.node, context.now)
+            elif known is not None and known.serial < message.serial <= serial:
+                self._charges.charge(sender, len(message.counts))
+                cursor = known.confirm(message.serial, message.total, message.counts)
+                self._queue.confirm(key, message.serial, message.total, message.counts)
+                self.cursors.put(key, cursor)
+        except TidingsError as problem:
+            context.send(sender, m.Confirmed(context.epoch, message.request, refusal=str(problem)))
+            return
+        self._queue.hold((sender, answer))

@@ -1,0 +1,101 @@
+"""Bodies of notifications: what is told and the payload come back, and pieces come together in any
+order, whole or not at all."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+from hypothesis import example, given, strategies as st
+
+from tidings.routing.clients.pieces import MOST, Pieces
+from tidings.routing.clients.subscriber import Delivery, Subscriber
+from tidings.routing.protocol import About, Piece, body_of, messages as m, unwrap, wrap
+from tidings.routing.protocol.bodies import MAGIC, NOTHING
+
+texts = st.text(max_size=20)
+abouts = st.builds(
+    About, st.none() | st.binary(max_size=30), texts, st.integers(0, 2**63 - 1),
+    st.none() | st.builds(Piece, *[st.integers(0, 2**63 - 1)] * 3),
+)  # fmt: skip
+
+
+@given(abouts, st.binary(max_size=50) | st.binary(max_size=20).map(lambda data: MAGIC + data))
+@example(NOTHING, b"")
+@example(NOTHING, MAGIC)
+def test_what_is_told_comes_back(about: About, payload: bytes) -> None:
+    assert unwrap(wrap(about, payload)) == (about, payload)
+
+
+@given(st.binary(max_size=40))
+def test_a_payload_alone_is_its_own_body(payload: bytes) -> None:
+    assert wrap(NOTHING, payload) == payload or payload.startswith(MAGIC)
+    assert body_of(m.Publish("p", 1, 1, b"{}", payload)) == wrap(NOTHING, payload)
+
+
+@given(st.binary(max_size=40))
+def test_what_only_looks_like_a_body_is_a_payload(data: bytes) -> None:
+    about, payload = unwrap(MAGIC + data)
+    if about == NOTHING:
+        assert (MAGIC + data).endswith(payload)
+
+
+def test_old_publications_are_read() -> None:
+    """A message of five fields, as benchmarks send it."""
+    old = msgspec.msgpack.encode(["publish", "p", 1, 1, b"{}", b"x"])
+    message = msgspec.msgpack.decode(old, type=m.Publish)
+    assert body_of(message) == b"x"
+
+
+def test_pieces_in_any_order(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(50):
+        pieces, whole = Pieces(), {}
+        todo = []
+        stamp = 1
+        for number in range(chance.randrange(1, 6)):
+            publisher, count = f"p{number % 2}", chance.randrange(1, 5)
+            parts = [chance.randbytes(chance.randrange(4)) for _ in range(count)]
+            lost = chance.random() < 0.2
+            if not lost:
+                whole[publisher, stamp] = b"".join(parts)
+            todo += [
+                (publisher, stamp + at, Piece(stamp, at, count), part)
+                for at, part in enumerate(parts)
+                if not (lost and at == 0)
+            ]
+            stamp += count
+        chance.shuffle(todo)
+        found = {}
+        for publisher, at, piece, part in todo:
+            done = pieces.add(publisher, at, piece, part)
+            if done is not None:
+                found[publisher, piece.first] = done
+        assert found == whole
+
+
+def test_pieces_that_nobody_publishes_and_too_many() -> None:
+    pieces = Pieces()
+    assert pieces.add("p", 1, Piece(1, 5, 2), b"x") is None
+    assert pieces.add("p", 7, Piece(1, 1, 2), b"x") is None
+    assert pieces.add("p", 1, Piece(1, 0, 1 << 40), b"x") is None
+    assert not pieces._parts
+    for number in range(MOST + 1):
+        pieces.add(f"p{number}", 1, Piece(1, 0, 2), b"x")
+    assert pieces.add("p0", 2, Piece(1, 1, 2), b"y") is None  # the oldest was dropped
+    assert pieces.add(f"p{MOST}", 2, Piece(1, 1, 2), b"y") == b"xy"
+
+
+def test_what_a_subscriber_is_given() -> None:
+    one = Subscriber("s", "r", b"x", matched=lambda _: ("n > 0",))
+    one.start(0)
+    one.receive(m.Answer(1, 1, 7, 0, 0, {}), 0)
+    one.receive(m.Setup(1, 7, (), (), 0, 0), 0)
+    about = About(b'{"n":1}', "s", 2_500_000)
+    mark = m.Mark(7, 1, (7,))
+    one.receive(m.Notification(1, 1, (mark,), wrap(about, b"body"), "p", 1), 0)
+    (found,) = one.inbox
+    assert found == Delivery(1, 1, b"body", ("n > 0",), "s", 2.5, b'{"n":1}')
+    assert isinstance(found, Delivery)
+    assert found.attributes == {"n": 1}
+    assert Delivery(1, 1, b"").attributes is None

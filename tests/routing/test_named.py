@@ -1,0 +1,178 @@
+"""Named subscriptions in a simulated network: whoever comes back under a name goes on after the
+last notification that was confirmed, whatever is lost or crashes in between."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+from tests.routing.test_network import check_order, settle
+from tests.routing.world import POINTS, ROOT, Faults, World
+
+from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
+from tidings.routing.protocol.lineage import Break
+
+
+class Reader(msgspec.Struct):
+    """An application that comes and goes under a name."""
+
+    name: str
+    points: frozenset[int]
+    came: list[Subscriber] = []
+    confirmed: int = 0  # the last serial that it confirmed
+    again: list[bytes] = []  # what came after the confirmed ones, one list after the other
+    told: list[bytes] = []
+    lost: int = 0
+
+    def come(self, world: World) -> None:
+        number = len(self.came)
+        self.came.append(world.subscribe(f"{self.name}.{number}", self.points, self.name))
+
+    @property
+    def now(self) -> Subscriber:
+        return self.came[-1]
+
+    def read(self, world: World) -> None:
+        """Read what there is, and confirm some of it."""
+        inbox = list(self.now.inbox)
+        self.now.inbox.clear()
+        check_order(self.name, inbox)
+        for what in inbox:
+            assert not isinstance(what, Break), what
+            if isinstance(what, Lost):
+                self.lost += what.count
+            elif isinstance(what, Told):
+                self.told.append(what.payload)
+        serials = [what.serial for what in inbox if isinstance(what, Told)]
+        # a serial that was confirmed and is on the disk does not come again
+        assert all(serial > self.confirmed_at_start for serial in serials), self.name
+        if serials and world.chance.random() < 0.7:
+            self.confirmed = world.chance.choice(serials)
+            world.send(self.now.name, self.now.confirm(self.confirmed, world.now))
+
+    @property
+    def confirmed_at_start(self) -> int:
+        return self.now.begun
+
+    def go(self, world: World) -> None:
+        world.send(self.now.name, self.now.stop(world.now))
+
+
+def play(world: World, steps: int, *, crashes: float) -> list[Reader]:
+    chance = world.chance
+    readers = [
+        Reader(f"n{at}", frozenset(chance.sample(range(POINTS), chance.randrange(1, POINTS))))
+        for at in range(4)
+    ]
+    for one in readers:
+        one.come(world)
+    world.run(15)
+    assert all(one.now.phase is Phase.ON for one in readers)
+    for step in range(steps):
+        what = chance.random()
+        if what < 0.15:
+            one = chance.choice(readers)
+            if one.now.phase is Phase.STOPPED:
+                one.come(world)
+            else:
+                one.read(world)
+                one.go(world)
+        elif what < 0.4:
+            one = chance.choice(readers)
+            if one.now.phase is Phase.ON:
+                one.read(world)
+        elif what < 0.45:  # others come, whose nodes lie below
+            points = chance.sample(range(POINTS), chance.randrange(1, 4))
+            world.subscribe(f"o{step}", points)
+        elif what < 0.45 + crashes:
+            world.crash(chance.choice([ROOT, *world.routers]))
+        else:
+            point = chance.randrange(POINTS)
+            world.publish("p", point, bytes([point]) + f"{step}".encode())
+        world.run(chance.random() * 2)
+    return readers
+
+
+def check(world: World, readers: list[Reader]) -> None:
+    for one in readers:
+        if one.now.phase is Phase.STOPPED:
+            one.come(world)
+    settle(world)
+    for one in readers:
+        assert one.now.phase is Phase.ON, one.name
+        one.read(world)
+        due = [
+            record.payload
+            for record in world.disk.records()
+            if record.serial > one.came[0].begun and record.payload[0] in one.points
+        ]
+        missing = set(due) - set(one.told)
+        assert set(one.told) <= set(due)
+        assert len(missing) <= one.lost, one.name
+        if not one.lost:
+            assert not missing
+
+
+def test_whoever_comes_back_goes_on(seed: int) -> None:
+    for round_ in range(12):
+        chance = random.Random(f"{seed} {round_}")
+        world = World(chance, chance.randrange(0, 8))
+        world.signals = True
+        readers = play(world, 120, crashes=0.0)
+        check(world, readers)
+        assert not any(one.lost for one in readers)
+
+
+def test_the_same_with_faults_and_crashes(seed: int) -> None:
+    for round_ in range(12):
+        chance = random.Random(f"{seed} {round_} faults")
+        world = World(chance, chance.randrange(1, 8))
+        readers = play(world, 120, crashes=0.03)
+        world.signals = True
+        world.faults = Faults(0.02, 0.02, 0.2)
+        check(world, readers)
+
+
+def test_what_was_confirmed_does_not_come_again(seed: int) -> None:
+    world = World(random.Random(seed), 2)
+    one = Reader("n", frozenset({1}))
+    one.come(world)
+    world.run(10)
+    for number in range(6):
+        world.publish("p", 1, b"\1%d" % number)
+    world.run(5)
+    serials = [what.serial for what in one.now.inbox if isinstance(what, Told)]
+    assert len(serials) == 6
+    world.send(one.now.name, one.now.confirm(serials[2], world.now))
+    world.run(5)
+    confirming = one.now.confirming
+    assert confirming is not None
+    assert confirming.stored == serials[2]
+    one.go(world)
+    world.publish("p", 1, b"\1later")
+    world.run(200)  # nobody else wants the node; it stays, and so do the notifications
+    world.crash(ROOT)
+    world.run(30)
+    one.come(world)
+    world.run(30)
+    payloads = [what.payload for what in one.now.inbox if isinstance(what, Told)]
+    assert payloads == [b"\0013", b"\0014", b"\0015", b"\1later"]
+    world.send(one.now.name, one.now.drop_name(world.now))
+    world.run(5)
+    confirming = one.now.confirming
+    assert confirming is not None
+    assert confirming.dropped
+    assert not world.root.naming.cursors.known
+    one.go(world)
+    world.run(200)
+    assert not len(world.root.graph)
+
+
+def test_another_filter_under_the_same_name(seed: int) -> None:
+    world = World(random.Random(seed), 1)
+    world.subscribe("a", (1,), "n")
+    world.run(10)
+    other = world.subscribe("b", (1, 2), "n")
+    world.run(10)
+    assert other.phase is Phase.REFUSED
+    assert "found another filter for the name 'n'" in other.refusal

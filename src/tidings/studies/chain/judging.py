@@ -6,8 +6,8 @@ at a time must get those of all batches that began later, and may get others. Ea
 and row is due once.
 
 Order: the rendezvous point numbers notifications as they are handed over, batch after batch, in the
-order of the outbox. So serials must rise with the places in the outbox. The order in which
-notifications come is not promised: one that was recovered comes later. Those are counted.
+order of the outbox. So serials must rise with the places in the outbox, and notifications must
+come in the order of their serials.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Counts of pairs of interest and row. Only `expected`, `delivered`, `out_of_order` and
-    `optional` may be above 0."""
+    """Counts of pairs of interest and row. Only `expected`, `delivered` and `optional` may be above
+    0."""
 
     expected: int  # due
     delivered: int  # that came, and were due or allowed

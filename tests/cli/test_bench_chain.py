@@ -29,7 +29,7 @@ def test_everybody_is_told_once_although_processes_are_killed(run: Run) -> None:
     (report,) = result.records
     assert (report["agents"], report["routers"]) == (12, 3)
     assert report["killed"] == {"driver": 1, "root": 1}
-    for name in ("lost", "doubled", "strays", "altered", "misnumbered", "breaks"):
+    for name in ("lost", "doubled", "strays", "altered", "misnumbered", "breaks", "out_of_order"):
         assert report[name] == 0, name
     assert report["delivered"] == report["expected"] + report["optional"] > report["rows"] > 900
     assert min(report["interests"].values()) >= 3

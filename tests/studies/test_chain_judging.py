@@ -116,7 +116,7 @@ def test_each_fault_is_found(change: Any, field: str) -> None:
     assert getattr(judged(change(right())), field) == 1
 
 
-def test_what_comes_late_is_counted_and_is_no_fault() -> None:
+def test_what_comes_after_a_later_one_is_found() -> None:
     told = right()
     mine = np.flatnonzero(told["interest"] == 0)
     order = np.arange(len(told))

@@ -202,11 +202,19 @@ def make_node(config: Config) -> Server:
 
 
 def make_door(listen: str, channel: str, config: Config | None) -> Door:
-    """Where a preprocessor listens. The tokens and limits of a router's file apply, if given."""
+    """Where a preprocessor listens. The tokens, certificates and limits of a router's file apply,
+    if given."""
     place = address_of(listen, "listen")
     if config is None:
         return Door(place, channel=channel)
-    return Door(place, tokens=config.tokens, channel=channel, limits=config.limits)
+    return Door(
+        place,
+        _server_tls(config),
+        config.tokens,
+        config.tls is not None and config.tls.authorities is not None,
+        channel,
+        limits=config.limits,
+    )
 
 
 def renew(node: Server, config: Config) -> int:

@@ -27,10 +27,20 @@ _log = logging.getLogger(__name__)
 class PreprocessorNode:
     """A preprocessor of a channel."""
 
-    def __init__(self, name: str, agent: Agent, door: Door, *, times: Times | None = None) -> None:
-        """`agent` must be started, and have `tag="local"`."""
+    def __init__(
+        self,
+        name: str,
+        agent: Agent,
+        door: Door,
+        *,
+        host: str | None = None,
+        times: Times | None = None,
+    ) -> None:
+        """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
+        the preprocessor, if it differs from the one at which it listens."""
         self.name = name
         self.door = door
+        self._host = host or door.address.host
         self._agent = agent
         self._times = times or Times()
         self._connections = Connections(name, door, self._make_link)
@@ -53,7 +63,9 @@ class PreprocessorNode:
     @property
     def address(self) -> str:
         """The address to which agents connect."""
-        return f"tidings://{self.door.address.host}:{self.port}/{self.door.channel}"
+        scheme = "tidings" if self.door.tls is None else "tidings+tls"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{scheme}://{host}:{self.port}/{self.door.channel}"
 
     async def stop(self) -> None:
         for task in self._tasks:

@@ -41,6 +41,7 @@ from tidings.routing.root import (
 from tidings.store.journal import FileJournal, Retention
 
 FEW = 8  # if a buffer has fewer frames, they are read one by one
+LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
@@ -169,9 +170,17 @@ class RootNode(Server):
         self._preparing.forget(link)
 
     async def _load_block_kernels(self) -> None:
-        """Load the kernels for parts and for runs of publications. Nothing else waits for them."""
-        await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
-        self._takes_parts = True
+        """Load the kernels for parts and for runs of publications. Nothing else waits for them. If
+        that fails, because the disk is full for example, try again later."""
+        while True:
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
+            except Exception:
+                _log.exception("can't load the kernels for parts; trying again in %d s", LOAD_AGAIN)
+                await asyncio.sleep(LOAD_AGAIN)
+            else:
+                self._takes_parts = True
+                return
 
     def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:

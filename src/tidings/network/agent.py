@@ -163,7 +163,7 @@ class Agent:
         self._tasks: list[asyncio.Task[None]] = []
         self._tagging = tag
         self._following = Following(self._send_up, self._times)
-        self._preprocessors = Preprocessors(self._send_up, self._hello, self._times)
+        self._preprocessors = Preprocessors(self._send_up, self._hello, self._times, tls)
         self._seeking = False
         self._untagged = Untagged(self._preprocessors.tag, self._publish_tagged)
 

@@ -14,6 +14,9 @@ from tidings.cli.common.screen import say
 from tidings.cli.common.shutdown import wait_for_end
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
+from tidings.model import EnvironmentProblem
+
+EVERYWHERE = ("0.0.0.0", "::")  # a server there listens at all addresses of its machine
 
 
 def run_preprocessor(
@@ -23,12 +26,20 @@ def run_preprocessor(
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST:PORT", help="Where agents connect to it.")
     ] = "127.0.0.1:0",
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host",
+            metavar="HOST",
+            help="The host by which agents reach it, if not that of --listen.",
+        ),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option(
             "--config",
             metavar="FILE",
-            help="A router's file, whose tokens and limits apply to agents here too.",
+            help="A router's file, whose tokens, certificate and limits apply here too.",
         ),
     ] = None,
     name: connecting.Name = None,
@@ -53,6 +64,11 @@ def run_preprocessor(
     for one in () if loaded is None else loaded.warnings:
         remark(one)
     door = make_door(listen, place.channel, loaded)
+    if host is None and door.address.host in EVERYWHERE:
+        raise EnvironmentProblem(
+            f"found --listen {listen}, which is no host that agents can connect to; "
+            "expected --host HOST with it"
+        )
     secret = choose_token(token, token_file)
 
     async def work() -> None:
@@ -60,7 +76,7 @@ def run_preprocessor(
             address, name=name, token=secret, authorities=authorities, on_link=note_link,
             tag="local",
         ) as agent:  # fmt: skip
-            node = PreprocessorNode(name or agent.name, agent, door)
+            node = PreprocessorNode(name or agent.name, agent, door, host=host)
             await node.start()
             ending = asyncio.create_task(wait_for_end())
             await asyncio.sleep(0)  # lets handlers be installed

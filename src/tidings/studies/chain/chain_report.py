@@ -48,4 +48,7 @@ class ChainReport(msgspec.Struct, frozen=True):
     @property
     def is_right(self) -> bool:
         wrong = self.lost + self.doubled + self.strays + self.altered + self.misnumbered
-        return wrong + self.breaks == 0 and self.added.in_next_batch == self.added.counted
+        return (
+            wrong + self.breaks + self.out_of_order == 0
+            and self.added.in_next_batch == self.added.counted
+        )

@@ -6,8 +6,8 @@ is added later must receive the matching rows of all batches that begin after it
 receive matching rows of earlier batches. Each pair of interest and row is due once.
 
 The rendezvous point numbers notifications as they are handed over, batch after batch, in the order
-of the outbox. So serials must rise with the places in the outbox. The order of arrival is not
-guaranteed, because a notification that was recovered arrives later; such notifications are counted.
+of the outbox. So serials must rise with the places in the outbox, and notifications must arrive in
+the order of their serials.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Counts of pairs of interest and row. Only `expected`, `delivered`, `out_of_order` and
-    `optional` may be above 0."""
+    """Counts of pairs of interest and row. Only `expected`, `delivered` and `optional` may be above
+    0."""
 
     expected: int  # pairs that are due
     delivered: int  # pairs that arrived, and were due or allowed

@@ -43,7 +43,8 @@ class Nodes:
     def start(self, *names: str) -> None:
         for name in names or self.names:
             command = [sys.executable, "-m", "tidings", "router", "--config"]
-            self.running[name] = Session([*command, str(self._file(name))], self._errors(name))
+            command += [str(self._file(name)), "--until-stdin-ends"]  # so none is left behind
+            self.running[name] = Session(command, self._errors(name), has_stdin=True)
 
     def kill(self, name: str) -> None:
         self.running.pop(name).end()

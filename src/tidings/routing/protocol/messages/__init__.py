@@ -7,9 +7,8 @@
     reports.py    the status of nodes
     fields.py     the types and limits of fields; the bases of all messages
 
-Messages that go down carry the life of the rendezvous point as their epoch; see lineage.py. Both
-ends of a link keep the same sets, and either can miss a message. So each end sends a digest of its
-sets now and then; if the digests differ, the other end asks for the whole set.
+Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
+its sets now and then; if the digests differ, the other end asks for the whole set.
 
 This folder is for other rooms, not for users. Import it as a module (`messages.Publish`). Start at
 upward.py.

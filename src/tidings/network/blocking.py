@@ -297,6 +297,11 @@ class BlockingAgent:
         return self.run(self._subscribe(interest, dialect, how))
 
     @property
+    def preprocessed(self) -> int:
+        """How many notifications preprocessors tagged for this agent."""
+        return self._agent.preprocessors.asked
+
+    @property
     def state(self) -> LinkState:
         """Whether there is a link at present, and to which router."""
         return self._agent.state

@@ -11,7 +11,7 @@ import typer
 
 from tidings.cli.common.command_errors import remark
 from tidings.cli.common.screen import say
-from tidings.cli.common.shutdown import wait_for_end
+from tidings.cli.common.shutdown import end_with_stdin, wait_for_end
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
 from tidings.model import EnvironmentProblem
@@ -47,6 +47,7 @@ def run_preprocessor(
     token_file: connecting.TokenFile = None,
     authorities: connecting.Authorities = None,
     log: Annotated[bool, typer.Option("--log", help="Log connections on stderr.")] = False,
+    follows_stdin: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
 ) -> None:
     """Tag notifications for the agents of a channel, until Ctrl-C or SIGTERM.
 
@@ -54,6 +55,8 @@ def run_preprocessor(
     where agents find it. Several preprocessors of a channel share the load. The token needs the
     right to preprocess.
     """
+    if follows_stdin:
+        end_with_stdin()
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     from tidings.broker import PreprocessorNode, load_config, make_door

@@ -26,6 +26,7 @@ COLUMNS = {
 ATTRIBUTES = Attributes(COLUMNS)
 KINDS = ("ale", "beer", "cider", "cola", "juice", "mead", "stout", "tea")
 PLACES = ("Bari", "Bonn", "Cork", "Delft", "Gent", "Graz", "Lodz", "Metz", "Oslo", "Porto", "Rome")
+FIRST_PUBLISHED = 1 << 30  # the id of the first row that is published, not read from the source
 STEP = 200  # the bounds of interests are multiples of this
 DIALECTS = ("sql", "cesql", "cloudevents", "eventbridge")
 

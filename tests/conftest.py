@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from tests.class_archive import PLAIN, java_options, make_archive
+from tests.kernels import load_all_kernels
 from tests.leftovers import (  # noqa: F401  hooks, which pytest finds here
     pytest_runtest_logfinish,
     pytest_runtest_logreport,
@@ -51,13 +52,7 @@ def pytest_xdist_setupnodes() -> None:
     and in a new clone the archive of Java's classes and the bytecode of the tests. A router that is
     told to end while it compiles kernels would be killed, because that can't be interrupted."""
     with make_archive(), compile_tests():
-        from tidings.broker.released.warming import load_block_kernels
-        from tidings.channel.interests import load_interest_kernels
-        from tidings.matching import load_kernels
-
-        load_kernels()
-        load_block_kernels()
-        load_interest_kernels()
+        load_all_kernels()
     if os.environ["SPARK_SUBMIT_OPTS"] == PLAIN:
         os.environ["SPARK_SUBMIT_OPTS"] = java_options()
 

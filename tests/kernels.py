@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 FILTERS = [
     "n > 2 AND s = 'a'", "n > 2", "n > 1 OR s > 'b'", "n > 2 AND s = 'a' AND x < 1.5", "x < 0.5",
     "array_contains(l, 'x')", "n IN (3, 5, 7) AND NOT array_contains(l, 'y')", "n NOT IN (1, 2)",
@@ -33,21 +35,38 @@ def _match_batches() -> None:
     """Batches, snapshots in memory and in files, and the coverings of many filters."""
     from tidings import ContentGraph, Matcher, Snapshot, parse
 
-    batch = _batch()
+    batch, form = _batch(), parse("n > 2 AND x < 3").form
     matcher = Matcher(background=False)
     matcher.add_many(enumerate(FILTERS))
     matcher.match_batch(batch)
+    matcher.match_batch(batch.set_column(2, "s", batch["s"].cast("large_string")))
     matcher.match_counts(batch)
+    matcher.neighbours(len(FILTERS)).of(form)
     ContentGraph(map(parse, FILTERS))
     with tempfile.TemporaryDirectory() as folder:
         matcher.save(Path(folder, "matcher"))
-        Matcher.open(Path(folder, "matcher"), background=False).match_batch(batch)
+        opened = Matcher.open(Path(folder, "matcher"), background=False)
+        opened.match_batch(batch)
+        opened.neighbours(len(FILTERS)).of(form)
         for name, ids in (("numbers", range(len(FILTERS))), ("texts", map(str, range(600)))):
             snapshot = Snapshot.build(dict(zip(ids, FILTERS, strict=False)))
             snapshot.save(Path(folder, name))
             for one in (snapshot, Snapshot.open(Path(folder, name))):
                 one.nodes(batch)
                 one.subscriptions(batch)
+                _count(one.view.matched(batch), len(FILTERS), len(batch))
+
+
+def _count(matched: Any, filters: int, rows: int) -> None:
+    """What a task of a backtest counts."""
+    from tidings.spark.backtests.tally import Tally
+
+    mapped = np.arange(rows)
+    mapped.flags.writeable = False  # as a column of Arrow is
+    for times in (mapped, mapped.copy()):
+        tally = Tally(filters, 2)
+        tally.add_rows(matched, times, times)
+        tally.earliest.add_rows(matched, times, mapped, {})
 
 
 def _batch() -> Any:

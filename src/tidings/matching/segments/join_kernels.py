@@ -36,6 +36,17 @@ class SortedBatch(NamedTuple):
     exact: Array  # uint32 [C, n]: codes by event
 
 
+class Accesses(NamedTuple):
+    """The access terms of a segment, A of them, as arrays, int64."""
+
+    column: Array  # [A]: the column of each term
+    size: Array  # [A]: its number of codes
+    first: Array  # [A]: its first entry
+    last: Array  # [A]: the end of its entries
+    tested_starts: Array  # [A + 1]: where its tested columns begin
+    tested: Array  # the columns that the boxes of its entries test
+
+
 class Pairs(NamedTuple):
     """Output buffers of a join, uint32."""
 
@@ -137,7 +148,14 @@ def join(position, last, arrays, batch, lists, dead, many, pairs, counts):  # ty
     not written. `dead` and `many`, uint8 [slots], mark removed filters and filters with several
     boxes. Returns (position reached, number of matches, number of pairs to evaluate).
     """
-    n_out, n_rest = 0, 0
+    return join_from(
+        position, last, arrays, batch, lists, dead, many, pairs, counts, np.int64(0), np.int64(0)
+    )
+
+
+@kernel
+def join_from(position, last, arrays, batch, lists, dead, many, pairs, counts, n_out, n_rest):  # type: ignore[no-untyped-def]
+    """Like `join`; the outputs already have `n_out` matches and `n_rest` pairs to evaluate."""
     room_out, room_rest = pairs.out_event.shape[0], pairs.rest_event.shape[0]
     while position < last:
         box = np.int64(arrays.entry_box[position])
@@ -184,6 +202,48 @@ def join(position, last, arrays, batch, lists, dead, many, pairs, counts):  # ty
             at += 64
         position += 1
     return position, n_out, n_rest
+
+
+@kernel
+def join_all(access, position, accesses, exact, coarse, arrays, lists, dead, many, pairs, counts):  # type: ignore[no-untyped-def]
+    """The batch join of all access terms without lists, from entry `position` of term `access` on.
+
+    exact uint32 [C, n], coarse uint16 [C, n + 64]: the codes of the batch. With few events, calling
+    three kernels for each term would take longer than the join. Returns (term reached, entry
+    reached, number of matches, number of pairs to evaluate); the term is A when all is done.
+    """
+    rows = exact.shape[1]
+    starts = np.empty(accesses.size.max() + 1, np.int64)
+    order = np.empty(rows, np.uint32)
+    permuted = np.empty(coarse.shape, np.uint16)
+    batch = SortedBatch(starts, order, permuted, exact)
+    n_out, n_rest = np.int64(0), np.int64(0)
+    while access < accesses.column.shape[0]:
+        size, last = accesses.size[access], accesses.last[access]
+        sort_by_code(exact[accesses.column[access]], size, order, starts[: size + 1])
+        first, end = accesses.tested_starts[access], accesses.tested_starts[access + 1]
+        permute(coarse, accesses.tested[first:end], order, permuted)
+        position = max(position, accesses.first[access])
+        position, n_out, n_rest = join_from(
+            position, last, arrays, batch, lists, dead, many, pairs, counts, n_out, n_rest
+        )
+        if position < last:
+            break
+        access += 1
+        position = np.int64(0)
+    return access, position, n_out, n_rest
+
+
+@kernel
+def count_codes(exact, columns, places, step, flat):  # type: ignore[no-untyped-def]
+    """Count the codes of every `step`th event in some columns: adds 1 to flat[places[c] + code].
+
+    exact uint32 [C, n]; columns, places int64; flat float64.
+    """
+    for c in range(columns.shape[0]):
+        codes = exact[columns[c]]
+        for i in range(0, codes.shape[0], step):
+            flat[places[c] + codes[i]] += 1.0
 
 
 @kernel

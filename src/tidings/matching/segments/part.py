@@ -50,6 +50,7 @@ class Access(msgspec.Struct, frozen=True):
     first: int
     last: int
     tested: Array
+    groups: Array  # the groups of these entries
 
 
 class Codes(msgspec.Struct, frozen=True):
@@ -79,7 +80,9 @@ class Part:
         ]
         accesses = list(_accesses(segment))
         of_lists = [at for at, term in enumerate(segment.terms, 1) if term.elements]
-        self._list_accesses = [one for one in accesses if one.column in of_lists]
+        self._list_accesses = _stack_accesses(
+            [one for one in accesses if one.column in of_lists], segment
+        )
         self._accesses = _stack_accesses(
             [one for one in accesses if one.column not in of_lists], segment
         )
@@ -151,14 +154,8 @@ class Part:
         found: list[tuple[Array, Array]] = []
         unsure: list[tuple[Array, Array]] = []
         self._join_all(codes, dead, found, unsure, counts)
-        for access in self._list_accesses:
-            order, starts = self._sort_elements(access, codes)
-            if len(order) == 0:
-                continue
-            permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
-            join_kernels.permute(codes.coarse, access.tested, order, permuted)
-            ready = SortedBatch(starts, order, permuted, codes.exact)
-            self._join(access, ready, codes.lists, dead, found, unsure, counts)
+        for access in range(len(self._list_accesses.column)):
+            self._join_lists(access, codes, dead, found, unsure, counts)
         for box_events, boxes in unsure:
             kept = residuals.passing(self.segment, batch, box_events, boxes)
             found.append((box_events[kept], self.segment.arrays.box_slot[boxes[kept]]))
@@ -180,9 +177,7 @@ class Part:
                 access, position, self._accesses, codes.exact, codes.coarse, self.segment.arrays,
                 codes.lists, dead, self.segment.many, pairs, counts,
             )  # fmt: skip
-            found.append((pairs.out_event[:n_out], pairs.out_slot[:n_out]))
-            if n_rest:
-                unsure.append((pairs.rest_event[:n_rest], pairs.rest_box[:n_rest]))
+            _keep(pairs, n_out, n_rest, found, unsure)
 
     def _room_for(self, events: int) -> Pairs:
         """Output buffers for a join. One entry matches at most all events, so each buffer has room
@@ -196,39 +191,42 @@ class Part:
             rest_box=array_pool.empty(spare, np.uint32),
         )
 
-    def _sort_elements(self, access: Access, codes: Codes) -> tuple[Array, Array]:
-        """The events sorted by the codes of their elements, and where each code begins. An event
-        occurs once for each element."""
-        base = codes.lists.base[access.column]
-        size = len(self.segment.terms[access.column - 1].ranks)
-        starts = np.zeros(size + 1, np.int64)
-        begin = codes.lists.starts[base : base + codes.exact.shape[1] + 1]
-        elements = codes.lists.codes[begin[0] : begin[-1]]
-        owners = np.repeat(np.arange(len(begin) - 1, dtype=np.uint32), np.diff(begin))
-        order = np.empty(len(elements), np.uint32)
-        join_kernels.sort_by_code(elements, size, order, starts)
-        return owners[order], starts
-
-    def _join(
+    def _join_lists(
         self,
-        access: Access,
-        batch: SortedBatch,
-        lists: ListColumns,
+        access: int,
+        codes: Codes,
         dead: Array,
         found: list[tuple[Array, Array]],
         unsure: list[tuple[Array, Array]],
         counts: Array,
     ) -> None:
-        position = access.first
-        while position < access.last:
+        """Join the batch with the entries of an access term whose values are elements of lists."""
+        all_ = self._list_accesses
+        batch = self._sort_elements(int(all_.column[access]), int(all_.size[access]), codes)
+        first, end = all_.tested_starts[access : access + 2]
+        join_kernels.permute(codes.coarse, all_.tested[first:end], batch.order, batch.columns)
+        position, last = all_.first[access], all_.last[access]
+        while position < last and len(batch.order):
             pairs = self._room_for(len(batch.order))
-            position, n_out, n_rest = join_kernels.join(
-                position, access.last, self.segment.arrays, batch, lists, dead, self.segment.many,
-                pairs, counts,
+            position, n_out, n_rest = join_kernels.join_access(
+                access, position, all_, self.segment.arrays, batch, codes.lists, dead,
+                self.segment.many, pairs, counts, 0, 0,
             )  # fmt: skip
-            found.append((pairs.out_event[:n_out], pairs.out_slot[:n_out]))
-            if n_rest:
-                unsure.append((pairs.rest_event[:n_rest], pairs.rest_box[:n_rest]))
+            _keep(pairs, n_out, n_rest, found, unsure)
+
+    def _sort_elements(self, column: int, size: int, codes: Codes) -> SortedBatch:
+        """The events sorted by the codes of their elements. An event occurs once for each
+        element."""
+        base = codes.lists.base[column]
+        starts, used = np.zeros(size + 1, np.int64), np.empty(size + 1, np.int64)
+        begin = codes.lists.starts[base : base + codes.exact.shape[1] + 1]
+        elements = codes.lists.codes[begin[0] : begin[-1]]
+        owners = np.repeat(np.arange(len(begin) - 1, dtype=np.uint32), np.diff(begin))
+        order = np.empty(len(elements), np.uint32)
+        join_kernels.sort_by_code(elements, size, order, starts)
+        join_kernels.find_used(starts, size, used)
+        permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
+        return SortedBatch(starts, used, owners[order], permuted, codes.exact)
 
     # -- one event -----------------------------------------------------------------------------
 
@@ -335,21 +333,39 @@ def _accesses(segment: Segment) -> Iterator[Access]:
         boxes = np.unique(arrays.entry_box[first:last]).astype(np.int64)
         tests = slice(int(arrays.box_tests[boxes[0]]), int(arrays.box_tests[boxes[-1] + 1]))
         tested = np.unique(arrays.test_column[tests]).astype(np.int64)
-        yield Access(int(column), first, last, tested)
+        yield Access(int(column), first, last, tested, groups)
 
 
 def _stack_accesses(given: Sequence[Access], segment: Segment) -> Accesses:
     """The access terms as arrays, for a kernel."""
     sizes = [len(segment.terms[one.column - 1].ranks) if one.column else 1 for one in given]
-    tested = [one.tested for one in given]
+    none = np.zeros(0, np.int64)
+    tested, groups = [one.tested for one in given], [one.groups for one in given]
+    chosen = np.concatenate([none, *groups])
     return Accesses(
         np.array([one.column for one in given], np.int64),
         np.array(sizes, np.int64),
         np.array([one.first for one in given], np.int64),
         np.array([one.last for one in given], np.int64),
         np.cumsum([0, *map(len, tested)], dtype=np.int64),
-        np.concatenate([np.zeros(0, np.int64), *tested]),
+        np.concatenate([none, *tested]),
+        np.cumsum([0, *map(len, groups)], dtype=np.int64),
+        segment.arrays.group_end[chosen],
+        segment.arrays.group_width[chosen],
     )
+
+
+def _keep(
+    pairs: Pairs,
+    n_out: int,
+    n_rest: int,
+    found: list[tuple[Array, Array]],
+    unsure: list[tuple[Array, Array]],
+) -> None:
+    """Add what a join wrote into its buffers."""
+    found.append((pairs.out_event[:n_out], pairs.out_slot[:n_out]))
+    if n_rest:
+        unsure.append((pairs.rest_event[:n_rest], pairs.rest_box[:n_rest]))
 
 
 _NO_COUNTS = np.zeros(0, np.int64)

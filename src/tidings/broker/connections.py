@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.broker.admission.connection_limits import GREETING, LEAST, ConnectionLimits
+from tidings.broker.admission.connection_limits import GREETING, ConnectionLimits
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Register, Tokens
 from tidings.broker.admission.places import Places
@@ -113,7 +113,7 @@ class Connections:
         self._owners[link.name] = "" if message.routes else found.owner
         self._places.take(found)
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
-        link.read_at_once(LEAST)  # only a little, until it is known how many neighbours send
+        self.connection_limits.begin_reading(link)
         return True
 
     def _admit(self, hello: m.Hello, certified: frozenset[str]) -> Permissions | str:

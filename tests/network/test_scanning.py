@@ -54,7 +54,7 @@ def test_frames_are_found(seed: int) -> None:
         largest = chance.choice([60, frames.LARGEST])
         at = 0
         if chance.random() < 0.3:
-            buffer, at = b"\0" * 7 + buffer, 7
+            buffer, at = bytearray(7) + buffer, 7
         expected = outcome(bytes(buffer), at, largest, frames.scan)
         assert outcome(bytes(buffer), at, largest, scanning.scan) == expected
         kinds.add(type(expected))

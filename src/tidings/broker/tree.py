@@ -350,6 +350,8 @@ def _toml_value(value: str | float | Grant) -> str:
             parts.append(f"may = [{', '.join(map(_quote, sorted(value.may)))}]")
         if value.within:
             parts.append(f"within = {_quote(value.within)}")
+        if value.channels is not None:
+            parts.append(f"channels = [{', '.join(map(_quote, value.channels))}]")
         return f"{{{', '.join(parts)}}}"
     return _quote(value) if isinstance(value, str) else repr(float(value))
 

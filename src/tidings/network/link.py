@@ -87,6 +87,11 @@ class Link(asyncio.Protocol):
         self._over = ""  # why the link ended
         self._gone = asyncio.Event()
 
+    @property
+    def link(self) -> Link:
+        """This link, which is also the lane of number 0: see broker/links/lane.py."""
+        return self
+
     # -- sending -------------------------------------------------------------------------------
 
     def send(self, message: m.Message, number: int = 0) -> None:

@@ -1,5 +1,9 @@
-"""The parts of agents: subscriptions, link states, errors, Arrow data, and tags.
+"""The parts of agents: links, channels, subscriptions, errors, Arrow data, and tags.
 
+    agent_link.py     the link to a router, made again when it is lost; it carries many channels
+    agent_channel.py  one channel: a small router with the application's subscriptions
+    publishing.py     the publishing half of a channel
+    blocking_channel.py  a channel for code without `async`
     subscription.py   the items of a subscription: an asynchronous iterator
     link_state.py     whether there is a link, to which router, since when, and if not, why
     header.py         a tag that was obtained in advance

@@ -16,7 +16,7 @@ from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
-from tidings.network import Agent, Refusal, Subscription, connect
+from tidings.network import Agent, Refusal, Subscription, connect, watch
 from tidings.routing.channels import Route
 from tidings.routing.clients import Delivery
 from tidings.routing.protocol import Limits, messages as m
@@ -95,6 +95,9 @@ def test_two_channels_over_one_link(tmp_path: Path) -> None:
                 assert await tea.publish_many([({"x": n}, b"%d" % n) for n in range(2000)]) == 2000
                 assert await payloads(b, 1999) == [b"%d" % n for n in range(1, 2000)]
             assert {*net.lower.channels.known} == {"fx", "tea"}
+            async with watch(net.address()) as reports:
+                status = (await anext(reports)).nodes[0]
+                assert (status.name, status.channels, status.asleep) == ("lower", 2, 0)
             await tea.close()
             await until(lambda: "tea" not in net.upper.channels.known, 30)
             assert {*net.lower.channels.known} == {"fx"}

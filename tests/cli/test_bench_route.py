@@ -12,8 +12,11 @@ from tidings.studies.network import (
     route_parts,
     route_preprocessors,
 )
+from tidings.studies.network.channels import idle_channels
 
-QUICK = ["--no-peers", "--seconds", "0.1", "--rounds", "1", "--interests", "200"]
+QUICK = [
+    "--no-peers", "--seconds", "0.1", "--rounds", "1", "--interests", "200", "--channels", "20",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +25,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_bench, "HOPS", (1,))
     monkeypatch.setattr(route_bench, "CASES", route_bench.CASES[:1])
     monkeypatch.setattr(route_bench, "SIZES", (10, 100))
+    monkeypatch.setattr(idle_channels, "SETTLING", 0.5)
+    monkeypatch.setattr(idle_channels, "MEASURED", 1.5)
     for module in (route_mixed, route_parts, route_preprocessors):
         monkeypatch.setattr(module, "FILTERS", 50)
 
@@ -36,6 +41,7 @@ def test_tables(run: Run) -> None:
         "agent per s",
         "received per s",
         "traffic",
+        "20 channels without traffic",
         "over labels",
         "were received",
     ):
@@ -49,10 +55,19 @@ def test_json_of_one_part(run: Run) -> None:
     assert {one["scenario"] for one in report["lookup"]} == {"baseball", "traffic", "attributes"}
 
 
+def test_channels(run: Run) -> None:
+    (report,) = run("bench", "route", *QUICK, "--only", "channels", "--json").records
+    found = report["channels"]
+    assert found["channels"] == 20
+    assert [one["name"] for one in found["routers"]] == ["upper", "lower"]
+    assert all(one["bytes_in"] > 0 and one["bytes_out"] > 0 for one in found["routers"])
+    assert found["pulses"] > 0  # each of them stands for all 20 channels
+
+
 def test_bad_parts_are_refused(run: Run) -> None:
     result = run("bench", "route", "--only", "sideways")
     assert result.code == 2
     assert (
         "--only is 'sideways', expected one of forward, latency, durable, parts, preprocessors, "
-        "interests, lookup, modes" in result.err
+        "interests, channels, lookup, modes" in result.err
     )

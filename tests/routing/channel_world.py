@@ -189,6 +189,8 @@ class Net:
         elif above:
             out = mux.receive_above(sender, number, message, now)
         else:
+            if isinstance(message, m.Resubscribe):
+                mux.hear(sender, number, message)
             out = mux.receive(sender, number, message, now)
         self.transmit(to, out)
         if to.startswith(ROOT):

@@ -185,6 +185,8 @@ class Server:
         """Forget the messages of a lane that wait."""
         self.backlog.forget(lane)
         self.publications.forget(lane)
+        if isinstance(lane, ChannelLane):
+            lane.read_again()
 
     # -- incoming messages ---------------------------------------------------------------------
 
@@ -262,10 +264,13 @@ class Server:
             if lane is not None:
                 self.forget_lane(lane)
         elif isinstance(message, m.Pulse | m.Repeat):
-            self.transmit(self.channels.take_pulse(link.name, message, self.now))
+            waits = bool(len(self.backlog))
+            self.transmit(self.channels.take_pulse(link.name, message, self.now, waits=waits))
 
     def _take(self, link: Lane, found: Permissions, message: m.Message) -> None:
         refusal = found.refusal(message)
+        if isinstance(message, m.Resubscribe) and isinstance(link, ChannelLane):
+            self.channels.hear(link.name, link.number, message)
         if refusal:
             self._refuse(link, message, refusal)
         elif isinstance(message, m.Publish):

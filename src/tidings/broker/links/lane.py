@@ -13,12 +13,12 @@ class ChannelLane:
     """What a link is for the channel with one number. Queues hold lanes like links, so the messages
     of one channel do not wait for those of another."""
 
-    __slots__ = ("link", "number", "told_in")
+    __slots__ = ("_reasons", "link", "number")
 
     def __init__(self, link: Link, number: int) -> None:
         self.link = link
         self.number = number
-        self.told_in = 0
+        self._reasons: set[str] = set()  # for not reading
 
     @property
     def name(self) -> str:
@@ -49,7 +49,13 @@ class ChannelLane:
     def read(self, why: str, *, on: bool) -> None:
         """Add or remove a reason for not reading. Frames of one channel can't be read without those
         of others, so the whole link waits."""
+        (self._reasons.discard if on else self._reasons.add)(why)
         self.link.read(f"{why} {self.number}", on=on)
+
+    def read_again(self) -> None:
+        """Remove all reasons for not reading, because the channel is closed."""
+        for why in [*self._reasons]:
+            self.read(why, on=True)
 
     def refuse(self, problem: TidingsError) -> None:
         self.link.refuse(problem)

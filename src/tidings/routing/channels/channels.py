@@ -108,6 +108,13 @@ class Channels:
         known = self._links.get(link)
         return known is not None and number <= known.highest
 
+    def count_nodes(self) -> int:
+        """The number of nodes in all channels."""
+        return sum(
+            len(one.machine.graph) if one.asleep is None else len(one.asleep.nodes)
+            for one in self.known.values()
+        )
+
     def of_link(self, link: Name) -> int:
         """How many channels the link of a neighbour has."""
         known = self._links.get(link)
@@ -202,16 +209,20 @@ class Channels:
         machine.drop(link)
         return self.send(channel, machine.drain_outgoing(), now)
 
+    def hear(self, link: Name, number: int, message: m.Resubscribe) -> None:
+        """Note what a neighbour said, when it arrives: later pulses repeat it. It may be handled
+        after pulses that arrived later."""
+        if number and self.find(link, number) is not None:
+            self._links[link].heard.put(number, message)
+
     def receive(self, link: Name, number: int, message: m.Message, now: float) -> list[Out]:
-        """Handle a message from a neighbour below."""
+        """Handle a message from a neighbour below; a Resubscribe was heard before."""
         channel = self.find(link, number)
         if channel is None:
             self.counts["unknown channels"] += 1
             return []
         machine = self.wake(channel, now)
         channel.used = now
-        if number and isinstance(message, m.Resubscribe):
-            self._links[link].heard.put(number, message)
         return self.send(channel, machine.receive(link, message, now), now)
 
     # -- links to hops -------------------------------------------------------------------------
@@ -261,13 +272,16 @@ class Channels:
 
     # -- pulses --------------------------------------------------------------------------------
 
-    def take_pulse(self, link: Name, message: m.Pulse | m.Repeat, now: float) -> list[Out]:
-        """Handle a pulse of a neighbour, or its request to repeat everything."""
+    def take_pulse(
+        self, link: Name, message: m.Pulse | m.Repeat, now: float, *, waits: bool = False
+    ) -> list[Out]:
+        """Handle a pulse of a neighbour, or its request to repeat everything. If messages of the
+        neighbour still wait (`waits`), what it repeats can't be compared with what is known."""
         known = self._links.get(link)
         if known is None:
             return []
         out = _answer_pulse(link, known, message, now, self.times.retry)
-        if isinstance(message, m.Pulse) and known.heard.at == now:
+        if isinstance(message, m.Pulse) and known.heard.at == now and not waits:
             for channel in [*self.awake.values()]:
                 said = known.heard.said.get(channel.below.get(link, 0))
                 if said is not None:
@@ -329,16 +343,17 @@ class Channels:
         return out
 
     def _may_sleep(self, channel: Channel, now: float) -> bool:
-        # a state machine says how far its neighbours are only after two expiries
-        age = 2 * self.times.expire + self.times.resubscribe
-        if now - channel.used < self.times.expire or now - channel.woken < age:
-            return False
         machine = channel.machine
-        if channel.hop is None or not all(channel.below.values()):
+        if now - channel.used < self.times.resubscribe or channel.hop is None:
             return False
-        links = [self._links[one] for one in channel.below]
+        hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
+        said = hop.repeats.said.get(channel.up)
+        # some time after its start, a state machine says how far its neighbours are
+        if not isinstance(said, m.Resubscribe) or said.done < machine.done_below():
+            return False
         return (
-            channel.up in self._hops[channel.hop].heard.said
+            all(channel.below.values())
+            and channel.up in hop.heard.said
             and all(number in one.repeats.said
                     for one, number in zip(links, channel.below.values(), strict=True))
             and machine.neighbours.keys() <= channel.below.keys()

@@ -55,6 +55,7 @@ class Net:
         self._links: dict[frozenset[str], int] = {}  # how often each link was made
         self._skipped: set[tuple[str, str, int]] = set()
         self._down: dict[str, float] = {}
+        self.cut: set[frozenset[str]] = set()  # links over which nothing arrives
         self.names = [f"c{number}" for number in range(channels)]
         self.routers = [f"r{number}" for number in range(routers)]
         self.hops: dict[str, dict[str, str]] = {}  # the node above, by router and channel
@@ -103,6 +104,10 @@ class Net:
     def _join_above(self, name: str) -> None:
         for hop in {*self.hops[name].values()}:
             self._connect(name, hop)
+
+    def reconnect(self, below: str, above: str) -> None:
+        """The link between two nodes ends, and is made again."""
+        self._connect(below, above)
 
     def _connect(self, below: str, above: str) -> None:
         if max(self._down.get(below, 0.0), self._down.get(above, 0.0)) > self.now:
@@ -170,6 +175,8 @@ class Net:
 
     def _deliver(self, sender: str, to: str, number: int, message: m.Message) -> None:
         if self._down.get(to, 0.0) > self.now or self._down.get(sender, 0.0) > self.now:
+            return
+        if frozenset((sender, to)) in self.cut:
             return
         world = self.worlds.get(to.partition(":")[0])
         if world is not None:

@@ -12,6 +12,7 @@ from tests.routing.test_network import busy, check
 from tests.routing.world import ROOT, Faults
 
 from tidings.routing.clients.subscriber import Told
+from tidings.routing.protocol import messages as m
 
 
 def settle(net: Net) -> None:
@@ -55,3 +56,54 @@ def test_several_channels_and_roots(seed: int, crashes: float) -> None:
         slept += net.slept
         round_ += 1
     assert slept  # the quiet times are long enough for that
+
+
+def test_channels_of_a_silent_node_above_wake_up(seed: int) -> None:
+    """A sleeping channel is not repeated by pulses for ever: when the node above falls silent, it
+    wakes up, and its subscribers know after a while. When the link is back, nothing was lost."""
+    net = Net(random.Random(seed), 1, 2)
+    net.hops["r0"] = {channel: f"{ROOT}/{channel}" for channel in net.names}
+    net.crash("r0")
+    net.run(5)
+    world = net.worlds["c0"]
+    world.choose = lambda: "r0"  # type: ignore[method-assign]
+    one = world.subscribe("s", (1, 2))
+    world.publish("p", 1, b"\1 before")
+    net.run(60)
+    mux = net.muxes["r0"]
+    assert not mux.awake
+    assert world._heard["s"].said  # pulses stand for the beats of the channel
+    world.publish("p", 2, b"\2 in its sleep")
+    net.run(5)
+    assert [what.payload for what in one.inbox if isinstance(what, Told)] == [
+        b"\1 before", b"\2 in its sleep",
+    ]  # fmt: skip
+    net.run(60)
+    assert not mux.awake
+    net.cut = {frozenset(("r0", f"{ROOT}/c0"))}
+    net.run(3 * net.times.silent)
+    assert [*mux.awake] == ["c0"]
+    assert not world._heard["s"].said
+    world.publish("p", 1, b"\1 while away")
+    net.cut = set()
+    net.reconnect("r0", f"{ROOT}/c0")
+    settle(net)
+    check_all(net)
+    payloads = [what.payload for what in one.inbox if isinstance(what, Told)]
+    assert payloads[-1] == b"\1 while away"
+
+
+def test_a_channel_is_dropped_when_nobody_has_it(seed: int) -> None:
+    net = Net(random.Random(seed), 1, 1)
+    world = net.worlds["c0"]
+    world.choose = lambda: "r0"  # type: ignore[method-assign]
+    world.subscribe("s", (1, 2))
+    net.run(10)
+    mux, root = net.muxes["r0"], net.muxes[f"{ROOT}/c0"]
+    assert [*mux.known] == ["c0"]
+    net.transmit("c0:s", [("r0", 0, m.Close(world._numbers["s"]))])
+    del world.subscribers["s"]
+    net.run(5)
+    assert not mux.known
+    assert not root.known["c0"].below
+    assert not world.root.neighbours

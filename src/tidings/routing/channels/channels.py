@@ -30,6 +30,7 @@ Out = tuple[Name, int, m.Message]
 ABOVE = "<upstream>"
 """The name under which every state machine knows the node above it."""
 MISSED = 4  # beats without which a channel counts as silent
+QUIET = 2  # beats without traffic after which a channel may sleep
 
 
 class _Link:
@@ -308,7 +309,7 @@ class Channels:
         for channel in [*self.awake.values()]:
             if kept or not channel.is_kept:
                 out += self.send(channel, channel.machine.tick(now), now)
-        if now - self._checked >= self.times.retry:
+        if now - self._checked >= self.times.beat:
             self._checked = now
             out += self._check(now)
         if now - self._pulsed_down >= self.times.beat * 0.9:
@@ -344,7 +345,7 @@ class Channels:
 
     def _may_sleep(self, channel: Channel, now: float) -> bool:
         machine = channel.machine
-        if now - channel.used < self.times.resubscribe or channel.hop is None:
+        if now - channel.used < QUIET * self.times.beat or channel.hop is None:
             return False
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)

@@ -61,7 +61,7 @@ class IdleRoots:
                 link.send(m.Setup(LIFE, NODE, (), (), 0, 0), number)
                 self.subscribed.add(number)
                 self._beat(link, number)
-            elif isinstance(message, m.Resubscribe):
+            elif isinstance(message, m.Resubscribe) and number:
                 self._heard.put(number, message)
             elif isinstance(message, m.Pulse) and self._heard.take(message, time.monotonic()):
                 link.send(m.Repeat())
@@ -127,7 +127,7 @@ class IdleSubscribers:
             if isinstance(message, m.Welcome):
                 link.name = message.name
                 self.welcome.set()
-            elif isinstance(message, m.Beat):
+            elif isinstance(message, m.Beat) and number:
                 self._heard.put(number, message)
                 if number not in self.subscribed:
                     link.send(m.Subscribe(LIFE, (NODE,)), number)

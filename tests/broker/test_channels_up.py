@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.broker.test_channels_live import payloads
 
-from tidings.broker.config import ConfigError
+from tidings.broker import Address, RouterNode
+from tidings.broker.config import ConfigError, load_config, make_node
 from tidings.broker.tree import RunningTree
 from tidings.broker.tree_file import load_tree
 from tidings.network import connect, connect_blocking
@@ -120,3 +121,66 @@ def publish_blocking(address: str) -> None:
                 b"one", b"6", b"7",
             ]  # fmt: skip
         tea.close()
+
+
+ROUTER = """
+name = "edge"
+listen = "127.0.0.1:0"
+channel = "fx"
+"""
+
+
+def test_routes_of_a_file(tmp_path: Path) -> None:
+    text = (
+        ROUTER
+        + """
+upstream = ["127.0.0.1:7400", "127.0.0.1:7401"]
+[limits]
+nodes = 500
+questions = 40
+[upstreams]
+west = "10.0.0.7:7400"
+[channels]
+tea = "west"
+"orders-*" = {upstream = "west", limits = {nodes = 7}}
+"orders-eu-*" = ""
+"""
+    )
+    node = make_node(load_config(written(tmp_path / "edge.toml", text)))
+    assert isinstance(node, RouterNode)
+    routes = node.channels.routes
+    assert [*node.hops] == ["<upstream>", "<upstream west>"]
+    assert node.upstream == Address("127.0.0.1", 7400)
+    found = {name: routes.find(name) for name in ("tea", "orders-1", "orders-eu-1", "coffee", "te")}
+    hops = {name: None if one is None else one.hop for name, one in found.items()}
+    assert hops == {
+        "tea": "<upstream west>", "orders-1": "<upstream west>", "orders-eu-1": "<upstream>",
+        "coffee": None, "te": None,
+    }  # fmt: skip
+    limits = node.make_machine("orders-1").limits
+    assert (limits.nodes, limits.questions) == (7, 40)
+    assert node.make_machine("tea").limits.nodes == 500
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('journal = "j"\n[channels]\ntea = ""\n', r"found \[channels\], which only a router"),
+        ("upstream = []\n", "upstream: found no address, expected at least one"),
+        ('upstream = "nowhere"\n', "found 'nowhere', expected a host and a port"),
+        ('upstream = "a:1"\n[upstreams]\nwest = "b"\n', "upstreams.west: found 'b', expected a"),
+        (
+            'upstream = "a:1"\n[channels]\ntea = "west"\n',
+            "the upstream 'west', expected one of \"\"",
+        ),
+        ('upstream = "a:1"\n[channels]\nfx = ""\n', "found 'fx', expected the name of another"),
+        (
+            'upstream = "a:1"\n[channels]\ntea = {limits = {nodes = 0}}\n',
+            "nodes",
+        ),
+        ('upstream = "a:1"\n[channels]\ntea = {limits = {node = 1}}\n', "node"),
+    ],
+)
+def test_bad_routes(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        load_config(written(tmp_path / "edge.toml", ROUTER + text))

@@ -30,7 +30,6 @@ from tidings.network.agents.publishing import (
     LARGEST_WHOLE,
     Tagging,
     check_payload,
-    encode_attributes,
 )
 from tidings.network.router_url import RouterUrl, parse_addresses
 from tidings.network.tls import Path, context_for
@@ -49,7 +48,6 @@ __all__ = [
     "TimedOut",
     "check_payload",
     "connect",
-    "encode_attributes",
 ]
 
 

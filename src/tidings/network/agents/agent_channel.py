@@ -11,16 +11,11 @@ from typing import Any, Literal
 
 from tidings.model import EnvironmentProblem
 from tidings.network.agents.agent_link import AgentLink
+from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
 from tidings.network.agents.header import Header
 from tidings.network.agents.preprocessors import Preprocessors
-from tidings.network.agents.publishing import (
-    LOCAL,
-    PUBLISHER,
-    Publishing,
-    Tagging,
-    encode_attributes,
-)
+from tidings.network.agents.publishing import LOCAL, PUBLISHER, Publishing, Tagging
 from tidings.network.agents.refusals import Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
 from tidings.network.lives import draw_life
@@ -51,7 +46,7 @@ class AgentChannel(Publishing):
     ) -> None:
         hello, times = link.hello, link.times
         following = Following(self.send_up, times)
-        preprocessors = Preprocessors(self.send_up, hello, times)
+        preprocessors = Preprocessors(self.send_up, hello, times, link.tls)
         super().__init__(hello.name, times, tag, following, preprocessors, on_break)
         self.channel_name = channel
         self._agent_link = link
@@ -101,8 +96,8 @@ class AgentChannel(Publishing):
 
     async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
         """Obtain the header of a notification in advance, from the nodes in this process or from a
-        preprocessor. EnvironmentProblem if no preprocessor is found; Refusal if the attributes are
-        refused."""
+        preprocessor. Raise EnvironmentProblem if no preprocessor is found, and Refusal if the
+        attributes are refused."""
         content = encode_attributes(attributes)
         if self._following.view is not None:
             tag = self._following.tag(content)
@@ -165,13 +160,13 @@ class AgentChannel(Publishing):
         timeout: float | None = None,
     ) -> Subscription:
         """Subscribe to a filter in a dialect. Use `async with` to wait until the subscription is in
-        force, for at most `timeout` seconds; Refusal if the rendezvous point refuses the filter.
-        The subscription holds at most `most` unread notifications; the rest stays at the rendezvous
-        point until there is room. Notifications come in the order of their serials: if one is
-        missing, later ones wait until it arrives or is known to be lost. With `order="none"`, later
-        notifications do not wait. With `fast`, missing notifications are neither noticed nor
-        requested, and the order is arbitrary. After an interruption of more than `drop_after`
-        seconds, the subscription ends with a `Break`.
+        force, for at most `timeout` seconds; it raises Refusal if the rendezvous point refuses the
+        filter. The subscription holds at most `most` unread notifications; the rest stays at the
+        rendezvous point until there is room. Notifications come in the order of their serials: if
+        one is missing, later ones wait until it arrives or is known to be lost. With
+        `order="none"`, later notifications do not wait. With `fast`, missing notifications are
+        neither noticed nor requested, and the order is arbitrary. After an interruption of more
+        than `drop_after` seconds, the subscription ends with a `Break`.
 
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
         until they are confirmed (`Subscription.confirm`), even while no agent is connected. An

@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from tidings.model import EnvironmentProblem, TidingsError
-from tidings.network.agents.link_state import LinkState
 from tidings.network.agents.refusals import Refusal, TimedOut
 from tidings.network.link import Link
 from tidings.network.router_url import RouterUrl
@@ -24,6 +25,17 @@ from tidings.routing.protocol import Times, frames, messages as m
 
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
 GREETING = 10.0  # how many seconds the router may take to answer
+
+
+class LinkState(msgspec.Struct, frozen=True):
+    """Whether an agent is linked to a router: if so, to which one (`router`, as "host:port");
+    otherwise the reason why it is not, and the router that it tries next or tried last. `since` is
+    the time of the last change, in seconds since 1970."""
+
+    linked: bool
+    router: str
+    reason: str
+    since: float
 
 
 class LinkedChannel(Protocol):
@@ -56,7 +68,7 @@ class AgentLink:
         self._gone = ""  # why there is no link, as `on_link` was told
         self._since = time.time()  # when the link last changed
         self._places = deque(places)  # routers; the first is connected, or is tried next
-        self._tls = tls
+        self.tls = tls
         self._link: Link | None = None
         self._refusal = self._reason = self._publisher = ""
         self._lost = asyncio.Event()
@@ -207,7 +219,7 @@ class AgentLink:
                     ),
                     host,
                     port,
-                    ssl=self._tls,
+                    ssl=self.tls,
                 )
         except TimeoutError:
             sentence = f"can't connect to {host}:{port}: no answer within {patience:g} seconds"
@@ -267,7 +279,7 @@ class AgentLink:
             self._link = None
             if not link.name:
                 reason += " before it answered"
-                if self._tls:
+                if self.tls:
                     reason += "; over TLS this can mean that a certificate was refused"
             self._refusal = self._reason = self._refusal or reason
             self._lost.set()

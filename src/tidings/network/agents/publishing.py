@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs, pairs_of
+from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
 from tidings.network.agents.header import Header
 from tidings.network.agents.preprocessors import Preprocessors
@@ -51,11 +52,6 @@ def check_payload(payload: object) -> None:
     """Raise TypeError if a payload is not bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
-
-
-def encode_attributes(attributes: Mapping[str, Any] | bytes) -> bytes:
-    """Encode attributes as JSON. Bytes are already encoded."""
-    return attributes if isinstance(attributes, bytes) else msgspec.json.encode(attributes)
 
 
 def _check_size(content: bytes, payload: bytes) -> None:
@@ -142,15 +138,15 @@ class Publishing:
         The stamps of an agent begin with 1. A payload that is sent in pieces takes several stamps,
         and the last of them is returned. With `fast`, only subscribers that are connected get the
         notification, without a stamp, a serial or the journal; 0 is returned at once, and a loss is
-        not noticed. Refusal if the notification was refused; Broken if earlier acknowledged
-        notifications are gone, and then nothing is published. TimedOut if the notification is not
-        acknowledged within `timeout` seconds; the agent still tries to publish it. The attributes
-        are a mapping, or bytes that are already encoded as a JSON object, a map in MessagePack, or
-        XML.
+        not noticed. Raise Refusal if the notification was refused, and Broken if earlier
+        acknowledged notifications are gone; in that case nothing is published. Raise TimedOut if
+        the notification is not acknowledged within `timeout` seconds; the agent still tries to
+        publish it. The attributes are a mapping, or bytes that are already encoded as a JSON
+        object, a map in MessagePack, or XML.
 
         `header` is a header that was obtained in advance, with the method `header`. With a header,
-        the attributes may be left out, and are then not sent. Outdated if such a header is too
-        old."""
+        the attributes may be left out, and are then not sent. Raise Outdated if such a header is
+        too old."""
         if header is None and attributes is None:
             raise Refusal("found neither attributes nor a header, expected one of them")
         if fast:
@@ -194,7 +190,7 @@ class Publishing:
         share: bool = True,
     ) -> None:
         """Send a notification to connected subscribers; see `publish`. It is dropped if there is no
-        link, or if too much waits to be sent. Refusal if it does not fit into a frame."""
+        link, or if too much waits to be sent. Raise Refusal if it does not fit into a frame."""
         content = encode_attributes(attributes)
         self._check(content, payload, subject)
         if len(content) + len(payload) > LARGEST:

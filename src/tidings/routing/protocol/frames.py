@@ -121,7 +121,8 @@ def encode_labels(labels: Sequence[m.Label]) -> bytes:
 
 
 def decode_labels(data: bytes, marks: int) -> list[m.Label]:
-    """Decode the labels of a notification; FrameError unless there is exactly one per mark."""
+    """Decode the labels of a notification; raise FrameError unless there is exactly one per
+    mark."""
     found: list[m.Label] = []
     at = 0
     try:
@@ -139,8 +140,8 @@ def decode_labels(data: bytes, marks: int) -> list[m.Label]:
 
 
 def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tuple[list[int], int]:
-    """Find where each complete frame of a buffer begins, and where the last one ends. FrameError if
-    a frame is invalid or too large, or belongs to another channel."""
+    """Find where each complete frame of a buffer begins, and where the last one ends. Raise
+    FrameError if a frame is invalid or too large, or belongs to another channel."""
     starts, end = scan(buffer, 0, largest)
     if switch_at(buffer, end) is not None:
         raise FrameError("found a switch to another channel, expected frames of a single channel")
@@ -151,7 +152,7 @@ def scan(
     buffer: bytes | bytearray | memoryview, at: int, largest: int = LARGEST
 ) -> tuple[list[int], int]:
     """Find where each complete frame begins, from an offset on, and where the last one ends. The
-    scan ends before the next switch. FrameError if a frame is invalid or too large."""
+    scan ends before the next switch. Raise FrameError if a frame is invalid or too large."""
     starts: list[int] = []
     last = len(buffer) - 6  # the last offset at which a frame can begin
     unpack, found = _FIRST.unpack_from, starts.append
@@ -211,8 +212,8 @@ def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
 
 
 def front_of(buffer: bytes | memoryview, start: int) -> Front:
-    """Locate the parts of the notification that begins at `start`; FrameError if they do not fit
-    into its frame."""
+    """Locate the parts of the notification that begins at `start`; raise FrameError if they do not
+    fit into its frame."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if length + 4 < HEAD:
         raise FrameError(TOO_SHORT)
@@ -230,8 +231,8 @@ def marks_at(buffer: bytes, start: int) -> int:
 
 
 def place_of(buffer: bytes, start: int) -> tuple[int, int]:
-    """The epoch and the serial of the notification that begins at `start`; FrameError if it is too
-    short."""
+    """The epoch and the serial of the notification that begins at `start`; raises FrameError if it
+    is too short."""
     if size_at(buffer, start) < HEAD:
         raise FrameError(TOO_SHORT)
     epoch, serial = _PLACE.unpack_from(buffer, start + _PLACE_AT)
@@ -239,7 +240,7 @@ def place_of(buffer: bytes, start: int) -> tuple[int, int]:
 
 
 def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """Decode the frame that begins at `start`; FrameError if it is invalid."""
+    """Decode the frame that begins at `start`; raise FrameError if it is invalid."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] != NOTIFICATION:
         return _decode_other(_OTHERS, buffer[start + 6 : start + 4 + length])
@@ -265,7 +266,7 @@ def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """Decode a frame from below; FrameError unless it is a message that goes up."""
+    """Decode a frame from below; raise FrameError unless it is a message that goes up."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
         raise FrameError("found a notification from below, expected a message that goes up")

@@ -20,7 +20,8 @@ never choose the same number. A number is not used again on the same link.
 
 The state machine of a channel (forwarding/router.py) knows nothing of other channels, so nothing of
 one channel can be seen in another, if numbers are translated correctly. Nothing here does I/O or
-reads a clock. Start at channels.py.
+reads a clock. Used by network, broker and studies, not by users; but users who run routers in their
+own programs import `Route`. Start at channels.py.
 """
 
 from tidings.routing.channels.channel import Channel, Machine

@@ -86,6 +86,8 @@ class Channels:
         """Why a channel is not served here; empty if it is."""
         if name in self.known:
             return ""
+        if not self.routes and self.known:
+            return f"found the channel {name[:80]!r}, expected {next(iter(self.known))!r}"
         if self.routes.find(name) is None:
             return f"found the channel {name[:80]!r}, which has no route here"
         if len(self.known) >= self.limits.channels:

@@ -32,6 +32,9 @@ class Routes:
         self._begin = {name[:-1]: one for name, one in routes.items() if name.endswith(REST)}
         self._sizes = sorted({len(one) for one in self._begin}, reverse=True)
 
+    def __len__(self) -> int:
+        return len(self._exact) + len(self._begin)
+
     def find(self, channel: str) -> Route | None:
         """The route of a channel; None if there is none."""
         found = self._exact.get(channel)

@@ -6,7 +6,7 @@
     idle_channels.py   the measurement
     idle_ends.py       both ends: rendezvous points and subscribers that only keep channels open
 
-This folder is for route_bench.py. Start at idle_channels.py.
+Used only by route_bench.py. Start at idle_channels.py.
 """
 
 from tidings.studies.network.channels.idle_channels import CHANNELS, IdleRun, measure_channels

@@ -98,6 +98,12 @@ def test_two_channels_over_one_link(tmp_path: Path) -> None:
             async with watch(net.address()) as reports:
                 status = (await anext(reports)).nodes[0]
                 assert (status.name, status.channels, status.asleep) == ("lower", 2, 0)
+            place = f"tidings://127.0.0.1:{net.tea.port}/tea"
+            async with watch(place) as reports:  # the other rendezvous point knows the routers too
+                while [one.name for one in (await anext(reports)).nodes] != [
+                    "tea-root", "upper", "lower",
+                ]:  # fmt: skip
+                    pass
             await tea.close()
             await until(lambda: "tea" not in net.upper.channels.known, 30)
             assert {*net.lower.channels.known} == {"fx"}

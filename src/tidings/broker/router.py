@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidings.broker.admission.listen import UPSTREAM, Address, Door
 from tidings.broker.admission.permissions import Tokens
@@ -81,6 +81,10 @@ class RouterNode(Server):
         )  # fmt: skip
         self.prepare(machine)
         return machine
+
+    @property
+    def nodes_above(self) -> Iterable[Name]:
+        return self.hops
 
     def link_to(self, name: Name) -> Link | None:
         above = self.hops.get(name)

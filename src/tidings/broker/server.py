@@ -412,6 +412,11 @@ class Server:
                     _log.exception("%s: could not send a %s to %r", self.machine.name, kind, to)
         self.apply_back_pressure()
 
+    @property
+    def nodes_above(self) -> Iterable[Name]:
+        """The names of the links to nodes above."""
+        return ()
+
     def link_to(self, name: Name) -> Link | None:
         """The link to a neighbour, or to a node above."""
         return self.links.get(name)
@@ -432,7 +437,7 @@ class Server:
 
     def report(self, to: Iterable[Name]) -> None:
         """Send the status of this node and of the nodes below it."""
-        to = [name for name in to if name in self.links]
+        to = [name for name in to if self.link_to(name) is not None]
         if not to:
             return
         now = self.now
@@ -461,7 +466,7 @@ class Server:
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
         if reports:  # report first: the messages of the tick would count as waiting
-            self.report([UPSTREAM, *self.reports.watchers])
+            self.report([*self.nodes_above, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.transmit(self.channels.tick(now, kept=False))
         self.after_receiving()

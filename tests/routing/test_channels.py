@@ -68,6 +68,7 @@ def test_channels_of_a_silent_node_above_wake_up(seed: int) -> None:
     world = net.worlds["c0"]
     world.choose = lambda: "r0"  # type: ignore[method-assign]
     one = world.subscribe("s", (1, 2))
+    net.run(20)  # until the subscription is in force
     world.publish("p", 1, b"\1 before")
     net.run(60)
     mux = net.muxes["r0"]

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agent import (
     Agent,
+    AgentChannel,
     Order,
     Tagging,
     check_payload,
@@ -43,6 +44,7 @@ from tidings.network.agents import (
     encode_attributes,
     pairs_of,
 )
+from tidings.network.agents.blocking_channel import BlockingChannel
 from tidings.network.tls import Path
 from tidings.routing.clients import Delivery, Item
 from tidings.routing.protocol import Break, Times
@@ -296,6 +298,10 @@ class BlockingAgent:
         }
         return self.run(self._subscribe(interest, dialect, how))
 
+    def channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
+        """Another channel over the link of this agent; see `Agent.channel`."""
+        return self.run(self._open_channel(name))
+
     @property
     def preprocessed(self) -> int:
         """How many notifications preprocessors tagged for this agent."""
@@ -404,10 +410,17 @@ class BlockingAgent:
             self._publish_all()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
+    async def _open_channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
+        return BlockingChannel(self, self._agent.channel(name), self._subscribe)
+
     async def _subscribe(
-        self, interest: str, dialect: str, how: dict[str, Any]
+        self,
+        interest: str,
+        dialect: str,
+        how: dict[str, Any],
+        channel: AgentChannel | None = None,
     ) -> BlockingSubscription:
-        subscription = self._agent.subscribe(interest, dialect, **how)
+        subscription = (channel or self._agent).subscribe(interest, dialect, **how)
         await subscription.__aenter__()
         told = BlockingSubscription(self, subscription)
         pump = asyncio.create_task(told.pump())

@@ -13,6 +13,8 @@ from tidings.routing.clients import Confirming, Delivery, Item, Phase, Subscribe
 class Owner(Protocol):
     """What a subscription needs from its agent."""
 
+    refusal: str  # why the channel is not served
+
     async def wait_for_change(self) -> None: ...
     def overdue(self, what: str, timeout: float | None) -> TimedOut: ...
     def unsubscribe(self, machine: Subscriber) -> None: ...
@@ -61,8 +63,9 @@ class Subscription:
         try:
             async with asyncio.timeout(self._timeout):
                 while self._machine.phase is not Phase.ON:
-                    if self._machine.phase is Phase.REFUSED:
-                        raise Refusal(self._machine.refusal)
+                    refusal = self._agent.refusal or self._machine.refusal
+                    if self._agent.refusal or self._machine.phase is Phase.REFUSED:
+                        raise Refusal(refusal)
                     await self._agent.wait_for_change()
         except TimeoutError:
             self.close()

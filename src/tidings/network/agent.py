@@ -1,11 +1,13 @@
-"""The agent of an application: it subscribes and publishes, and notices every loss.
+"""The agent of an application.
 
-async with connect("tidings://127.0.0.1:7400") as agent:
-    await agent.publish({"price": 95.0}, b"...")        on disk when this returns
-    async with agent.subscribe("price > 90") as told:
-        async for notification in told: ...
-    tea = agent.channel("tea")                           another channel over the same link
-    await tea.publish({"grams": 100}, b"...")
+    async with connect("tidings://127.0.0.1:7400") as agent:
+        await agent.publish({"price": 95.0}, b"...")        on disk when this returns
+        async with agent.subscribe("price > 90") as told:
+            async for notification in told: ...
+        tea = agent.channel("tea")                          another channel over the same link
+        await tea.publish({"grams": 100}, b"...")
+
+An agent subscribes and publishes, and notices every loss.
 """
 
 from __future__ import annotations
@@ -115,7 +117,7 @@ async def connect(
     address: str | Sequence[str],
     *,
     name: str | None = None,
-    token: str = "",
+    token: str | None = "",
     tls: ssl.SSLContext | None = None,
     authorities: Path | None = None,
     times: Times | None = None,
@@ -144,12 +146,14 @@ async def connect(
     """
     if tag not in ("root", "local", "preprocessor"):
         raise Refusal(f"found tag={tag!r}, expected 'root', 'local' or 'preprocessor'")
+    if name is not None and not isinstance(name, str):
+        raise Refusal(f"found a name of type {type(name).__name__}, expected a string")
     places = parse_addresses(address)
     tls = context_for(places[0], tls, authorities)
     agent = Agent(
         places,
         name=name or f"{ANONYMOUS}{uuid.uuid4().hex}",
-        token=token,
+        token=(token or "").strip(),  # files of tokens end with a line break
         tls=tls,
         times=times,
         on_break=on_break,

@@ -17,7 +17,7 @@ Used by agent.py and blocking.py. Users get the names from `tidings`. Start at s
 """
 
 from tidings.network.agents.agent_link import LinkState
-from tidings.network.agents.arrow_rows import ArrowRows, Pairs, pairs_of
+from tidings.network.agents.arrow_rows import ArrowRows, Pairs, check_pair, pairs_of
 from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.header import Header
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
@@ -33,6 +33,7 @@ __all__ = [
     "Refusal",
     "Subscription",
     "TimedOut",
+    "check_pair",
     "encode_attributes",
     "pairs_of",
 ]

@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
+import msgspec
+
 from tidings.model import EnvironmentProblem
 from tidings.network.agents.agent_link import AgentLink
 from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
 from tidings.network.agents.header import Header
 from tidings.network.agents.preprocessors import Preprocessors
-from tidings.network.agents.publishing import LOCAL, PUBLISHER, Publishing, Tagging
+from tidings.network.agents.publishing import CLOSED, LOCAL, PUBLISHER, Publishing, Tagging
 from tidings.network.agents.refusals import Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
 from tidings.network.lives import draw_life
@@ -58,7 +60,6 @@ class AgentChannel(Publishing):
         self._next = 1
         self._tasks: list[asyncio.Task[None]] = []
         self._seeking = False
-        self.is_closed = False
         link.add(self)
 
     # -- for applications ----------------------------------------------------------------------
@@ -148,7 +149,7 @@ class AgentChannel(Publishing):
 
     def subscribe(
         self,
-        interest: str = "",
+        interest: str | Mapping[str, Any] = "",
         dialect: str = "sql",
         *,
         node: int | None = None,
@@ -159,14 +160,15 @@ class AgentChannel(Publishing):
         most: int = MOST_UNREAD,
         timeout: float | None = None,
     ) -> Subscription:
-        """Subscribe to a filter in a dialect. Use `async with` to wait until the subscription is in
-        force, for at most `timeout` seconds; it raises Refusal if the rendezvous point refuses the
-        filter. The subscription holds at most `most` unread notifications; the rest stays at the
-        rendezvous point until there is room. Notifications come in the order of their serials: if
-        one is missing, later ones wait until it arrives or is known to be lost. With
-        `order="none"`, later notifications do not wait. With `fast`, missing notifications are
-        neither noticed nor requested, and the order is arbitrary. After an interruption of more
-        than `drop_after` seconds, the subscription ends with a `Break`.
+        """Subscribe to a filter in a dialect: a text or, for dialects of JSON, also the object. Use
+        `async with` to wait until the subscription is in force, for at most `timeout` seconds; it
+        raises Refusal if the rendezvous point refuses the filter. The subscription holds at most
+        `most` unread notifications; the rest stays at the rendezvous point until there is room.
+        Notifications come in the order of their serials: if one is missing, later ones wait until
+        it arrives or is known to be lost. With `order="none"`, later notifications do not wait.
+        With `fast`, missing notifications are neither noticed nor requested, and the order is
+        arbitrary. After an interruption of more than `drop_after` seconds, the subscription ends
+        with a `Break`.
 
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
         until they are confirmed (`Subscription.confirm`), even while no agent is connected. An
@@ -175,6 +177,10 @@ class AgentChannel(Publishing):
 
         Instead of a filter, `node` can be the number of a node that another client obtained
         (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply."""
+        if self.is_closed:
+            raise Refusal(CLOSED)
+        if not isinstance(interest, str):  # dialects of JSON
+            interest = msgspec.json.encode(interest).decode()
         if (node is None) == (not interest):
             raise Refusal("found a filter and a node, or neither, expected exactly one of them")
         if node is not None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tidings.network.agents.arrow_rows import ArrowRows, Pairs, pairs_of
+from tidings.network.agents.arrow_rows import ArrowRows, Pairs, check_pair, pairs_of
 from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
 from tidings.network.agents.header import Header
@@ -24,6 +24,7 @@ from tidings.routing.forwarding import Name, Sent
 from tidings.routing.protocol import About, Break, Piece, Times, frames, messages as m
 
 LOCAL, PUBLISHER = "<agent>", "<publisher>"
+CLOSED = "the agent is closed"
 WINDOW = 4000  # the most publications that are sent and not acknowledged
 PIECE = 1000  # the number of notifications that `publish_many` sends together
 MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
@@ -93,6 +94,7 @@ class Publishing:
         self._untagged = Untagged(preprocessors.tag, self._publish_tagged)
         self._acks: dict[int, asyncio.Future[int]] = {}
         self._pieces: list[_Piece] = []
+        self.is_closed = False
         self.refusal = ""
         """Why the channel is not served; empty if it is."""
         self._begin_publishing()
@@ -237,7 +239,9 @@ class Publishing:
         return self._publish(content, payload, about, tag)
 
     def _check(self, content: bytes, payload: bytes, subject: str) -> None:
-        """Raise Refusal if a notification is too large."""
+        """Raise Refusal if a notification is too large, or if the agent is closed."""
+        if self.is_closed:
+            raise Refusal(CLOSED)
         check_payload(payload)
         if len(subject) > m.LONGEST_SUBJECT:
             raise Refusal(
@@ -285,7 +289,8 @@ class Publishing:
             while True:
                 pairs: list[tuple[bytes, bytes]] = []
                 try:
-                    for attributes, payload in islice(given, 0 if problem else PIECE):
+                    for one in islice(given, 0 if problem else PIECE):
+                        attributes, payload = check_pair(one)
                         content = encode_attributes(attributes)
                         _check_size(content, payload)
                         pairs.append((content, payload))
@@ -304,7 +309,9 @@ class Publishing:
                     if piece.refused:
                         stamp, reason = min(piece.refused.items())
                         at = count + stamp - piece.first + 1
-                        raise Refusal(f"notification {at}: {reason}")
+                        others = len(piece.refused) - 1
+                        more = f"; {others:,} more of the call were refused" if others else ""
+                        raise Refusal(f"notification {at}: {reason}{more}")
                     count += piece.last - piece.first + 1
         finally:
             await asyncio.gather(*(one.done for one in waiting), return_exceptions=True)
@@ -319,8 +326,8 @@ class Publishing:
 
     def _publish_piece(self, pairs: list[tuple[bytes, bytes]], tags: Sequence[bytes]) -> _Piece:
         publisher = self._publisher
-        if self.refusal:
-            raise Refusal(self.refusal)
+        if self.is_closed or self.refusal:
+            raise Refusal(CLOSED if self.is_closed else self.refusal)
         if publisher.breaks:
             raise Broken(publisher.breaks.popleft())
         sent = publisher.publish_all(pairs, self._now, time.time_ns() // 1000, tags)

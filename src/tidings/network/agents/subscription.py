@@ -40,6 +40,7 @@ class Subscription:
         self._timeout = timeout
         self._news = asyncio.Event()
         self._closed = False
+        self._is_entered = False
 
     @property
     def note(self) -> str:
@@ -60,6 +61,7 @@ class Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.
         Raise Refusal if the filter is refused, TimedOut after the `timeout` of
         `Agent.subscribe`."""
+        self._is_entered = True
         try:
             async with asyncio.timeout(self._timeout):
                 while self._machine.phase is not Phase.ON:
@@ -134,6 +136,11 @@ class Subscription:
             return None
 
     async def __anext__(self) -> Item:
+        if not self._is_entered:
+            raise Refusal(
+                "found a subscription that may not be in force, expected "
+                "`async with agent.subscribe(...) as told`"
+            )
         while not self._machine.inbox:
             if self._closed:
                 raise StopAsyncIteration

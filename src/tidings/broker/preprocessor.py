@@ -16,7 +16,10 @@ import time
 from typing import Any
 
 from tidings.broker.admission.listen import Door
+from tidings.broker.admission.permissions import Tokens
+from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.connections import Connections
+from tidings.broker.granting import Granting
 from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.routing.protocol import Times, frames, messages as m
@@ -27,8 +30,24 @@ _log = logging.getLogger(__name__)
 class PreprocessorNode:
     """A preprocessor of a channel."""
 
-    def __init__(self, name: str, agent: Agent, door: Door, *, times: Times | None = None) -> None:
-        """`agent` must be started, and have `tag="local"`."""
+    def __init__(
+        self,
+        name: str,
+        agent: Agent,
+        door: Door,
+        *,
+        times: Times | None = None,
+        signer: Signer | None = None,
+    ) -> None:
+        """`agent` must be started, and have `tag="local"`. With a `signer`, the preprocessor signs
+        grants, and needs tokens, because anybody could ask for grants under any name without them.
+        KeyProblem if it has none."""
+        if signer is not None and door.tokens is None:
+            raise KeyProblem(
+                f"{name}: found a key that signs grants and no tokens, expected [tokens] that say "
+                "who may have grants"
+            )
+        self._granting = None if signer is None else Granting(agent, signer, door.channel)
         self.name = name
         self.door = door
         self._agent = agent
@@ -62,6 +81,10 @@ class PreprocessorNode:
         if self._server is not None:
             self._server.close()
         await self._connections.close_all("the preprocessor stops")
+
+    def renew(self, tokens: Tokens | None) -> int:
+        """Use other tokens from now on; return the number of closed links."""
+        return self._connections.renew(tokens)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -97,7 +120,10 @@ class PreprocessorNode:
             elif isinstance(message, m.Preprocess):
                 link.send(self._tag(message))
             elif isinstance(message, m.Propose):
-                link.send(self._place(message))
+                if message.signs and self._granting is not None:
+                    self._spawn(self._granting.answer(link, found, message))
+                else:
+                    link.send(self._place(message))
 
     def _room_for(self, name: str) -> str:
         most = self.door.limits.neighbours
@@ -124,6 +150,11 @@ class PreprocessorNode:
         try:
             if view is None:
                 raise Refusal("the nodes of the channel are not known yet")
+            if message.signs:
+                raise Refusal(
+                    f"{self.name!r} signs no grants; expected a preprocessor with a key "
+                    "(`tidings preprocessor --key`)"
+                )
             with contextlib.suppress(UnicodeDecodeError):
                 found = view.place(message.interest.decode(), message.dialect)
                 return m.Proposed(message.request, found.node, found.life, found.version)

@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from tidings.broker.admission.grants import Grants
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.connections import Connections
@@ -44,6 +45,7 @@ class Server:
         self._forwarding = forwarding or measure_costs()
         self.limits = door.limits
         self.connections = Connections(machine.name, door, self._make_link)
+        self._grants = Grants(door.keys, door.channel)
         self.take_machine(machine)
         self.links, self.connection_limits = (
             self.connections.links,
@@ -120,6 +122,10 @@ class Server:
         links. See `Connections.renew`."""
         return self.connections.renew(tokens)
 
+    def renew_keys(self, keys: Mapping[str, str] | None) -> None:
+        """Accept the grants of other keys from now on. Grants of keys that are gone end."""
+        self.dispatch(self._grants.renew(keys, self.machine, self.now))
+
     @property
     def refused(self) -> int:
         """Connections that were refused, or closed because of what they sent."""
@@ -192,6 +198,8 @@ class Server:
             self.take_part(link, message)
         elif isinstance(message, m.Goodbye):
             link.close("the other end said goodbye")
+        elif isinstance(message, m.Present):  # before the messages that need the grant
+            self._take_grant(link, found, message)
         elif isinstance(message, m.Report):
             if found.routes:
                 self.reports.take(link.name, message, self.now)
@@ -202,6 +210,10 @@ class Server:
             self.feed(link.name, message)
         elif not self._is_beyond(link, message):
             self.take_question(link, message)
+
+    def _take_grant(self, link: Link, found: Permissions, message: m.Present) -> None:
+        refusal = self._grants.take(self.machine, link.name, found, message.grant, self.now)
+        link.send(m.Presented(message.request, refusal))
 
     def take_part(self, link: Link, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, so that others have turns in between."""
@@ -261,6 +273,8 @@ class Server:
             link.send(m.Changed(epoch, message.request, refusal=reason))
         elif isinstance(message, m.HandOver):
             link.send(m.Taken(epoch, message.source, message.batch, message.part, reason))
+        elif isinstance(message, m.Present):
+            link.send(m.Presented(message.request, reason))
 
     def _end_slice(self) -> None:
         self.apply_back_pressure()
@@ -340,6 +354,7 @@ class Server:
         if reports:  # report first: the messages of the tick would count as waiting
             self.report([UPSTREAM, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
+        self.dispatch(self._grants.expire(self.machine, now))
         self.after_receiving()
         self.connection_limits.report(self.machine.name, self.refusals, now)
 

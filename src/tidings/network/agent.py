@@ -17,7 +17,7 @@ import ssl
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -33,11 +33,13 @@ from tidings.network.agents import (
     Outdated,
     Pairs,
     Refusal,
+    SignedGrant,
     Subscription,
     TimedOut,
     pairs_of,
 )
 from tidings.network.agents.following import Following
+from tidings.network.agents.grants import HeldGrants, place_of
 from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.untagged import Untagged
 from tidings.network.link import Link
@@ -164,6 +166,7 @@ class Agent:
         self._tagging = tag
         self._following = Following(self._send_up, self._times)
         self._preprocessors = Preprocessors(self._send_up, self._hello, self._times)
+        self._grants = HeldGrants(self._send_up)
         self._seeking = False
         self._untagged = Untagged(self._preprocessors.tag, self._publish_tagged)
 
@@ -204,6 +207,11 @@ class Agent:
         if not self._seeking:
             self._seeking = True
             self._tasks.append(asyncio.create_task(self._preprocessors.seek_forever()))
+
+    @property
+    def life(self) -> int:
+        """The current life of the rendezvous point, as far as is known."""
+        return self._router.epoch
 
     @property
     def view(self) -> Any:
@@ -259,6 +267,21 @@ class Agent:
             raise Refusal(found.refusal)
         return found.node
 
+    async def grant(self, interest: str, dialect: str = "sql") -> SignedGrant:
+        """Obtain a signed grant for the node of a filter from a preprocessor, for
+        `subscribe(grant=...)`. EnvironmentProblem if no preprocessor answers; Refusal if the filter
+        is refused, or if no preprocessor signs grants."""
+        self._seek()
+        await self._preprocessors.wait_for_any(HEADER_PATIENCE)
+        problem: TidingsError = EnvironmentProblem("no preprocessor of the channel answers")
+        for _ in range(max(1, len(self._preprocessors))):  # some may sign no grants
+            found = await self._preprocessors.place(interest, dialect, signs=True)
+            if found is not None and found.grant:
+                return SignedGrant(found.grant, interest, dialect)
+            if found is not None:
+                problem = Refusal(found.refusal or "the preprocessor signs no grants")
+        raise problem
+
     async def close(self) -> None:
         for machine, subscription in [*self._subscriptions.values()]:
             subscription.close()
@@ -290,6 +313,7 @@ class Agent:
         dialect: str = "sql",
         *,
         node: int | None = None,
+        grant: SignedGrant | None = None,
         name: str = "",
         order: Order = "serial",
         fast: bool = False,
@@ -312,9 +336,16 @@ class Agent:
         confirmed notification.
 
         Instead of a filter, `node` can be the number of a node that another client obtained
-        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply."""
-        if (node is None) == (not interest):
-            raise Refusal("found a filter and a node, or neither, expected exactly one of them")
+        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply. Or
+        `grant` is a signed grant (see the method `grant`): then the router decides by itself, and
+        the agent renews the grant before it expires. Refusal if the router refuses the grant."""
+        if (node is not None) + (grant is not None) + bool(interest) != 1:
+            raise Refusal(
+                "found several of a filter, a node and a grant, or none, expected exactly one of "
+                "them"
+            )
+        granted = None if grant is None else place_of(grant)
+        node = node if granted is None else granted[1]
         if node is not None:
             interest, dialect = str(node), m.NODE
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
@@ -335,8 +366,11 @@ class Agent:
             number, LOCAL, interest.encode(), self._times, most, dialect,
             partial(self._matched, number),
             ordered=order == "serial", fast=fast, drop_after=drop_after, durable=name,
+            granted=granted,
         )  # fmt: skip
-        self._texts[number] = text
+        self._texts[number] = text if grant is None else grant.interest or text
+        if grant is not None:
+            self._grants.use(number, grant, machine)
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
         self._hand_over(number, machine.start(self._now))
@@ -355,6 +389,7 @@ class Agent:
         assert isinstance(number, int)
         if self._subscriptions.pop(number, None) is not None:
             del self._texts[number]
+            self._grants.drop(number)
             self._hand_over(number, machine.stop(self._now))
             self._router.context.now = self._now
             self._router.drop(number)
@@ -686,6 +721,7 @@ class Agent:
                 link.name = UPSTREAM
                 self._link, self._since = link, time.time()
                 self._publisher.base = f"{message.publisher or self.name}/{self._life}"
+                self._grants.present_all()
                 self._dispatch(self._router.join_upstream(self._now))
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
@@ -694,6 +730,8 @@ class Agent:
                 self._following.receive(message)
             elif isinstance(message, m.Found):
                 self._tell_found(message)
+            elif isinstance(message, m.Presented):
+                self._grants.receive(message)
             elif link.name:
                 if isinstance(message, m.Notification):
                     self._live = self._texts_for(message)
@@ -702,7 +740,10 @@ class Agent:
         self._change.set()
 
     def _tell_found(self, message: m.Found) -> None:
-        task = asyncio.create_task(self._preprocessors.receive(message))
+        self._spawn(self._preprocessors.receive(message))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks = [one for one in self._tasks if not one.done()] + [task]
 
     async def _tick_forever(self) -> None:
@@ -714,6 +755,8 @@ class Agent:
             if link is not None and now - link.heard > 2 * self._times.silent:
                 link.abort("nothing was heard for too long")
             self._dispatch(self._router.tick(now))
+            if self._grants.is_due() and link is not None:
+                self._spawn(self._grants.renew(self.grant))
             if link is None or link.waiting < BUSY:  # otherwise too many are still unsent
                 self._hand_over(PUBLISHER, self._publisher.tick(now))
             for number, (machine, subscription) in [*self._subscriptions.items()]:

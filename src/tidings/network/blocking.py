@@ -40,6 +40,7 @@ from tidings.network.agents import (
     LinkState,
     Pairs,
     Refusal,
+    SignedGrant,
     Subscription,
     pairs_of,
 )
@@ -270,12 +271,17 @@ class BlockingAgent:
         """Obtain the header of a notification in advance; see `Agent.header`."""
         return self.run(self._agent.header(attributes))
 
+    def grant(self, interest: str, dialect: str = "sql") -> SignedGrant:
+        """Obtain a signed grant for the node of a filter; see `Agent.grant`."""
+        return self.run(self._agent.grant(interest, dialect))
+
     def subscribe(
         self,
         interest: str = "",
         dialect: str = "sql",
         *,
         node: int | None = None,
+        grant: SignedGrant | None = None,
         name: str = "",
         order: Order = "serial",
         fast: bool = False,
@@ -287,6 +293,7 @@ class BlockingAgent:
         rest, see `Agent.subscribe`."""
         how = {
             "node": node,
+            "grant": grant,
             "name": name,
             "order": order,
             "fast": fast,

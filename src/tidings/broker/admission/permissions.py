@@ -4,6 +4,7 @@
     token = "*"                                   a guest: any name that is not bound
     token = {name = "...", may = ["publish"]}     bound or a guest, with only these rights
     token = {name = "...", within = "x = 1"}      may subscribe only to what this filter covers
+    token = {name = "...", signed = true}         may subscribe only with grants (signing.py)
     token = {name = "...", may = ["route"]}       a router; this right must be granted explicitly
     token = {name = "...", may = ["preprocess"]}  a pipeline: it gets all filters, and hands tagged
                                                   notifications over; only if granted explicitly
@@ -38,11 +39,13 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
     forward everything. `within` is a filter in SQL: the client, or everybody behind the router, may
-    subscribe only to what the filter covers."""
+    subscribe only to what the filter covers. With `signed`, a client may subscribe only to nodes
+    for which a preprocessor signed a grant; `within` is then for preprocessors."""
 
     name: str
     may: frozenset[Right] | None = None
     within: Annotated[str, msgspec.Meta(max_length=m.LONGEST_WITHIN)] = ""
+    signed: bool = False
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -63,6 +66,7 @@ class Permissions(msgspec.Struct, frozen=True):
     bound: bool = True  # nobody else may use its name
     key: bytes = b""  # the digest of its token, which distinguishes guests
     within: str = ""  # a filter that must cover all filters of the client
+    signed: bool = False  # the client may subscribe only with signed grants
 
     @property
     def publisher(self) -> str:
@@ -94,6 +98,11 @@ class Permissions(msgspec.Struct, frozen=True):
         """Why a message is refused; empty if it is accepted."""
         if isinstance(message, m.TAGGING):
             return "" if self.may_tag else self._refuse_tagging()
+        if self.signed and isinstance(message, m.Ask):
+            return (
+                f"{self.name!r} may subscribe only with a signed grant here; expected "
+                "subscribe(grant=...) with a grant of a preprocessor"
+            )
         if not isinstance(message, m.Publish):
             if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye | m.Seek):
                 return ""  # clients that only publish need the lineage and preprocessors too
@@ -169,8 +178,10 @@ class Register:
                 f"{name[:80]!r} is a router, and its token may not route; "
                 f"expected {wanted} among the tokens here"
             )
-        within = found.within if found is not None and name not in certified else ""
-        return Permissions(name, rights, routes, bound, key, within)
+        is_token = found is not None and name not in certified
+        within = found.within if is_token and found is not None else ""
+        signed = is_token and found is not None and found.signed
+        return Permissions(name, rights, routes, bound, key, within, signed)
 
 
 def digest_of(token: str) -> bytes:

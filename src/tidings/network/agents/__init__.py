@@ -2,6 +2,7 @@
 
     subscription.py   the items of a subscription: an asynchronous iterator
     link_state.py     whether there is a link, to which router, since when, and if not, why
+    grants.py         signed grants, with which an agent subscribes to nodes
     header.py         a tag that was obtained in advance
     refusals.py       the errors of agents
     following.py      tags in the agent's own process, which follows the nodes of the channel
@@ -13,6 +14,7 @@ Used by agent.py and blocking.py. Users get the names from `tidings`. Start at s
 """
 
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs, pairs_of
+from tidings.network.agents.grants import SignedGrant
 from tidings.network.agents.header import Header
 from tidings.network.agents.link_state import LinkState
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
@@ -26,6 +28,7 @@ __all__ = [
     "Outdated",
     "Pairs",
     "Refusal",
+    "SignedGrant",
     "Subscription",
     "TimedOut",
     "pairs_of",

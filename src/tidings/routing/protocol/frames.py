@@ -31,7 +31,7 @@ from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 6
+VERSION = 7
 NOTIFICATION, OTHER = 1, 2
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""

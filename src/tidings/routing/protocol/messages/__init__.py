@@ -34,6 +34,10 @@ preprocessors, link themselves to one, and ask it for tags and nodes:
     Seek ──> Found              the addresses of preprocessors
     Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
 
+A preprocessor can also sign a grant, which the agent presents to its router:
+
+    Propose ──> Proposed with a grant, Present ──> Presented     the agent may subscribe to a node
+
 Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
 its sets now and then; if the digests differ, the other end asks for the whole set.
 
@@ -86,12 +90,13 @@ from tidings.routing.protocol.messages.fields import (
     Mark,
     Message,
     Number,
+    PartyName,
     Range,
     Slice,
     Up,
     Within,
 )
-from tidings.routing.protocol.messages.links import Goodbye, Hello, Welcome
+from tidings.routing.protocol.messages.links import Goodbye, Hello, Present, Presented, Welcome
 from tidings.routing.protocol.messages.reports import (
     MOST_DEPTH,
     MOST_LINKS,
@@ -136,7 +141,8 @@ from tidings.routing.protocol.messages.upward import (
     Whose,
 )
 
-LINK = Hello | Welcome | Goodbye | Watch | Report | Preprocess | Preprocessed | Propose | Proposed
+LINK = (Hello | Welcome | Goodbye | Watch | Report | Present | Presented | Preprocess | Preprocessed
+        | Propose | Proposed)  # fmt: skip
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
       | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver | Register
       | Seek)  # fmt: skip
@@ -159,8 +165,9 @@ __all__ = [
     "Answer", "Ask", "Beat", "Changed", "Confirm", "Confirmed", "Count", "Counted", "Describe",
     "Described", "Digest", "Down", "Edges", "Follow", "Found", "Gone", "Goodbye", "Graph",
     "HandOver", "Hello", "Kind", "Label", "Life", "Lineage", "LinkStatus", "Mark", "Message",
-    "NodeChange", "NodeStatus", "Notification", "Number", "Preprocess", "Preprocessed",
-    "Propose", "Proposed", "Publish", "Published", "Range", "Recover", "Recovered", "Redraw",
+    "NodeChange", "NodeStatus", "Notification", "Number", "PartyName", "Preprocess",
+    "Preprocessed", "Present", "Presented", "Propose", "Proposed", "Publish", "Published",
+    "Range", "Recover", "Recovered", "Redraw",
     "Refuse", "Register", "Report", "Resubscribe", "Resume", "Resumption", "Seek", "Settled",
     "Setup", "Skipped", "Slice", "Subscribe", "Taken", "Trace", "Unsubscribe", "Up", "Wanted",
     "Watch", "Welcome", "Which", "Who", "Whose", "Within",

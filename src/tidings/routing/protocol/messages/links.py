@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tidings.routing.protocol.messages.fields import Message, PartyName
+from typing import Annotated
+
+import msgspec
+
+from tidings.routing.protocol.messages.fields import LARGEST_GRANT, Message, Number, PartyName
 
 
 class Hello(Message, frozen=True, tag="hello"):
@@ -20,6 +24,21 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
     name: str
     publisher: str = ""
+
+
+class Present(Message, frozen=True, tag="present"):
+    """A signed grant, for the node at the other end of the link; see grants.py. It holds until it
+    expires, also for later links."""
+
+    request: Number
+    grant: Annotated[bytes, msgspec.Meta(max_length=LARGEST_GRANT)]
+
+
+class Presented(Message, frozen=True, tag="presented"):
+    """A grant was accepted, or why it was refused."""
+
+    request: Number
+    refusal: str = ""
 
 
 class Goodbye(Message, frozen=True, tag="goodbye"):

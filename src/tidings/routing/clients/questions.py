@@ -17,6 +17,7 @@ from tidings.routing.protocol.messages import Range
 from tidings.routing.protocol.times import Times
 
 PATIENCE = 1.5  # times as long as the last answer took
+VAIN = 2  # answers that bring nothing, after which what was asked for is given up
 REMEMBERED = 32  # questions whose time is remembered
 
 
@@ -32,8 +33,9 @@ class Questions:
         self.recovering: float | None = None
         """When missing notifications were asked for, or some of them came."""
         self.asked_for: list[Range] = []
-        self.was_answered = False
-        """Was there an answer for what is asked for, that did not bring it?"""
+        self._had_no_room = False  # was a part of the answer not taken?
+        self._vain = 0  # complete answers in a row that brought nothing of what was asked for
+        self._is_answered = False  # is the last question answered?
         self._unanswered = 0  # how often it was asked since an answer
         self._when: dict[int, float] = {}  # questions, the oldest first
         self._took = 0.0  # seconds that the last answer took
@@ -58,7 +60,8 @@ class Questions:
         """Note that missing notifications are asked for; return the number of the question."""
         ranges = list(ranges)
         if ranges != self.asked_for:
-            self.was_answered = False
+            self._vain = 0
+        self._had_no_room = self._is_answered = False
         self.counting, self.recovering, self.asked_for = None, now, ranges
         return self._ask(now)
 
@@ -79,6 +82,26 @@ class Questions:
         was_open, self.counting = self.counting is not None, None
         self._unanswered = 0 if was_open else self._unanswered
         return was_open
+
+    def note_no_room(self) -> None:
+        """Note that a part of the answer was not taken: it says nothing about what is lost."""
+        self._had_no_room = True
+
+    def note_vain(self, now: float) -> None:
+        """Note that the answer is there, and brought nothing of what was asked for: it may still
+        come; if not, it is time to ask again later."""
+        self.recovering = now
+        self._is_answered = True
+        self._vain += not self._had_no_room
+
+    def note_progress(self) -> None:
+        self._vain = 0
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Does nobody have what is asked for, by all that is known? No question is open, and
+        several were answered."""
+        return self._is_answered and self._vain >= VAIN
 
     def end_recovering(self) -> None:
         self.recovering, self._unanswered = None, 0

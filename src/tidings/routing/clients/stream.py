@@ -172,6 +172,7 @@ class Stream:
             if self.handout.room() <= 0:
                 self.release()  # make room in the inbox if possible
             if not self.handout.has_room():
+                self.questions.note_no_room()
                 return
             self._standing.note_serial(notification.serial)
             missing = self._tracker.select_missing(notification.marks)
@@ -196,8 +197,7 @@ class Stream:
             else:
                 self._recover()  # the next part
         else:
-            questions.recovering = self.now  # they may still arrive; if not, `tick` asks again
-            questions.was_answered = True
+            questions.note_vain(self.now)
 
     # -- handing out ---------------------------------------------------------------------------
 
@@ -241,15 +241,16 @@ class Stream:
             self.count()
 
     def _give_up_gap(self) -> None:
-        """Give up on what holds others back for too long although it was asked for, and the answer
-        did not bring it. While nobody answers, it may still be there: nothing is given up."""
+        """Give up on what holds others back for too long although it was asked for several times,
+        and no answer brought it. While an answer is open, it may still be there, and what an answer
+        had no room for is there: nothing is given up."""
         order = self.order
         if not order:
             return
         if self.now - self.heard > 2 * self._times.beat or not self.handout.has_room():
             self._note_progress()  # nobody can answer, or there is no room for the answer
         elif self.now - order.since > self._times.gap:
-            if self.questions.was_answered:
+            if self.questions.is_in_vain:
                 self.questions.recovering = None
                 self._give_up(self.questions.asked_for)
                 self._note_progress()
@@ -264,7 +265,7 @@ class Stream:
             self.handout.tell_lost(lost)
 
     def _note_progress(self) -> None:
-        self.questions.was_answered = False
+        self.questions.note_progress()
         if self.order is not None:
             self.order.since = self.now
 

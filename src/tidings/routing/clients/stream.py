@@ -88,7 +88,7 @@ class Stream:
         serial = message.serial
         mine = [mark for mark in message.marks if node in mark.label]
         if (
-            (serial <= self.order.last if self.order is not None else not serial)
+            serial <= (self.begun if self.order is None else max(self.begun, self.order.last))
             or len(handout.inbox) >= handout.most
             or not mine
             or not self._tracker.see_next(mine)
@@ -202,6 +202,8 @@ class Stream:
     # -- handing out ---------------------------------------------------------------------------
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
+        if message.serial <= self.begun:
+            return  # confirmed before, with a mark that did not come then
         self._came.append(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 

@@ -268,6 +268,7 @@ def test_a_guest_does_not_inherit_grants(tmp_path: Path) -> None:
         ("ed25519:?", "found a key that is not base64"),
         ("ed25519:AAAA", "found a key of 3 bytes"),
     ],
+    ids=["empty", "private", "not base64", "short"],  # the same in all test processes
 )
 def test_keys_that_are_refused(text: str, sentence: str) -> None:
     with pytest.raises(KeyProblem, match=sentence):

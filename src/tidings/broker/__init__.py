@@ -10,6 +10,7 @@
     granting.py       signs grants: which agent may subscribe to which node
     recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
+    listening_server.py    the socket and the background tasks of a node
     admission/        who may connect          queues/    whose turn it is
     released/         notifications that leave the rendezvous point, as frames
     config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes

@@ -13,13 +13,13 @@ import asyncio
 import contextlib
 import logging
 import time
-from typing import Any
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Tokens
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.connections import Connections
 from tidings.broker.granting import Granting
+from tidings.broker.listening_server import ListeningServer
 from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.routing.protocol import Times, frames, messages as m
@@ -36,13 +36,15 @@ class PreprocessorNode:
         agent: Agent,
         door: Door,
         *,
+        host: str | None = None,
         times: Times | None = None,
         signer: Signer | None = None,
     ) -> None:
-        """`agent` must be started, and have `tag="local"`. With a `signer`, the preprocessor signs
-        grants, and needs tokens, because anybody could ask for grants under any name without them.
-        KeyProblem if it has none."""
-        if signer is not None and door.tokens is None:
+        """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
+        the preprocessor, if it differs from the one at which it listens. With a `signer`, the
+        preprocessor signs grants, and needs tokens, because anybody could ask for grants under any
+        name without them. KeyProblem if it has none."""
+        if signer is not None and not door.is_guarded:
             raise KeyProblem(
                 f"{name}: found a key that signs grants and no tokens, expected [tokens] that say "
                 "who may have grants"
@@ -50,46 +52,37 @@ class PreprocessorNode:
         self._granting = None if signer is None else Granting(agent, signer, door.channel)
         self.name = name
         self.door = door
+        self._host = host or door.address.host
         self._agent = agent
         self._times = times or Times()
         self._connections = Connections(name, door, self._make_link)
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._listening = ListeningServer(self._connections)
         self.tagged = 0
         """How many notifications were tagged so far."""
 
     async def start(self) -> None:
         """Start listening, and register with the rendezvous point."""
-        self._server = await self._connections.listen(self._spawn)
-        self._spawn(self._tick_forever())
+        await self._listening.start()
+        self._listening.spawn(self._tick_forever())
 
     @property
     def port(self) -> int:
         """The port that the preprocessor listens on."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._listening.port
 
     @property
     def address(self) -> str:
         """The address to which agents connect."""
-        return f"tidings://{self.door.address.host}:{self.port}/{self.door.channel}"
+        scheme = "tidings" if self.door.tls is None else "tidings+tls"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{scheme}://{host}:{self.port}/{self.door.channel}"
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._server is not None:
-            self._server.close()
-        await self._connections.close_all("the preprocessor stops")
+        await self._listening.stop("the preprocessor stops")
 
     def renew(self, tokens: Tokens | None) -> int:
         """Use other tokens from now on; return the number of closed links."""
         return self._connections.renew(tokens)
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _tick_forever(self) -> None:
         while True:
@@ -121,7 +114,7 @@ class PreprocessorNode:
                 link.send(self._tag(message))
             elif isinstance(message, m.Propose):
                 if message.signs and self._granting is not None:
-                    self._spawn(self._granting.answer(link, found, message))
+                    self._listening.spawn(self._granting.answer(link, found, message))
                 else:
                     link.send(self._place(message))
 

@@ -85,9 +85,10 @@ class Joining:
 
     def waits_for_life(self, message: m.Lineage) -> bool:
         """Is this lineage ignored, because it lacks the life of the grant? The router may be behind
-        the preprocessor for a while."""
-        life = self._standing.life
-        if not self._granted or self._counted or life in (one.life for one in message.lives):
+        the preprocessor for a while, or the lineage may be late. Once a lineage with this life was
+        accepted, it is judged as usual."""
+        life, known = self._standing.life, self._standing.lineage.lives
+        if not self._granted or known or life in (one.life for one in message.lives):
             return False
         self._lacking = min(self._lacking, self._stream.now)
         return self._stream.now - self._lacking < self._patience
@@ -130,6 +131,7 @@ class Joining:
         """Learn where the numbers begin."""
         if self.phase is Phase.JOINING and not self._counted and message.node == self._granted:
             self._counted = True
+            self._lacking = float("inf")  # the router knows the life
             self._standing.note_serial(message.serial)
             self._stream.begin(message.node, message.serial, message.total, message.counts)
             self._go_on()

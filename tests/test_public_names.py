@@ -47,6 +47,7 @@ NAMES = [
     "Refusal",
     "RefusedFilters",
     "Resumed",
+    "SignedGrant",
     "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         LinkState,
         Outdated,
         Refusal,
+        SignedGrant,
         Subscription,
         TimedOut,
         connect,
@@ -120,6 +121,7 @@ __all__ = [
     "Refusal",
     "RefusedFilters",
     "Resumed",
+    "SignedGrant",
     "Snapshot",
     "StatelessPreprocessor",
     "StaticPreprocessor",
@@ -144,7 +146,8 @@ _LATER = {
     **dict.fromkeys(
         (
             "Agent", "BlockingAgent", "BlockingSubscription", "Broken", "Header", "LinkState",
-            "Outdated", "Refusal", "Subscription", "TimedOut", "connect", "connect_blocking",
+            "Outdated", "Refusal", "SignedGrant", "Subscription", "TimedOut", "connect",
+            "connect_blocking",
         ),
         "tidings.network",
     ),

@@ -104,6 +104,9 @@ class Senseless:
             name, self.number(), self.number(), chance.choice(CONTENTS), payload, tag=tag
         )
 
+    def present(self) -> m.Message:
+        return m.Present(self.number(), self.chance.randbytes(self.chance.randrange(200)))
+
     def describe(self) -> m.Message:
         return m.Describe(self.number())
 
@@ -146,6 +149,7 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.redraw, Senseless.ask, Senseless.count, Senseless.recover, Senseless.publish,
     Senseless.hello, Senseless.trace, Senseless.describe, Senseless.follow, Senseless.hand_over,
     Senseless.open, Senseless.close, Senseless.pulse,
+    Senseless.present,
 ]  # fmt: skip
 
 

@@ -7,9 +7,10 @@ import random
 
 import msgspec
 from tests.routing.test_network import check_order, settle
-from tests.routing.world import POINTS, ROOT, Faults, World
+from tests.routing.world import POINTS, ROOT, Faults, World, encode
 
 from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
+from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Break
 
 
@@ -204,3 +205,27 @@ def test_what_matched_a_node_that_is_gone_since(seed: int) -> None:
         b"\1%d" % number for number in range(3)
     ]
     assert not [what for what in one.now.inbox if isinstance(what, Lost | Break)]
+
+
+def test_whoever_only_asks_does_not_end_a_name() -> None:
+    """An agent that comes back asks for its node and dies: the name keeps the node."""
+    world = World(random.Random(1), 0)
+    one = world.subscribe("n.0", (1, 2), "n")
+    world.run(10)
+    assert one.phase is Phase.ON
+    node = one.node
+    world.send("n.0", one.stop(world.now))
+    world.run(5)
+    world.send("x", [(ROOT, m.Ask(1, encode((1, 2))))])
+    world.run(5 * world.times.expire)
+    assert node in world.root.graph
+    assert node not in world.root.nodes.unwanted
+    again = world.subscribe("n.1", (1, 2), "n")
+    world.publish("p", 1, b"\1later")
+    world.run(10)
+    assert [what.payload for what in again.inbox if isinstance(what, Told)] == [b"\1later"]
+    world.send("n.1", again.drop_name(world.now))
+    world.run(5)
+    world.send("n.1", again.stop(world.now))
+    world.run(5 * world.times.expire)
+    assert node not in world.root.graph

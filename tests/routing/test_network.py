@@ -12,7 +12,14 @@ from tests.routing.definition import labels_by_definition
 from tests.routing.world import FULL, POINTS, ROOT, Disk, Faults, World
 
 from tidings.routing.clients.publisher import Publisher, without_incarnation
-from tidings.routing.clients.subscriber import WENT_BACK, Lost, Phase, Told
+from tidings.routing.clients.subscriber import (
+    LOST_GRANT,
+    UNGRANTED,
+    WENT_BACK,
+    Lost,
+    Phase,
+    Told,
+)
 from tidings.routing.forwarding import downstream, router
 from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours import beats
@@ -84,6 +91,12 @@ def check_told(world: World) -> None:
     records = {record.serial: record for record in world.disk.records() if record.serial}
     for name, one in world.subscribers.items():
         if one.phase is Phase.STOPPED or one.refusal == FULL:
+            continue
+        if one.refusal == UNGRANTED:
+            assert world.went_back or one.node not in world.disk.nodes, name
+            continue
+        if one.refusal == LOST_GRANT:
+            assert world.went_back, name
             continue
         assert one.phase is Phase.ON, (name, one.phase)
         inbox = list(one.inbox)
@@ -236,6 +249,31 @@ def test_a_lossy_network(seed: int, crashes: float) -> None:
             busy(world, 60, crashes=crashes)
             settle(world)
             check(world)
+
+
+@pytest.mark.parametrize("disks", [0.0, 0.5])
+def test_subscribers_with_grants(seed: int, disks: float) -> None:
+    """They ask nobody for their nodes, some of which are gone by then; sets of points are few, so
+    that most have a node."""
+    granted = refused = 0
+    for round_ in range(12):
+        chance = random.Random(f"{seed} {round_} {disks} grants")
+        world = World(chance, chance.randrange(1, 8))
+        world.grants = True
+        for _ in range(3):
+            drop, repeat = chance.choice((0.0, 0.02, 0.1)), chance.choice((0.0, 0.05))
+            world.faults = Faults(drop, repeat, chance.choice((0.02, 0.5)))
+            for _ in range(5):
+                low = chance.randrange(POINTS - 1)
+                world.subscribe(f"g{len(world.subscribers)}", (low, low + 1))
+                busy(world, 15, crashes=0.05, disks=disks)
+            settle(world)
+            check(world)
+        for one in world.subscribers.values():
+            granted += one._joining.is_granted and one.phase is Phase.ON
+            refused += one.phase is Phase.REFUSED
+    assert granted > 20
+    assert refused
 
 
 def test_order_where_links_say_what_they_drop(seed: int) -> None:

@@ -163,3 +163,37 @@ def begin(one: Subscriber) -> None:
     one.start(0)
     one.receive(m.Answer(1, 1, NODE, 0, 0, {}), 0)
     one.receive(m.Setup(1, NODE, (), (), 0, 0), 0)
+
+
+def test_what_the_root_still_has_is_never_given_up(seed: int) -> None:
+    """The application reads now and then, so answers often find no room; and they take long, longer
+    than it takes until a gap would be given up."""
+    for round_ in range(30):
+        chance = random.Random(f"{seed} {round_} slow")
+        most, delay = chance.choice((1, 3, 20)), chance.uniform(1.0, 12.0)
+        root = Root(chance, chance.choice((1, 2, 4)), chance.randrange(10, 60))
+        one = Subscriber("s", "r", b"x", Times(), most, ordered=True)
+        begin(one)
+        asked: list[tuple[float, m.Message]] = [(0.0, m.Count(1, 2, NODE, 0))]
+        read: list[object] = []
+        now, read_at = 0.0, 0.0
+        while len(read) < len(root.all):
+            now += 0.25
+            assert now < 20_000, (round_, len(read), len(root.all))
+            coming: list[m.Message] = []
+            if chance.random() < 0.1 and len(root.all) < 150:
+                coming.append(root.publish() if chance.random() < 0.7 else m.Skipped())
+            coming.append(m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all)))
+            for when, question in asked:
+                coming += root.answer(question) if when <= now else ()
+            asked = [(when, question) for when, question in asked if when > now]
+            sent = [what for message in coming for what in one.receive(message, now)]
+            asked += [(now + delay, what) for _, what in sent + one.tick(now)]
+            if now >= read_at:
+                read_at = now + chance.choice((0.25, 3.0, 15.0))
+                read += [one.inbox.popleft() for _ in range(len(one.inbox))]
+                lost = [what for what in read if isinstance(what, Lost)]
+                assert not lost, (round_, most, delay)
+        assert [what.serial for what in read if isinstance(what, Told)] == [
+            *range(1, len(root.all) + 1)
+        ]

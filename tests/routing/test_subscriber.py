@@ -100,8 +100,8 @@ def test_a_full_inbox_is_filled_when_there_is_room() -> None:
     assert [told.serial for told in read if isinstance(told, Told)] == [*range(1, 9)]
 
 
-def ordered() -> Subscriber:
-    one = Subscriber("s", "r", b"x", Times(retry=3), ordered=True)
+def ordered(most: int = 1 << 62) -> Subscriber:
+    one = Subscriber("s", "r", b"x", Times(retry=3), most, ordered=True)
     one.start(0)
     one.receive(m.Answer(1, 1, 7, 0, 0, {}), 0)
     one.receive(m.Setup(1, 7, (), (), 0, 0), 0)
@@ -137,18 +137,22 @@ def hear(one: Subscriber, now: float, serial: int = 4) -> list[tuple[object, m.M
     return one.receive(m.Beat(1, serial, {}, digest((7,)), serial), now) + one.tick(now)
 
 
-def test_a_gap_that_answers_do_not_fill_is_lost_after_five_seconds() -> None:
+def test_a_gap_that_two_answers_do_not_fill_is_lost_after_five_seconds() -> None:
     one = ordered()
     one.receive(numbered(1, 1), 0)
     recover = only(one.receive(numbered(4, 4), 0))
     assert one.receive(m.Settled(1, recover.request), 0) == []
+    asked = []
     for now in range(1, 6):
-        hear(one, now)
+        asked += recovers(hear(one, now))
         assert serials(one) == [1]
-    ((_, count),) = hear(one, 5.2)
+    (again,) = asked
+    assert hear(one, 5.2) == []  # the second answer may bring it
+    one.receive(m.Settled(1, again.request), 5.2)
+    ((_, count),) = hear(one, 5.3)
     assert isinstance(count, m.Count)
     assert serials(one) == [1, Lost(2)]
-    one.receive(m.Counted(1, count.request, 7, 4, 4, {7: 4}), 5.2)
+    one.receive(m.Counted(1, count.request, 7, 4, 4, {7: 4}), 5.3)
     assert serials(one) == [1, Lost(2), 4]
     one.receive(numbered(2, 2), 6)  # too late
     assert serials(one) == [1, Lost(2), 4]
@@ -176,7 +180,11 @@ def test_only_what_was_asked_for_is_given_up() -> None:
     last = MOST_NUMBERS + 10
     recover = only(one.receive(numbered(last, last), 0))
     one.receive(m.Settled(1, recover.request), 0)
-    sent = [what for now in (1, 2, 3, 4, 5, 5.5) for what in hear(one, now, last)]
+    sent = []
+    for now in (1, 2, 3, 4, 5, 5.5):
+        sent += hear(one, now, last)
+        if not one.inbox:
+            one.receive(m.Settled(1, one.stream.questions.request), now)
     assert serials(one) == [Lost(MOST_NUMBERS)]
     assert recovers(sent)[-1].ranges == (m.Range(7, MOST_NUMBERS + 1, last - 1),)
 
@@ -191,7 +199,27 @@ def test_a_gap_waits_while_nobody_is_heard() -> None:
         assert serials(one) == []
         for recover in recovers(hear(one, now, 0)):
             one.receive(m.Settled(1, recover.request), now)
+    for now in range(26, 30):
+        for recover in recovers(hear(one, now, 0)):
+            one.receive(m.Settled(1, recover.request), now)
     assert serials(one) == [Lost(1)]
+
+
+def test_what_found_no_room_is_not_given_up() -> None:
+    """The application reads after the answer came, and the next answers take long."""
+    one = ordered(most=2)
+    recover = only(one.receive(numbered(4, 4), 0))
+    one.inbox.extend((Lost(1), Lost(1)))  # full
+    found = numbered(1, 1), numbered(2, 2), numbered(3, 3)
+    one.receive(m.Recovered(1, recover.request, found), 0.1)
+    one.receive(m.Settled(1, recover.request), 0.1)
+    one.inbox.clear()
+    asked = [what for now in range(1, 40) for what in recovers(hear(one, now))]
+    assert serials(one) == []
+    one.receive(m.Recovered(1, asked[-1].request, found), 40)
+    one.receive(m.Settled(1, asked[-1].request), 40)
+    assert one.stream.order is not None
+    assert not one.stream._tracker.list_missing()
 
 
 def test_a_doubt_that_lasts_is_asked_about() -> None:

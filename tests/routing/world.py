@@ -313,6 +313,8 @@ class World:
         self.tags = False  # do publishers tag what they publish, at some version of late?
         self.mirrors: list[tuple[int, int, dict[int, frozenset[int]]]] = []  # life, version, nodes
         self.tagged = 0
+        self.grants = False  # do subscribers have signed grants where there are nodes?
+        self.seen: list[tuple[int, dict[int, frozenset[int]]]] = []  # life, nodes
         self.published: dict[tuple[str, int], bytes] = {}  # by publisher and stamp
         self.wrong: set[tuple[str, int]] = set()  # those that must be refused
         self.full = False  # is the disk?
@@ -333,10 +335,22 @@ class World:
     def subscribe(self, name: str, points: Iterable[int], durable: str = "") -> Subscriber:
         router = self.choose()
         ordered = self.signals and self.chance.random() < 0.5
-        one = Subscriber(name, router, encode(points), self.times, ordered=ordered, durable=durable)
+        granted = self._grant(frozenset(points))
+        one = Subscriber(name, router, encode(points), self.times, ordered=ordered, durable=durable,
+                         granted=granted)  # fmt: skip
         self.subscribers[name] = one
         self.send(name, one.start(self.now))
         return one
+
+    def _grant(self, points: frozenset[int]) -> tuple[int, int] | None:
+        """A grant for the node of some points, by one who has seen it now or some time ago."""
+        if not self.grants:
+            return None
+        if len(self.disk.log) == self.disk.synced:
+            self.seen.append((self.disk.lineage[-1].life, self.disk.nodes))
+        life, nodes = self.chance.choice(self.seen[-5:] or [(0, {})])
+        found = [node for node, one in nodes.items() if one == points]
+        return (life, found[0]) if found else None
 
     def publish(self, name: str, point: int | None, payload: bytes) -> None:
         """Publish a point, or something that is none."""

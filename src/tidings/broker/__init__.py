@@ -7,6 +7,7 @@
     router.py         a running router, which keeps links to the nodes above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
     preprocessor.py   a running preprocessor, which tags for agents
+    granting.py       signs grants: which agent may subscribe to which node
     recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
     listening_server.py    the socket and the background tasks of a node
@@ -18,11 +19,13 @@
     garbage.py        infrequent full garbage collections
 
 Users who run nodes in their own programs import `RootNode`, `RouterNode`, `PreprocessorNode`,
-`Door` and `Address` from here (docs/network.md). Only `cli` uses the rest. Start at server.py, then
-root.py.
+`Door`, `Address`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
+`cli` uses the rest. Start at server.py, then root.py.
 """
 
 from tidings.broker.admission.listen import Address, Door
+from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config import load_config, make_door, make_node, renew
 from tidings.broker.garbage import collect_seldom
 from tidings.broker.preprocessor import PreprocessorNode
@@ -35,11 +38,14 @@ from tidings.broker.tree_file import Tree, load_tree
 __all__ = [
     "Address",
     "Door",
+    "Grant",
+    "KeyProblem",
     "PreprocessorNode",
     "RootNode",
     "RouterNode",
     "RunningTree",
     "Server",
+    "Signer",
     "State",
     "Tree",
     "collect_seldom",

@@ -27,6 +27,10 @@
     "..." = {name = "edge-1", may = ["route"]}
     "..." = "desk"
     "..." = {name = "eu", within = "region = 'EU'"}
+    "..." = {name = "it", signed = true}
+
+    [grants]                         preprocessors whose grants are accepted: see `tidings key`
+    tagger = "ed25519:..."
 
     [tls]
     certificate = "edge-1.pem"
@@ -37,7 +41,7 @@
     [limits]                         see routing/protocol/limits.py
     neighbours = 500
 
-Paths are relative to the file. `renew` reads the tokens again while a node runs.
+Paths are relative to the file. `renew` reads the tokens and keys again while a node runs.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ import msgspec
 
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import ANY, Grant
+from tidings.broker.admission.signing import find_key_problems
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
@@ -106,6 +111,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     upstreams: dict[str, str | list[str]] = {}
     channels: dict[str, str | OtherChannel] = {}
+    grants: dict[str, str] | None = None  # public keys whose grants are accepted, by name
     folder: Path = Path()
     warnings: tuple[str, ...] = ()  # warnings about secret files that others may read
 
@@ -123,6 +129,10 @@ def load_config(path: str | Path) -> Config:
     if not problems:
         found = msgspec.convert(file.data, Config)
         problems = [*_problems(found), *find_token_problems(found.tokens or {})]
+        problems += [
+            Problem(("grants", name), f"grants: {name}: {reason}")
+            for name, reason in find_key_problems(found.grants or {})
+        ]
     if problems:
         raise ConfigError(file.describe(problems))
     return _with_secrets(path, msgspec.structs.replace(found, folder=path.parent.absolute()))
@@ -251,6 +261,7 @@ def make_node(config: Config) -> Server:
         config.channel,
         Policy(config.policy),
         config.limits,
+        config.grants,
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
@@ -293,14 +304,15 @@ def make_door(listen: str, channel: str, config: Config | None) -> Door:
 
 
 def renew(node: Server, config: Config) -> int:
-    """Make a running node use the tokens now in its file; return the number of closed links.
-    Everything else in the file takes effect at the next start."""
+    """Make a running node use the tokens and the keys of grants that are now in its file; return
+    the number of closed links. Everything else in the file takes effect at the next start."""
     if (config.tokens is None) != (node.door.tokens is None):
         raise ConfigError(
             "found "
             + ("no [tokens], expected some" if config.tokens is None else "[tokens], expected none")
             + ", as when the node was started; to add or remove [tokens], restart the node"
         )
+    node.renew_keys(config.grants)
     return node.renew(config.tokens, config.token)
 
 
@@ -333,6 +345,8 @@ def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
                 f"tokens: found the name {grant.name!r}, expected '*', or a name without '/' and "
                 "'*'",
             )
+        if grant.signed and "route" in grant.rights:
+            yield Problem(place, "tokens: found signed = true for a router, expected an agent")
         if grant.within:
             try:
                 parse(grant.within)

@@ -21,7 +21,7 @@ from tidings.broker.admission.permissions import Permissions, Register, Tokens
 from tidings.broker.admission.places import Places
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
-from tidings.routing.forwarding import Name
+from tidings.routing.forwarding import SIGNED, Name
 from tidings.routing.protocol import messages as m
 
 SELDOM = 10.0  # seconds between two warnings
@@ -216,7 +216,11 @@ class Connections:
         """The filters that must cover what a neighbour subscribes to."""
         link = self.links.get(name)
         found = None if link is None else self._permissions.get(link)
-        return (found.within,) if found is not None and found.within else ()
+        if found is None:
+            return ()
+        if found.signed:
+            return SIGNED
+        return (found.within,) if found.within else ()
 
     async def close_all(self, reason: str) -> None:
         links = {*self.links.values(), *self._accepted}
@@ -233,4 +237,8 @@ class Connections:
 
 
 def _same_limits(one: Permissions, other: Permissions) -> bool:
-    return (one.bound, one.within, one.channels) == (other.bound, other.within, other.channels)
+    return _limits_of(one) == _limits_of(other)
+
+
+def _limits_of(one: Permissions) -> tuple[object, ...]:
+    return one.bound, one.within, one.channels, one.signed

@@ -15,7 +15,10 @@ import logging
 import time
 
 from tidings.broker.admission.listen import Door
+from tidings.broker.admission.permissions import Tokens
+from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.connections import Connections
+from tidings.broker.granting import Granting
 from tidings.broker.listening_server import ListeningServer
 from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
@@ -35,9 +38,18 @@ class PreprocessorNode:
         *,
         host: str | None = None,
         times: Times | None = None,
+        signer: Signer | None = None,
     ) -> None:
         """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
-        the preprocessor, if it differs from the one at which it listens."""
+        the preprocessor, if it differs from the one at which it listens. With a `signer`, the
+        preprocessor signs grants, and needs tokens, because anybody could ask for grants under any
+        name without them. KeyProblem if it has none."""
+        if signer is not None and not door.is_guarded:
+            raise KeyProblem(
+                f"{name}: found a key that signs grants and no tokens, expected [tokens] that say "
+                "who may have grants"
+            )
+        self._granting = None if signer is None else Granting(agent, signer, door.channel)
         self.name = name
         self.door = door
         self._host = host or door.address.host
@@ -68,6 +80,10 @@ class PreprocessorNode:
     async def stop(self) -> None:
         await self._listening.stop("the preprocessor stops")
 
+    def renew(self, tokens: Tokens | None) -> int:
+        """Use other tokens from now on; return the number of closed links."""
+        return self._connections.renew(tokens)
+
     async def _tick_forever(self) -> None:
         while True:
             if self._agent.view is not None:  # without a view, it could only refuse
@@ -97,7 +113,10 @@ class PreprocessorNode:
             elif isinstance(message, m.Preprocess):
                 link.send(self._tag(message))
             elif isinstance(message, m.Propose):
-                link.send(self._place(message))
+                if message.signs and self._granting is not None:
+                    self._listening.spawn(self._granting.answer(link, found, message))
+                else:
+                    link.send(self._place(message))
 
     def _room_for(self, name: str) -> str:
         most = self.door.limits.neighbours
@@ -124,6 +143,11 @@ class PreprocessorNode:
         try:
             if view is None:
                 raise Refusal("the nodes of the channel are not known yet")
+            if message.signs:
+                raise Refusal(
+                    f"{self.name!r} signs no grants; expected a preprocessor with a key "
+                    "(`tidings preprocessor --key`)"
+                )
             with contextlib.suppress(UnicodeDecodeError):
                 found = view.place(message.interest.decode(), message.dialect)
                 return m.Proposed(message.request, found.node, found.life, found.version)

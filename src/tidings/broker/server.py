@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from tidings.broker.admission.grants import Grants
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.connections import Connections
@@ -32,6 +33,8 @@ from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Piece, Rendezvous
 
 CACHE_BYTES = 64 << 20
+
+OTHER_CHANNEL = "found a grant for another channel, expected one for the channel of this router"
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +63,7 @@ class Server:
         """The channel of the node's own file."""
         self._lanes: dict[Link, dict[int, ChannelLane]] = {}
         self.connections = Connections(machine.name, door, self._make_link, self.channels.refusal)
+        self._grants = Grants(door.keys, door.channel)
         self._listening = ListeningServer(self.connections)
         self.take_machine(machine)
         self.links, self.connection_limits = (
@@ -126,6 +130,10 @@ class Server:
         """Use other tokens from now on, and `token` for the node above; return the number of closed
         links. See `Connections.renew`."""
         return self.connections.renew(tokens)
+
+    def renew_keys(self, keys: Mapping[str, str] | None) -> None:
+        """Accept the grants of other keys from now on. Grants of keys that are gone end."""
+        self.dispatch(self._grants.renew(keys, self.machine, self.now))
 
     @property
     def refused(self) -> int:
@@ -267,6 +275,8 @@ class Server:
             self.take_part(link, message)
         elif isinstance(message, m.Goodbye):
             link.close("the other end said goodbye")
+        elif isinstance(message, m.Present):  # before the messages that need the grant
+            self._take_grant(link, found, message)
         elif isinstance(message, m.Report):
             if found.routes:
                 self.reports.take(link.name, message, self.now)
@@ -277,6 +287,12 @@ class Server:
             self._take_later(link, message)
         elif not self._is_beyond(link, message):
             self.take_question(link, message)
+
+    def _take_grant(self, link: Lane, found: Permissions, message: m.Present) -> None:
+        refusal = OTHER_CHANNEL
+        if self._channel_of(link) is self.own:
+            refusal = self._grants.take(self.machine, link.name, found, message.grant, self.now)
+        link.send(m.Presented(message.request, refusal))
 
     def take_part(self, link: Lane, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, so that others have turns in between."""
@@ -364,6 +380,8 @@ class Server:
             link.send(m.Changed(epoch, message.request, refusal=reason))
         elif isinstance(message, m.HandOver):
             link.send(m.Taken(epoch, message.source, message.batch, message.part, reason))
+        elif isinstance(message, m.Present):
+            link.send(m.Presented(message.request, reason))
 
     def _end_slice(self) -> None:
         self.apply_back_pressure()
@@ -469,6 +487,7 @@ class Server:
             self.report([*self.nodes_above, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.transmit(self.channels.tick(now, kept=False))
+        self.dispatch(self._grants.expire(self.machine, now))
         self.after_receiving()
         self.connection_limits.report(self.machine.name, self.refusals, now)
 

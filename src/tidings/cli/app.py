@@ -20,6 +20,7 @@ from tidings.cli.filters.doctor_command import examine_file
 from tidings.cli.filters.explain_command import explain_event
 from tidings.cli.filters.graph_command import show_graph
 from tidings.cli.filters.match_command import match_events
+from tidings.cli.network.key_command import make_key
 from tidings.cli.network.preprocessor_command import run_preprocessor
 from tidings.cli.network.publish_command import publish_notification
 from tidings.cli.network.router_command import run_router
@@ -78,6 +79,7 @@ app.command("graph")(guard(show_graph))
 app.command("backtest")(guard(run_backtest))
 app.command("router")(guard(run_router))
 app.command("preprocessor")(guard(run_preprocessor))
+app.command("key")(guard(make_key))
 app.command("up")(guard(start_tree))
 app.command("top")(guard(show_network))
 app.command("publish")(guard(publish_notification))

@@ -22,6 +22,7 @@ from tidings.network.agents import (
     LinkState,
     Outdated,
     Refusal,
+    SignedGrant,
     Subscription,
     TimedOut,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "Policy",
     "Refusal",
     "RouterUrl",
+    "SignedGrant",
     "Subscription",
     "TimedOut",
     "TlsProbe",

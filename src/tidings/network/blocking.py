@@ -40,6 +40,7 @@ from tidings.network.agents import (
     LinkState,
     Pairs,
     Refusal,
+    SignedGrant,
     Subscription,
     check_pair,
     encode_attributes,
@@ -290,12 +291,17 @@ class BlockingAgent:
         """The node of a filter; see `Agent.node_of`."""
         return self.run(self._agent.node_of(interest, dialect))
 
+    def grant(self, interest: str, dialect: str = "sql") -> SignedGrant:
+        """Obtain a signed grant for the node of a filter; see `Agent.grant`."""
+        return self.run(self._agent.grant(interest, dialect))
+
     def subscribe(
         self,
         interest: str | Mapping[str, Any] = "",
         dialect: str = "sql",
         *,
         node: int | None = None,
+        grant: SignedGrant | None = None,
         name: str = "",
         order: Order = "serial",
         fast: bool = False,
@@ -307,6 +313,7 @@ class BlockingAgent:
         rest, see `Agent.subscribe`."""
         how = {
             "node": node,
+            "grant": grant,
             "name": name,
             "order": order,
             "fast": fast,

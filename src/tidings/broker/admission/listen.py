@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 
 import msgspec
 
@@ -31,6 +32,7 @@ class Door(msgspec.Struct, frozen=True):
     channel: str = ""
     policy: Policy = Policy.DROP
     limits: Limits = Limits()
+    keys: Mapping[str, str] | None = None  # public keys whose grants are accepted, by name
 
     @property
     def is_guarded(self) -> bool:

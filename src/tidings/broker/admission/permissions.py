@@ -5,6 +5,7 @@
     token = {name = "...", may = ["publish"]}     bound or a guest, with only these rights
     token = {name = "...", within = "x = 1"}      may subscribe only to what this filter covers
     token = {name = "...", channels = ["fx-*"]}   may use only these channels
+    token = {name = "...", signed = true}         may subscribe only with grants (signing.py)
     token = {name = "...", may = ["route"]}       a router; this right must be granted explicitly
     token = {name = "...", may = ["preprocess"]}  a pipeline: it gets all filters, and hands tagged
                                                   notifications over; only if granted explicitly
@@ -40,12 +41,15 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
     forward everything. `within` is a filter in SQL: the client, or everybody behind the router, may
     subscribe only to what the filter covers. `channels` are names of channels, or beginnings of
-    names that end with "*"; without it, a token is valid for the node's own channel alone."""
+    names that end with "*"; without it, a token is valid for the node's own channel alone. With
+    `signed`, a client may subscribe only to nodes for which a preprocessor signed a grant; `within`
+    is then for preprocessors."""
 
     name: str
     may: frozenset[Right] | None = None
     within: Annotated[str, msgspec.Meta(max_length=m.LONGEST_WITHIN)] = ""
     channels: tuple[str, ...] | None = None
+    signed: bool = False
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -67,6 +71,7 @@ class Permissions(msgspec.Struct, frozen=True):
     key: bytes = b""  # the digest of its token, which distinguishes guests
     within: str = ""  # a filter that must cover all filters of the client
     channels: tuple[str, ...] | None = (ANY,)  # None stands for the node's own channel
+    signed: bool = False  # the client may subscribe only with signed grants
 
     @property
     def publisher(self) -> str:
@@ -98,6 +103,11 @@ class Permissions(msgspec.Struct, frozen=True):
         """Why a message is refused; empty if it is accepted."""
         if isinstance(message, m.TAGGING):
             return "" if self.may_tag else self._refuse_tagging()
+        if self.signed and isinstance(message, m.Ask):
+            return (
+                f"{self.name!r} may subscribe only with a signed grant here; expected "
+                "subscribe(grant=...) with a grant of a preprocessor"
+            )
         if not isinstance(message, m.Publish):
             if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye | m.Seek):
                 return ""  # clients that only publish need the lineage and preprocessors too
@@ -190,7 +200,8 @@ class Register:
             within, channels = found.within, found.channels
         elif name in certified:
             channels = (ANY,)
-        return Permissions(name, rights, routes, bound, key, within, channels)
+        signed = found is not None and name not in certified and found.signed
+        return Permissions(name, rights, routes, bound, key, within, channels, signed)
 
 
 def digest_of(token: str) -> bytes:

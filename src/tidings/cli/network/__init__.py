@@ -1,7 +1,8 @@
-"""Commands of the network: `router`, `preprocessor`, `up`, `top`, `publish` and `subscribe`.
+"""Commands of the network: `router`, `preprocessor`, `key`, `up`, `top`, `publish` and `subscribe`.
 
     router_command.py         runs a node
     preprocessor_command.py   runs a preprocessor
+    key_command.py            makes a key that signs grants
     publish_command.py, subscribe_command.py    connect to one (connecting.py: options, tokens)
     up_command.py             starts a whole tree of nodes from one file
     top_command.py            shows a running network

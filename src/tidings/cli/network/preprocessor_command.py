@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli.common.command_errors import remark
-from tidings.cli.common.screen import say
+from tidings.cli.common.screen import count_of, say
 from tidings.cli.common.shutdown import end_with_stdin, wait_for_end
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
-from tidings.model import EnvironmentProblem
+from tidings.model import EnvironmentProblem, TidingsError
+
+if TYPE_CHECKING:
+    from tidings.broker import PreprocessorNode
 
 EVERYWHERE = ("0.0.0.0", "::")  # a server there listens at all addresses of its machine
 
@@ -42,6 +45,14 @@ def run_preprocessor(
             help="A router's file, whose tokens, certificate and limits apply here too.",
         ),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="A private key of `tidings key`, to sign grants for the agents in --config.",
+        ),
+    ] = None,
     name: connecting.Name = None,
     token: connecting.Token = "",
     token_file: connecting.TokenFile = None,
@@ -53,13 +64,13 @@ def run_preprocessor(
 
     The preprocessor follows the filters of the channel, and registers with its rendezvous point,
     where agents find it. Several preprocessors of a channel share the load. The token needs the
-    right to preprocess.
+    right to preprocess. On SIGHUP, the tokens in --config are read again.
     """
     if follows_stdin:
         end_with_stdin()
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    from tidings.broker import PreprocessorNode, load_config, make_door
+    from tidings.broker import PreprocessorNode, Signer, load_config, make_door
     from tidings.network import connect, parse_address
 
     place = parse_address(address)
@@ -73,15 +84,16 @@ def run_preprocessor(
             "expected --host HOST with it"
         )
     secret = choose_token(token, token_file)
+    signer = None if key is None else Signer(choose_token("", key))
 
     async def work() -> None:
         async with connect(
             address, name=name, token=secret, authorities=authorities, on_link=note_link,
             tag="local",
         ) as agent:  # fmt: skip
-            node = PreprocessorNode(name or agent.name, agent, door, host=host)
+            node = PreprocessorNode(name or agent.name, agent, door, host=host, signer=signer)
             await node.start()
-            ending = asyncio.create_task(wait_for_end())
+            ending = asyncio.create_task(wait_for_end(lambda: _read_again(node, config)))
             await asyncio.sleep(0)  # lets handlers be installed
             say(f"the preprocessor listens at {door.address.host}:{node.port}")
             sys.stdout.flush()
@@ -89,3 +101,17 @@ def run_preprocessor(
             await node.stop()
 
     run_async(work())
+
+
+def _read_again(node: PreprocessorNode, config: str | None) -> None:
+    """Read the tokens of agents again; a bad file changes nothing."""
+    from tidings.broker import load_config
+
+    try:
+        if config is None:
+            raise TidingsError("found no --config, expected the file that has them")
+        count = node.renew(load_config(config).tokens)
+    except TidingsError as problem:
+        remark(f"the tokens are unchanged: {problem}")
+        return
+    remark(f"the tokens were read again, and {count_of(count, 'link')} ended")

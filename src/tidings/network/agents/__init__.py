@@ -5,6 +5,7 @@
     publishing.py     the publishing half of a channel
     blocking_channel.py  a channel for code without `async`
     subscription.py   the items of a subscription: an asynchronous iterator
+    grants.py         signed grants, with which an agent subscribes to nodes
     header.py         a tag that was obtained in advance
     refusals.py       the errors of agents
     following.py      tags in the agent's own process, which follows the nodes of the channel
@@ -19,6 +20,7 @@ Used by agent.py and blocking.py. Users get the names from `tidings`. Start at s
 from tidings.network.agents.agent_link import LinkState
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs, check_pair, pairs_of
 from tidings.network.agents.encoding import encode_attributes
+from tidings.network.agents.grants import SignedGrant
 from tidings.network.agents.header import Header
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
@@ -31,6 +33,7 @@ __all__ = [
     "Outdated",
     "Pairs",
     "Refusal",
+    "SignedGrant",
     "Subscription",
     "TimedOut",
     "check_pair",

@@ -5,16 +5,17 @@ once."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
-from tidings.model import EnvironmentProblem
+from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agents.agent_link import AgentLink
 from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
+from tidings.network.agents.grants import HeldGrants, SignedGrant, place_of
 from tidings.network.agents.header import Header
 from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.publishing import CLOSED, LOCAL, PUBLISHER, Publishing, Tagging
@@ -60,6 +61,7 @@ class AgentChannel(Publishing):
         self._next = 1
         self._tasks: list[asyncio.Task[None]] = []
         self._seeking = False
+        self._grants = HeldGrants(self.send_up)
         link.add(self)
 
     # -- for applications ----------------------------------------------------------------------
@@ -84,6 +86,11 @@ class AgentChannel(Publishing):
         if not self._seeking:
             self._seeking = True
             self._tasks.append(asyncio.create_task(self._preprocessors.seek_forever()))
+
+    @property
+    def life(self) -> int:
+        """The current life of the rendezvous point, as far as is known."""
+        return self._router.epoch
 
     @property
     def view(self) -> Any:
@@ -129,6 +136,21 @@ class AgentChannel(Publishing):
             raise Refusal(found.refusal)
         return found.node
 
+    async def grant(self, interest: str, dialect: str = "sql") -> SignedGrant:
+        """Obtain a signed grant for the node of a filter from a preprocessor, for
+        `subscribe(grant=...)`. Raise EnvironmentProblem if no preprocessor answers, and Refusal if
+        the filter is refused, or if no preprocessor signs grants."""
+        self._seek()
+        await self._preprocessors.wait_for_any(HEADER_PATIENCE)
+        problem: TidingsError = EnvironmentProblem("no preprocessor of the channel answers")
+        for _ in range(max(1, len(self._preprocessors))):  # some may sign no grants
+            found = await self._preprocessors.place(interest, dialect, signs=True)
+            if found is not None and found.grant:
+                return SignedGrant(found.grant, interest, dialect)
+            if found is not None:
+                problem = Refusal(found.refusal or "the preprocessor signs no grants")
+        raise problem
+
     async def close(self) -> None:
         """End the subscriptions of this channel. Unacknowledged publications are refused."""
         self.end()
@@ -153,6 +175,7 @@ class AgentChannel(Publishing):
         dialect: str = "sql",
         *,
         node: int | None = None,
+        grant: SignedGrant | None = None,
         name: str = "",
         order: Order = "serial",
         fast: bool = False,
@@ -176,13 +199,21 @@ class AgentChannel(Publishing):
         confirmed notification.
 
         Instead of a filter, `node` can be the number of a node that another client obtained
-        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply."""
+        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply. Or
+        `grant` is a signed grant (see the method `grant`): then the router decides by itself, and
+        the agent renews the grant before it expires. Raise Refusal if the router refuses the
+        grant."""
         if self.is_closed:
             raise Refusal(CLOSED)
         if not isinstance(interest, str):  # dialects of JSON
             interest = msgspec.json.encode(interest).decode()
-        if (node is None) == (not interest):
-            raise Refusal("found a filter and a node, or neither, expected exactly one of them")
+        if (node is not None) + (grant is not None) + bool(interest) != 1:
+            raise Refusal(
+                "found several of a filter, a node and a grant, or none, expected exactly one of "
+                "them"
+            )
+        granted = None if grant is None else place_of(grant)
+        node = node if granted is None else granted[1]
         if node is not None:
             interest, dialect = str(node), m.NODE
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
@@ -203,8 +234,11 @@ class AgentChannel(Publishing):
             number, LOCAL, interest.encode(), self._times, most, dialect,
             partial(self._matched, number),
             ordered=order == "serial", fast=fast, drop_after=drop_after, durable=name,
+            granted=granted,
         )  # fmt: skip
-        self._texts[number] = text
+        self._texts[number] = text if grant is None else grant.interest or text
+        if grant is not None:
+            self._grants.use(number, grant, machine)
         subscription = Subscription(self, machine, timeout)
         self._subscriptions[number] = machine, subscription
         self._hand_over(number, machine.start(self._now))
@@ -223,6 +257,7 @@ class AgentChannel(Publishing):
         assert isinstance(number, int)
         if self._subscriptions.pop(number, None) is not None:
             del self._texts[number]
+            self._grants.drop(number)
             self._hand_over(number, machine.stop(self._now))
             self._router.context.now = self._now
             self._router.drop(number)
@@ -241,6 +276,7 @@ class AgentChannel(Publishing):
         """Begin to use a new link. `publisher` is the prefix of the names of publishers."""
         self.refusal = ""
         self._publisher.base = f"{publisher or self.name}/{self._life}"
+        self._grants.present_all()
         self._dispatch(self._router.join_upstream(self._now))
 
     def interrupt(self, reason: str) -> None:
@@ -262,15 +298,17 @@ class AgentChannel(Publishing):
         if isinstance(message, m.Described | m.Changed):
             self._following.receive(message)
         elif isinstance(message, m.Found):
-            self._tell_found(message)
+            self._spawn(self._preprocessors.receive(message))
+        elif isinstance(message, m.Presented):
+            self._grants.receive(message)
         else:
             if isinstance(message, m.Notification):
                 self._live = self._texts_for(message)
             self._dispatch(self._router.receive(UPSTREAM, message, self._now))
             self._live = None
 
-    def _tell_found(self, message: m.Found) -> None:
-        task = asyncio.create_task(self._preprocessors.receive(message))
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks = [one for one in self._tasks if not one.done()] + [task]
 
     def tick(self, now: float) -> None:
@@ -281,6 +319,8 @@ class AgentChannel(Publishing):
         for number, (machine, subscription) in [*self._subscriptions.items()]:
             self._hand_over(number, machine.tick(now))
             subscription.wake()
+        if self._grants.is_due() and self._agent_link.is_linked:
+            self._spawn(self._grants.renew(self.grant))
 
     # -- between the state machines ------------------------------------------------------------
 

@@ -73,9 +73,11 @@ class Preprocessors:
             return [*answer.tags]
         return [b""] * len(contents)
 
-    async def place(self, interest: str, dialect: str) -> m.Proposed | None:
-        """The node of a filter; None if no preprocessor answers."""
-        answer = await self._ask(lambda request: m.Propose(request, interest.encode(), dialect))
+    async def place(self, interest: str, dialect: str, *, signs: bool = False) -> m.Proposed | None:
+        """The node of a filter, with a grant if `signs`; None if no preprocessor answers."""
+        answer = await self._ask(
+            lambda request: m.Propose(request, interest.encode(), dialect, signs)
+        )
         return answer if isinstance(answer, m.Proposed) else None
 
     async def seek_forever(self) -> None:

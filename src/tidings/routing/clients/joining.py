@@ -7,6 +7,12 @@
 The answer names the node, or says why the interest is refused. The setup confirms that the router
 forwards the notifications of this node. For a named subscription, the resumption says how far it
 was confirmed.
+
+With a signed grant, the node is known, and nobody is asked for it:
+
+    JOINING ──Setup──> Count ──Counted──> ON
+
+The count says where the numbers begin.
 """
 
 from __future__ import annotations
@@ -39,13 +45,21 @@ class Joining:
         confirming: Confirming | None,
         *,
         fast: bool,
+        granted: int = 0,
+        patience: float = 0.0,
     ) -> None:
+        """`granted` is a node for which there is a signed grant; for `patience` seconds, the router
+        may not know the life in which it was signed."""
         self._interest = interest
         self._dialect = dialect
         self._standing = standing
         self._stream = stream
         self._confirming = confirming
         self._fast = fast
+        self._granted = granted
+        self._counted = not granted  # is it known where the numbers begin?
+        self._lacking = float("inf")  # since when the life of the grant is not known above
+        self._patience = patience
         self.phase = Phase.STOPPED
         self.refusal = ""
         self.note, self.never = "", False
@@ -53,7 +67,12 @@ class Joining:
         """When the node, its setup or the resumption was last requested."""
 
     def ask(self) -> None:
-        """Ask for the node of the interest."""
+        """Ask for the node of the interest, unless a grant names it."""
+        if self._granted:
+            self.phase, self._counted = Phase.JOINING, False
+            self._stream.node = self._granted
+            self.join()
+            return
         self.phase = Phase.ASKING
         self.asked = self._stream.now
         request = self._stream.questions.number()
@@ -63,6 +82,21 @@ class Joining:
         """Subscribe to the node."""
         self.asked = self._stream.now
         self._stream.sent.append(m.Subscribe(self._standing.life, (self._stream.node,)))
+
+    def waits_for_life(self, message: m.Lineage) -> bool:
+        """Is this lineage ignored, because it lacks the life of the grant? The router may be behind
+        the preprocessor for a while, or the lineage may be late. Once a lineage with this life was
+        accepted, it is judged as usual."""
+        life, known = self._standing.life, self._standing.lineage.lives
+        if not self._granted or known or life in (one.life for one in message.lives):
+            return False
+        self._lacking = min(self._lacking, self._stream.now)
+        return self._stream.now - self._lacking < self._patience
+
+    def note_beat(self) -> None:
+        """Join again with a grant: the router may not have known its life when it was asked."""
+        if self._granted and self.phase is Phase.JOINING and not self._counted:
+            self.join()
 
     def leave(self) -> None:
         """Unsubscribe, and accept no more notifications."""
@@ -81,7 +115,26 @@ class Joining:
     def expects(self) -> bool:
         """Are notifications accepted? A named subscription accepts none before its resumption."""
         is_named = self._confirming is None or self._confirming.begun
-        return is_named and self.phase in (Phase.JOINING, Phase.ON)
+        return self._counted and is_named and self.phase in (Phase.JOINING, Phase.ON)
+
+    def refuse(self, reason: str) -> None:
+        """Give up: the subscription can't come into force, or go on."""
+        self.phase, self.refusal = Phase.REFUSED, reason
+        self._stream.is_on = False
+
+    @property
+    def is_granted(self) -> bool:
+        """Does the subscriber have a signed grant?"""
+        return bool(self._granted)
+
+    def take_counted(self, message: m.Counted) -> None:
+        """Learn where the numbers begin."""
+        if self.phase is Phase.JOINING and not self._counted and message.node == self._granted:
+            self._counted = True
+            self._lacking = float("inf")  # the router knows the life
+            self._standing.note_serial(message.serial)
+            self._stream.begin(message.node, message.serial, message.total, message.counts)
+            self._go_on()
 
     def take(self, message: m.Answer | m.Setup | m.Resumption) -> None:
         if isinstance(message, m.Answer):
@@ -108,12 +161,21 @@ class Joining:
             return
         if self.phase is Phase.JOINING:
             self._standing.note_serial(message.serial)
-            if self._confirming is not None and not self._confirming.begun:
-                self._resume_name(self._confirming.name)
+            if self._counted:
+                self._go_on()
             else:
-                self._go_live()
+                self.asked = self._stream.now
+                request = self._stream.questions.number()
+                count = m.Count(self._standing.life, request, message.node)
+                self._stream.sent.append(count)
         elif self.phase is Phase.ON:
             self._stream.doubt()  # the router had forgotten the subscription
+
+    def _go_on(self) -> None:
+        if self._confirming is not None and not self._confirming.begun:
+            self._resume_name(self._confirming.name)
+        else:
+            self._go_live()
 
     def _go_live(self) -> None:
         self.phase = Phase.ON

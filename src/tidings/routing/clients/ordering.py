@@ -7,8 +7,9 @@ to hold a notification back: earlier numbers are missing, or may be missing. The
 the doubt, because it says how many notifications there were up to its serial.
 
 The subscriber asks for missing notifications. It gives up on notifications that an answer reports
-as lost, and on those that do not arrive within `gap` seconds although the question was answered.
-While nobody answers, the subscriber goes on asking. A notification that arrives after a later one
+as lost. It also gives up on those that nobody seems to have: they do not arrive within `gap`
+seconds, and two answers in a row had room and brought none of them. While a question is open, the
+subscriber waits and asks again. A notification that arrives after a later one
 was handed out counts as lost.
 
 After a long absence, notifications of many nodes may be missing. The numbers of each node are in

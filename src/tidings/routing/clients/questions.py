@@ -18,6 +18,7 @@ from tidings.routing.protocol.messages import Range
 from tidings.routing.protocol.times import Times
 
 PATIENCE = 1.5  # the shortest pause, as a multiple of the time that the last answer took
+VAIN = 2  # answers without the requested notifications, after which these are given up
 REMEMBERED = 32  # the most unanswered questions whose times are kept
 
 
@@ -34,8 +35,9 @@ class Questions:
         """When missing notifications were requested, or when the last of them arrived; None if none
         are requested."""
         self.asked_for: list[Range] = []
-        self.was_answered = False
-        """Whether an answer arrived that did not contain the requested notifications."""
+        self._had_no_room = False  # was a part of the last answer not taken?
+        self._vain = 0  # complete answers in a row without any of the requested notifications
+        self._is_answered = False  # is the last question answered?
         self._unanswered = 0  # how often a question was repeated since the last answer
         self._when: dict[int, float] = {}  # the times of questions, the oldest first
         self._took = 0.0  # seconds that the last answer took
@@ -60,7 +62,8 @@ class Questions:
         """Record a request for missing notifications; return the number of the question."""
         ranges = list(ranges)
         if ranges != self.asked_for:
-            self.was_answered = False
+            self._vain = 0
+        self._had_no_room = self._is_answered = False
         self.counting, self.recovering, self.asked_for = None, now, ranges
         return self._ask(now)
 
@@ -81,6 +84,26 @@ class Questions:
         was_open, self.counting = self.counting is not None, None
         self._unanswered = 0 if was_open else self._unanswered
         return was_open
+
+    def note_no_room(self) -> None:
+        """Note that a part of the answer was not taken: it says nothing about what is lost."""
+        self._had_no_room = True
+
+    def note_vain(self, now: float) -> None:
+        """Note that the answer is there, and brought nothing of what was asked for: it may still
+        come; if not, it is time to ask again later."""
+        self.recovering = now
+        self._is_answered = True
+        self._vain += not self._had_no_room
+
+    def note_progress(self) -> None:
+        self._vain = 0
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Does nobody have what is asked for, by all that is known? No question is open, and
+        several were answered."""
+        return self._is_answered and self._vain >= VAIN
 
     def end_recovering(self) -> None:
         self.recovering, self._unanswered = None, 0

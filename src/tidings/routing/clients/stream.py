@@ -88,7 +88,7 @@ class Stream:
         serial = message.serial
         mine = [mark for mark in message.marks if node in mark.label]
         if (
-            (serial <= self.order.last if self.order is not None else not serial)
+            serial <= (self.begun if self.order is None else max(self.begun, self.order.last))
             or len(handout.inbox) >= handout.most
             or not mine
             or not self._tracker.see_next(mine)
@@ -172,6 +172,7 @@ class Stream:
             if self.handout.room() <= 0:
                 self.release()  # make room in the inbox if possible
             if not self.handout.has_room():
+                self.questions.note_no_room()
                 return
             self._standing.note_serial(notification.serial)
             missing = self._tracker.select_missing(notification.marks)
@@ -196,12 +197,13 @@ class Stream:
             else:
                 self._recover()  # the next part
         else:
-            questions.recovering = self.now  # they may still arrive; if not, `tick` asks again
-            questions.was_answered = True
+            questions.note_vain(self.now)
 
     # -- handing out ---------------------------------------------------------------------------
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
+        if message.serial <= self.begun:
+            return  # confirmed before, with a mark that did not come then
         self._came.append(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
@@ -242,16 +244,16 @@ class Stream:
             self.count()
 
     def _give_up_gap(self) -> None:
-        """Give up missing notifications that hold others back for too long, if an answer arrived
-        that did not contain them. Without an answer nothing is given up, because some node may
-        still have them."""
+        """Give up missing notifications that hold others back for too long, if they were requested
+        several times and no answer contained them. Nothing is given up while a question is open,
+        because some node may still have them, or if there was no room for an answer."""
         order = self.order
         if not order:
             return
         if self.now - self.heard > 2 * self._times.beat or not self.handout.has_room():
             self._note_progress()  # nobody can answer, or there is no room for the answer
         elif self.now - order.since > self._times.gap:
-            if self.questions.was_answered:
+            if self.questions.is_in_vain:
                 self.questions.recovering = None
                 self._give_up(self.questions.asked_for)
                 self._note_progress()
@@ -266,7 +268,7 @@ class Stream:
             self.handout.tell_lost(lost)
 
     def _note_progress(self) -> None:
-        self.questions.was_answered = False
+        self.questions.note_progress()
         if self.order is not None:
             self.order.since = self.now
 

@@ -32,6 +32,13 @@ __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
 
 DROPPED = "the subscription was dropped after an interruption"
 UNHEARD = "nothing was heard from the rendezvous point"
+LOST_GRANT = (
+    "the rendezvous point has lost the life in which the grant was signed; ask for another grant"
+)
+UNGRANTED = (
+    "the router refuses the node: the grant has ended, or the node no longer exists; ask for "
+    "another grant"
+)
 WENT_BACK = "the rendezvous point has lost notifications that it sent before"
 
 
@@ -52,6 +59,7 @@ class Subscriber:
         fast: bool = False,
         drop_after: float | None = None,
         durable: str = "",
+        granted: tuple[int, int] | None = None,
     ) -> None:
         """`most` is the size of the inbox. Notifications that arrive when the inbox is full are
         dropped, and requested again when there is room, so nobody waits for a slow application.
@@ -59,7 +67,8 @@ class Subscriber:
         delivered in the order of serials. With `fast`, missing notifications are neither noticed
         nor requested. After an interruption of `drop_after` seconds, the subscription ends. With a
         name as `durable`, the subscription is ordered, and begins after the last notification that
-        was confirmed under that name."""
+        was confirmed under that name. `granted` is a life and a node of that life, for which the
+        router has a signed grant."""
         self.name = name
         self.router = router
         self.interest = interest
@@ -68,14 +77,17 @@ class Subscriber:
         self._fast = fast and not durable
         self._drop_after = drop_after
         self._standing = Standing(self.times)
+        if granted is not None:  # if this life is lost, the number may mean another node
+            self._standing.life = granted[0]
         order = Ordering() if durable or (ordered and not fast) else None
         self._handout = HandOut(most, matched, order, self.confirming)
         self.inbox = self._handout.inbox
         self.stream = Stream(self.times, self._standing, self._handout)
         self._flows = False  # is `stream.flows()` true since the last message?
         self._joining = Joining(
-            interest, dialect, self._standing, self.stream, self.confirming, fast=self._fast
-        )
+            interest, dialect, self._standing, self.stream, self.confirming, fast=self._fast,
+            granted=0 if granted is None else granted[1], patience=self.times.request,
+        )  # fmt: skip
         self._resubscribed = float("-inf")
 
     @property
@@ -139,6 +151,11 @@ class Subscriber:
             self.confirming.drop()
             self._say_confirmed()
         return self._drain_outgoing()
+
+    def refuse(self, reason: str) -> None:
+        """End the subscription, because its grant is refused."""
+        self.stream.end()
+        self._joining.refuse(reason)
 
     def _say_confirmed(self) -> None:
         if self.confirming is not None and self.phase is Phase.ON:
@@ -220,8 +237,12 @@ class Subscriber:
             self._send(question)
 
     def _judge(self, message: m.Lineage) -> None:
+        if self._joining.waits_for_life(message):
+            return
         verdict = self._standing.judge(message, self._now)
-        if verdict is Verdict.BROKEN:
+        if verdict is Verdict.BROKEN and self._joining.is_granted:
+            self.refuse(LOST_GRANT)
+        elif verdict is Verdict.BROKEN:
             self._restart(WENT_BACK)
         elif verdict is not Verdict.NOTHING:
             self._go_on()
@@ -245,7 +266,10 @@ class Subscriber:
 
     def _on_refuse(self, message: m.Refuse) -> None:
         if self.phase in (Phase.JOINING, Phase.ON) and self.node in message.nodes:
-            self._restart("the rendezvous point no longer had the filter")
+            if self._joining.is_granted:
+                self.refuse(UNGRANTED)
+            else:
+                self._restart("the rendezvous point no longer had the filter")
 
     def _on_notification(self, message: m.Notification) -> None:
         if not self._joining.expects():
@@ -259,6 +283,7 @@ class Subscriber:
 
     def _on_beat(self, message: m.Beat) -> None:
         if self.phase is not Phase.ON:
+            self._joining.note_beat()
             return
         self.stream.heard = self._now
         self._handout.resume(self._now)
@@ -274,6 +299,8 @@ class Subscriber:
     def _on_reply(self, message: m.Counted | m.Recovered | m.Settled) -> None:
         if self.phase is Phase.ON:
             self.stream.take_reply(message)
+        elif isinstance(message, m.Counted):
+            self._joining.take_counted(message)
 
     # -- sending -------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.graph_caches import GraphCaches, HeaderCache
 from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours import (
+    SIGNED,
     Beats,
     Charges,
     Context,
@@ -34,6 +35,7 @@ from tidings.routing.forwarding.neighbours import (
     ReturnPaths,
     Rights,
     Sent,
+    Signed,
     Subscriptions,
     bound_ranges,
     name_owner,
@@ -290,7 +292,7 @@ class Downstream(ABC):
     ) -> tuple[list[m.Range], list[m.Range]]:
         """The same for a neighbour with limited rights. Nodes that were granted to the neighbour
         are looked up here. Only the root knows whether the neighbour may see other nodes."""
-        is_alone = within == self.context.within_of(sender)
+        is_alone = self.context.within_of(sender) in (within, SIGNED)
         here = [one for one in ranges if is_alone and self.rights.is_granted(sender, one.node)]
         return here, [one for one in ranges if one not in here]
 
@@ -298,12 +300,28 @@ class Downstream(ABC):
         """Handle a possible change of a neighbour's rights: unsubscribe it from the nodes that were
         not granted under its present rights. The neighbour then asks for these nodes again."""
         self.context.now = now
-        known = self.neighbours.get(name)
-        if known is not None and self.context.within_of(name):
-            held = [*known.nodes]
-            for node in set(held).difference(self.rights.admit(name, held)):
-                self.unsubscribe(name, node)
+        if name in self.neighbours and self.context.within_of(name):
+            self._end_ungranted(name)
         return self.drain_outgoing()
+
+    def present(self, name: Name, node: int, grant: Signed, now: float) -> str:
+        """Note a signed grant of a neighbour, whose signature was checked; return why it is
+        refused, or an empty string."""
+        self.context.now = now
+        self.hear(name)
+        return self.rights.grant_signed(name, node, grant)
+
+    def revoke(self, now: float, is_void: Callable[[Signed], bool] = lambda _: False) -> list[Sent]:
+        """End the signed grants that expired or are void, and what was subscribed with them."""
+        self.context.now = now
+        for name in self.rights.revoke(is_void):
+            self._end_ungranted(name)
+        return self.drain_outgoing()
+
+    def _end_ungranted(self, name: Name) -> None:
+        held = [*self.neighbours[name].nodes]
+        for node in set(held).difference(self.rights.admit(name, held)):
+            self.unsubscribe(name, node)
 
     def pass_down(self, message: m.Message) -> None:
         """Pass an answer on to the neighbour that asked."""

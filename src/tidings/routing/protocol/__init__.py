@@ -5,6 +5,7 @@
     messages/            every message, and what it means
     frames.py            messages as bytes; everything that a router reads comes first
     bodies.py            a payload with the attributes that subscribers get
+    grants.py            a signed grant: an agent may subscribe to a node
     tags.py              the tag of a publication that was tagged elsewhere
     marks.py             the marks of a newly numbered notification, as columns
     message_merging.py   merges adjacent messages of the same kind
@@ -25,6 +26,7 @@ This folder is for other rooms, not for users. Import `messages` and `frames` as
 
 from tidings.routing.protocol.bodies import About, Piece, body_of, unwrap, wrap
 from tidings.routing.protocol.digests import digest
+from tidings.routing.protocol.grants import KEY_ID, Grant, pack_grant, split_grant, unpack_grant
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
 from tidings.routing.protocol.marks import pack_marks
@@ -34,10 +36,12 @@ from tidings.routing.protocol.tags import Tag, pack_tag, unpack_tag
 from tidings.routing.protocol.times import Times
 
 __all__ = [
+    "KEY_ID",
     "LONG",
     "NONE",
     "About",
     "Break",
+    "Grant",
     "Life",
     "Limits",
     "Lineage",
@@ -50,8 +54,11 @@ __all__ = [
     "Times",
     "body_of",
     "digest",
+    "pack_grant",
     "pack_marks",
     "pack_tag",
+    "split_grant",
+    "unpack_grant",
     "unpack_interest",
     "unpack_tag",
     "unwrap",

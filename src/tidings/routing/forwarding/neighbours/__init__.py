@@ -16,7 +16,7 @@ Only routers and the rendezvous point use this folder. Start at context.py, then
 from tidings.routing.forwarding.neighbours.accounts import Payer
 from tidings.routing.forwarding.neighbours.beats import Beats
 from tidings.routing.forwarding.neighbours.charges import Charges
-from tidings.routing.forwarding.neighbours.context import Context, Name, Neighbour, Sent
+from tidings.routing.forwarding.neighbours.context import Context, Name, Neighbour, Sent, Signed
 from tidings.routing.forwarding.neighbours.owners import (
     UNKNOWN,
     ask_for_owners,
@@ -26,11 +26,12 @@ from tidings.routing.forwarding.neighbours.owners import (
 from tidings.routing.forwarding.neighbours.questions import Questions
 from tidings.routing.forwarding.neighbours.recovery import Recovery, bound_ranges, count_entries
 from tidings.routing.forwarding.neighbours.return_paths import ReturnPaths
-from tidings.routing.forwarding.neighbours.rights import Rights
+from tidings.routing.forwarding.neighbours.rights import SIGNED, Rights
 from tidings.routing.forwarding.neighbours.subscriptions import Subscriptions
 from tidings.routing.forwarding.neighbours.sums import Sums
 
 __all__ = [
+    "SIGNED",
     "UNKNOWN",
     "Beats",
     "Charges",
@@ -43,6 +44,7 @@ __all__ = [
     "ReturnPaths",
     "Rights",
     "Sent",
+    "Signed",
     "Subscriptions",
     "Sums",
     "ask_for_owners",

@@ -20,6 +20,16 @@ Name = Hashable
 Sent = tuple[Name, m.Message]
 
 
+class Signed(msgspec.Struct, frozen=True):
+    """A signed grant of a neighbour, for one node."""
+
+    key: bytes  # the identity of the key
+    agent: str  # the owner that may use it
+    life: int
+    within: m.Within  # the filters that cover the node
+    ends: float  # when it expires
+
+
 class Neighbour(msgspec.Struct):
     """What is known about a neighbour below."""
 
@@ -35,6 +45,7 @@ class Neighbour(msgspec.Struct):
     behind: Account = msgspec.field(default_factory=Account)  # pays for questions that it passes on
     beaten: float = float("-inf")  # when the last beat was sent to it
     granted: dict[int, m.Within] = msgspec.field(default_factory=dict)  # see rights.py
+    signed: dict[int, Signed] = msgspec.field(default_factory=dict)  # signed grants, by node
 
 
 class Context:

@@ -14,6 +14,10 @@ channels go between the two ends of a link:
     Closed                      the upper end does not serve a channel
     Pulse Repeat                all that was said last in each channel still holds; say it all again
 
+A preprocessor can also sign a grant, which the agent presents to its router:
+
+    Propose ──> Proposed with a grant, Present ──> Presented     the agent may subscribe to a node
+
 Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
 its sets now and then; if the digests differ, the other end asks for the whole set.
 
@@ -60,6 +64,7 @@ from tidings.routing.protocol.messages.fields import (
     Mark,
     Message,
     Number,
+    PartyName,
     Range,
     Slice,
     Up,
@@ -71,6 +76,8 @@ from tidings.routing.protocol.messages.links import (
     Goodbye,
     Hello,
     Open,
+    Present,
+    Presented,
     Pulse,
     Repeat,
     Welcome,
@@ -122,8 +129,8 @@ from tidings.routing.protocol.messages.upward import (
 CHANNELS = Open | Close | Closed | Pulse | Repeat
 """Messages about the channels of a link. They belong to no channel."""
 LINK = (
-    Hello | Welcome | Goodbye | Watch | Report | Preprocess | Preprocessed | Propose | Proposed
-    | CHANNELS
+    Hello | Welcome | Goodbye | Watch | Report | Present | Presented | Preprocess | Preprocessed
+    | Propose | Proposed | CHANNELS
 )  # fmt: skip
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
       | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver | Register
@@ -147,9 +154,10 @@ __all__ = [
     "Answer", "Ask", "Beat", "Changed", "Close", "Closed", "Confirm", "Confirmed", "Count",
     "Counted", "Describe", "Described", "Digest", "Down", "Edges", "Follow", "Found", "Gone",
     "Goodbye", "Graph", "HandOver", "Hello", "Kind", "Label", "Life", "Lineage", "LinkStatus",
-    "Mark", "Message", "NodeChange", "NodeStatus", "Notification", "Number", "Open",
-    "Preprocess", "Preprocessed", "Propose", "Proposed", "Publish", "Published", "Pulse",
-    "Range", "Recover", "Recovered", "Redraw", "Refuse", "Register", "Repeat", "Report",
+    "Mark", "Message", "NodeChange", "NodeStatus", "Notification", "Number", "Open", "PartyName",
+    "Preprocess", "Preprocessed", "Present", "Presented", "Propose", "Proposed",
+    "Publish", "Published", "Pulse", "Range", "Recover", "Recovered", "Redraw", "Refuse",
+    "Register", "Repeat", "Report",
     "Resubscribe", "Resume", "Resumption", "Seek", "Settled", "Setup", "Skipped", "Slice",
     "Subscribe", "Taken", "Trace", "Unsubscribe", "Up", "Wanted", "Watch", "Welcome", "Which",
     "Who", "Whose", "Within",

@@ -23,6 +23,7 @@ MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notif
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
 LONGEST_WITHIN = 4096  # characters
+LARGEST_GRANT = 1 << 16  # bytes
 Within = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
 ]

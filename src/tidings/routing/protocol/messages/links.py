@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from tidings.routing.protocol.messages.fields import Message, Number, PartyName
+from tidings.routing.protocol.messages.fields import LARGEST_GRANT, Message, Number, PartyName
 
 MOST_CHANNELS = 100_000  # channels in one message
 ChannelNumber = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
@@ -31,6 +31,21 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
     name: str
     publisher: str = ""
+
+
+class Present(Message, frozen=True, tag="present"):
+    """A signed grant, for the node at the other end of the link; see grants.py. It holds until it
+    expires, also for later links."""
+
+    request: Number
+    grant: Annotated[bytes, msgspec.Meta(max_length=LARGEST_GRANT)]
+
+
+class Presented(Message, frozen=True, tag="presented"):
+    """A grant was accepted, or why it was refused."""
+
+    request: Number
+    refusal: str = ""
 
 
 class Goodbye(Message, frozen=True, tag="goodbye"):

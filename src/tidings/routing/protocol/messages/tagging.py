@@ -22,6 +22,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from tidings.routing.protocol.messages.fields import (
+    LARGEST_GRANT,
     MOST_NODES,
     MOST_PREPROCESSED,
     MOST_PREPROCESSORS,
@@ -96,11 +97,12 @@ class Preprocess(Message, frozen=True, tag="preprocess"):
 
 
 class Propose(Message, frozen=True, tag="propose"):
-    """Which node belongs to an interest?"""
+    """Which node belongs to an interest? With `signs`, a grant for the node is asked for too."""
 
     request: Number
     interest: bytes
     dialect: PartyName = "sql"
+    signs: bool = False
 
 
 class Described(Down, frozen=True, tag="described"):
@@ -164,10 +166,12 @@ class Preprocessed(Message, frozen=True, tag="preprocessed"):
 
 
 class Proposed(Message, frozen=True, tag="proposed"):
-    """The node of an interest at a version, 0 if it has none; or why the interest is refused."""
+    """The node of an interest at a version, 0 if it has none; or why the interest is refused. The
+    grant (see grants.py) is empty if none was asked for."""
 
     request: Number
     node: Number = 0
     life: Number = 0
     version: Number = 0
     refusal: str = ""
+    grant: Annotated[bytes, msgspec.Meta(max_length=LARGEST_GRANT)] = b""

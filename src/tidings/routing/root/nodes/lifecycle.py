@@ -119,6 +119,9 @@ class Nodes(NodePart):
         """Retire nodes that were unwanted for so long that no subscription can still arrive."""
         late = self._context.now - 2 * self._context.times.expire
         old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
+        for node in [*filter(self._is_held, old)]:  # somebody asked for it, and did not subscribe
+            old.remove(node)
+            del self.unwanted[node]  # it is unwanted again when the name is dropped
         earlier: list[int] = []
         if self._earlier and self._earlier_since < late:
             earlier = self._take_earlier()

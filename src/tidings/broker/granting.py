@@ -1,0 +1,95 @@
+"""How a preprocessor grants agents the right to subscribe to nodes.
+
+    Propose ──> limits of the agent: do they cover the filter? ──> node, perhaps new ──> signed
+                    └── no: refused, with the text to write
+
+Only the rendezvous point creates nodes. A filter that has no node yet gets one by a short
+subscription of the preprocessor; the node stays for a while, so that the agent can subscribe.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from tidings.broker.admission.permissions import Permissions
+from tidings.broker.admission.signing import LIFETIME, Signer
+from tidings.filters import Filter, parse, refuse_outside
+from tidings.model import TidingsError
+from tidings.network import Agent, Link, Refusal
+from tidings.routing.protocol import Grant, messages as m
+
+MOST_OPEN = 100  # questions that are being answered
+PATIENCE = 1.5  # seconds for the rendezvous point; agents wait for two
+
+_log = logging.getLogger(__name__)
+
+
+class Granting:
+    """Answers agents that ask for grants."""
+
+    def __init__(self, agent: Agent, signer: Signer, channel: str) -> None:
+        self._agent = agent
+        self._signer = signer
+        self._channel = channel
+        self._open = 0
+        self.signed = 0
+        """How many grants were signed so far."""
+
+    async def answer(self, link: Link, who: Permissions, message: m.Propose) -> None:
+        """Send a grant to an agent, or the reason why it gets none."""
+        request = message.request
+        self._open += 1
+        try:
+            if self._open > MOST_OPEN:
+                raise Refusal("the preprocessor is busy; ask again later")
+            found = await self._grant(who, message)
+        except TidingsError as problem:
+            found = m.Proposed(request, refusal=str(problem))
+        except Exception:
+            _log.exception("a grant could not be signed")
+            found = m.Proposed(request, refusal="an unexpected problem; see the log")
+        finally:
+            self._open -= 1
+        link.send(found)
+
+    async def _grant(self, who: Permissions, message: m.Propose) -> m.Proposed:
+        if "subscribe" not in who.may:
+            raise Refusal(f"{who.name!r} may not subscribe here")
+        view = self._agent.view
+        if view is None or not self._agent.life:
+            raise Refusal("the nodes of the channel are not known yet")
+        try:
+            text = message.interest.decode()
+        except UnicodeDecodeError:
+            raise Refusal("the filter is not valid UTF-8") from None
+        found = parse(text, message.dialect, attributes=view.attributes)
+        limits = (who.within,) if who.within else ()
+        refusal = refuse_outside(found, limits, view.attributes)
+        if refusal:
+            raise Refusal(refusal)
+        place = view.place(text, message.dialect)
+        node = place.node or await self._make(text, message.dialect)
+        grant = Grant(
+            b"", who.owner, self._channel, self._agent.life, node, int(time.time() + LIFETIME),
+            limits or (_text(found),),
+        )  # fmt: skip
+        self.signed += 1
+        data = self._signer.sign(grant)
+        return m.Proposed(message.request, node, place.life, place.version, grant=data)
+
+    async def _make(self, text: str, dialect: str) -> int:
+        """The node of a filter that had none at the version of the view."""
+        async with self._agent.subscribe(text, dialect, fast=True, timeout=PATIENCE) as told:
+            return told.node
+
+
+def _text(found: Filter) -> str:
+    """The filter in SQL; Refusal if it is too long."""
+    text = found.sql()
+    if len(text) > m.LONGEST_WITHIN:
+        raise Refusal(
+            f"found a filter of {len(text):,} characters in SQL, expected at most "
+            f"{m.LONGEST_WITHIN:,} for a grant"
+        )
+    return text

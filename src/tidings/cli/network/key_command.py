@@ -1,0 +1,37 @@
+"""`tidings key`: makes a key with which a preprocessor signs grants."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli.common.screen import say
+from tidings.files import open_private
+from tidings.model import EnvironmentProblem
+
+
+def make_key(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write the private key.")],
+) -> None:
+    """Make a key with which a preprocessor signs grants.
+
+    FILE gets the private key, for `tidings preprocessor --key FILE`; only its owner may read it.
+    The public key is printed, as a line for [grants] in the files of routers.
+    """
+    from tidings.broker import Signer
+
+    private, public = Signer.generate()
+    try:
+        handle = open_private(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        raise EnvironmentProblem(
+            f"{file} exists already, expected a new file, so that no key is lost"
+        ) from None
+    except OSError as problem:
+        raise EnvironmentProblem(f"{file} can't be written: {problem.strerror}") from None
+    with os.fdopen(handle, "w") as out:
+        out.write(private + "\n")
+    say(f'{Path(file).stem} = "{public}"')

@@ -1,0 +1,123 @@
+"""Signed grants of an agent: obtained from a preprocessor, presented to the router, and renewed.
+
+    agent ──Propose──> preprocessor ──signed grant──> agent ──Present──> router, on each new link
+                                                        ^── again, when half of its time is over
+
+A grant is presented before the messages that need it, and links keep the order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from tidings.model import TidingsError
+from tidings.network.agents.refusals import Refusal
+from tidings.routing.clients import Subscriber
+from tidings.routing.protocol import messages as m, unpack_grant
+
+FIRST = 1 << 61  # the first request number; other questions of an agent have lower numbers
+AGAIN = 30.0  # seconds before another attempt to renew a grant
+
+
+class SignedGrant(msgspec.Struct, frozen=True):
+    """A preprocessor's permission to subscribe to a node: for one agent, until it expires. `data`
+    is opaque; it can be stored, and used later as `SignedGrant(data)`. A grant that still has its
+    filter is renewed by the agent."""
+
+    data: bytes
+    interest: str = ""
+    dialect: str = "sql"
+
+    @property
+    def node(self) -> int:
+        """The number of the node; 0 if `data` is not a grant."""
+        found = unpack_grant(self.data)
+        return 0 if found is None else found.node
+
+    @property
+    def expires(self) -> float:
+        """When the grant expires, in seconds since 1970."""
+        found = unpack_grant(self.data)
+        return 0.0 if found is None else float(found.expires)
+
+
+class _Held(msgspec.Struct):
+    """A grant in use."""
+
+    grant: SignedGrant
+    machine: Subscriber
+    renew_at: float  # seconds since 1970
+
+
+class HeldGrants:
+    """The grants that the subscriptions of one agent use."""
+
+    def __init__(self, send: Callable[[m.Message], bool]) -> None:
+        """`send` sends a message to the router; False if there is no link."""
+        self._send = send
+        self._held: dict[int, _Held] = {}  # by the number of the subscription
+        self._presented: dict[int, int] = {}  # subscriptions, by the number of the question
+        self._request = FIRST
+
+    def use(self, number: int, grant: SignedGrant, machine: Subscriber) -> None:
+        """Present a grant for a subscription, now and on each later link."""
+        self._held[number] = _Held(grant, machine, _half_time(grant))
+        self._present(number)
+
+    def drop(self, number: int) -> None:
+        self._held.pop(number, None)
+
+    def present_all(self) -> None:
+        """Present all grants, on a new link."""
+        self._presented.clear()
+        for number in self._held:
+            self._present(number)
+
+    def receive(self, message: m.Presented) -> None:
+        """Process the router's answer. A subscription whose grant is refused ends."""
+        number = self._presented.pop(message.request, None)
+        held = None if number is None else self._held.get(number)
+        if held is not None and message.refusal:
+            held.machine.refuse(message.refusal)
+
+    async def renew(self, obtain: Callable[[str, str], Awaitable[SignedGrant]]) -> None:
+        """Replace the grants that are half over. A grant that can't be renewed is used until it
+        expires."""
+        for number, held in [*self._held.items()]:
+            now = time.time()
+            if now < held.renew_at or not held.grant.interest:
+                continue
+            held.renew_at = now + min(AGAIN, max(0.1, (held.grant.expires - now) / 4))
+            try:
+                found = await obtain(held.grant.interest, held.grant.dialect)
+            except TidingsError:
+                continue
+            # the node may be another one by now, if the filter was gone for a while
+            if self._held.get(number) is held and found.node == held.grant.node:
+                held.grant, held.renew_at = found, _half_time(found)
+                self._present(number)
+
+    def is_due(self) -> bool:
+        now = time.time()
+        return any(one.renew_at <= now and one.grant.interest for one in self._held.values())
+
+    def _present(self, number: int) -> None:
+        self._request += 1
+        if self._send(m.Present(self._request, self._held[number].grant.data)):
+            self._presented[self._request] = number
+
+
+def place_of(grant: SignedGrant) -> tuple[int, int]:
+    """The life and the node of a grant; Refusal if the data is not a grant."""
+    found = unpack_grant(grant.data)
+    if found is None:
+        raise Refusal(f"found {len(grant.data):,} bytes that are not a grant, expected a grant")
+    return found.life, found.node
+
+
+def _half_time(grant: SignedGrant) -> float:
+    now = time.time()
+    return now + (grant.expires - now) / 2

@@ -1,0 +1,58 @@
+"""A signed grant: an agent may subscribe to a node until a time.
+
+    64 bytes: Ed25519 signature   of   "tidings grant 1" and the rest: the grant in MessagePack
+
+A preprocessor signs grants, and the router to which the agent is linked checks them. Only the
+encoding is here; keys and signatures are in broker/admission/signing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+
+from tidings.routing.protocol import messages as m
+
+SIGNATURE = 64  # bytes
+KEY_ID = 8  # bytes that identify a key
+PURPOSE = b"tidings grant 1\0"
+"""The beginning of what is signed, so that no signature can be used for another purpose."""
+
+
+class Grant(msgspec.Struct, frozen=True, array_like=True):
+    """What a preprocessor grants. Node numbers are valid in lineages that contain the life
+    (lineage.py)."""
+
+    key: Annotated[bytes, msgspec.Meta(min_length=KEY_ID, max_length=KEY_ID)]
+    agent: m.PartyName  # the owner of the agent's subscriptions, as its router knows it
+    channel: m.PartyName
+    life: m.Number
+    node: m.Number
+    expires: m.Number  # seconds since 1970
+    within: m.Within
+    """The filters that cover the node: the limits of the agent or, if it has none, the filter of
+    the node itself."""
+
+
+_BODY = msgspec.msgpack.Decoder(Grant)
+
+
+def pack_grant(grant: Grant, sign: Callable[[bytes], bytes]) -> bytes:
+    """A grant with its signature; `sign` computes signatures."""
+    body = msgspec.msgpack.encode(grant)
+    return sign(PURPOSE + body) + body
+
+
+def split_grant(data: bytes) -> tuple[bytes, bytes]:
+    """The signature of a grant, and what was signed."""
+    return data[:SIGNATURE], PURPOSE + data[SIGNATURE:]
+
+
+def unpack_grant(data: bytes) -> Grant | None:
+    """The grant in these bytes, whose signature is not checked; None if they are not a grant."""
+    try:
+        return _BODY.decode(data[SIGNATURE:])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None

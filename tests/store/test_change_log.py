@@ -250,7 +250,7 @@ def test_the_latest_changes_of_a_long_log_are_read_from_near_the_end(
     assert late.version == 1
     for n in range(300):
         log.put("x", f"a = {n}")
-    read, decode = [0], records.decode_rows
+    read, decode = [0], rows.decode_rows
 
     def counted(record: bytes) -> rows.Rows:
         read[0] += 1

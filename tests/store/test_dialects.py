@@ -116,6 +116,6 @@ def test_records_of_earlier_versions_are_sql() -> None:
     before = msgspec.msgpack.encode((7, [("ana", "n > 5", 1, b"k" * 16), ("ben", None, 0, None)]))
     entries = [("ana", "n > 5", 1, b"k" * 16), ("ben", None, 0, None)]
     found = decode_rows(b"S" + before)
-    assert found == Rows(7, [Row(*one) for one in entries])  # type: ignore[arg-type]
-    assert encode_rows(7, [entry_of(*one) for one in entries]) == [b"S" + before]  # type: ignore[arg-type]
+    assert found == Rows(7, [Row(*one) for one in entries])
+    assert encode_rows(7, [entry_of(*one) for one in entries]) == [b"S" + before]
     assert len(entry_of("ana", PATTERN, 1, None, "eventbridge")) == 5

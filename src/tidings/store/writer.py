@@ -125,8 +125,8 @@ class _Known:
         self._anonymous.add(node)
         self.ids.anonymous = len(self._anonymous)
         known = key or self._key_of(*decode_interest(interest))
-        if known is not None:
-            self.numbers.setdefault(known, node)
+        if known is not None and self.numbers.get(known) not in self.uses:
+            self.numbers[known] = node
 
     def _use(self, id_: Id, node: int) -> int:
         """Set the node of a subscription; return its node before."""

@@ -153,8 +153,6 @@ class FileJournal:
         """The highest number that a node ever had."""
         self._serial = state.serial
         self._identity = _identity(self.path)
-        for sentence in losses[:10]:
-            _log.error("the journal %s has lost data: %s", self.path, sentence)
         older = threading.Thread(
             target=self._read_older, args=(self._segments, self._since), daemon=True
         )
@@ -270,6 +268,8 @@ class FileJournal:
         this returns; EnvironmentProblem if it can't be written. After a loss, this life is the
         first of a new lineage."""
         with self._lock, self._careful("written"):
+            for sentence in self.losses[:10]:
+                _log.error("the journal %s has lost data: %s", self.path, sentence)
             broken, first = bool(self.losses), self._serial + 1
             lives = (*(() if broken else self.lineage), Life(life, first))
             things: list[t.Thing] = [self._repaired] if broken else []

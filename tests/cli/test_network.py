@@ -200,3 +200,9 @@ def test_files_that_are_refused(run: Run, write: Write, text: str, message: str)
 def test_what_is_said_of_what_is_missing() -> None:
     assert _describe_loss(Lost(1200)) == "1,200 notifications lost"
     assert _describe_loss(Break("it was away")) == "notifications may have been missed: it was away"
+
+
+def test_a_preprocessor_that_nobody_could_reach(run: Run) -> None:
+    result = run("preprocessor", "tidings://127.0.0.1:1", "--listen", "0.0.0.0:0")
+    assert result.code == 2
+    assert "found --listen 0.0.0.0:0, which is no host that agents can connect to" in result.err

@@ -15,7 +15,6 @@ import numpy as np
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions
-from tidings.broker.garbage import collect_nothing
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
@@ -24,7 +23,7 @@ from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest_kernels
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem, write_path
+from tidings.model import EnvironmentProblem, pause_gc, write_path
 from tidings.network import FrameCache, Link, ask_for_kernels, draw_life
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
@@ -42,6 +41,7 @@ from tidings.routing.root import (
 from tidings.store.journal import FileJournal, Retention
 
 FEW = 8  # if a buffer has fewer frames, they are read one by one
+LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
@@ -132,7 +132,7 @@ class RootNode(Server):
             seconds=limits.kept_seconds,
             disk_bytes=limits.disk_bytes,
         )
-        with collect_nothing():
+        with pause_gc():
             self.journal = FileJournal(self._path, retention, apart=True)
             try:
                 self.journal.begin_life(draw_life())
@@ -170,9 +170,17 @@ class RootNode(Server):
         self._preparing.forget(link)
 
     async def _load_block_kernels(self) -> None:
-        """Load the kernels for parts and for runs of publications. Nothing else waits for them."""
-        await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
-        self._takes_parts = True
+        """Load the kernels for parts and for runs of publications. Nothing else waits for them. If
+        that fails, because the disk is full for example, try again later."""
+        while True:
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
+            except Exception:
+                _log.exception("can't load the kernels for parts; trying again in %d s", LOAD_AGAIN)
+                await asyncio.sleep(LOAD_AGAIN)
+            else:
+                self._takes_parts = True
+                return
 
     def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:

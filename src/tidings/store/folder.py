@@ -60,8 +60,8 @@ def note_format(folder: Path) -> None:
 
 
 def read_format(folder: Path) -> Format | None:
-    """The format of a folder; None if it is new, or from an older release. EnvironmentProblem if a
-    later release wrote it."""
+    """The format of a folder; None if it is new, or from an older release. Raises
+    EnvironmentProblem if a later release wrote it."""
     try:
         data = (folder / FORMAT).read_bytes()
     except FileNotFoundError:
@@ -80,8 +80,8 @@ def read_format(folder: Path) -> Format | None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Wait until nobody else writes, then keep others from writing; Owned if the folder has an
-    owner."""
+    """Wait until nobody else writes, then keep others from writing; raises Owned if the folder has
+    an owner."""
     with files.hold_lock(folder / LOCK):
         if is_owned(folder):
             raise Owned(
@@ -106,7 +106,8 @@ def unchanged(folder: Path) -> Iterator[None]:
 
 
 def own(folder: Path) -> int:
-    """Become the owner; release the returned handle to stop. BlockingIOError if there is one."""
+    """Become the owner; release the returned handle to stop. Raises BlockingIOError if there is
+    one."""
     make_folder(folder)
     with files.hold_lock(folder / LOCK):
         return files.take_lock(folder / OWNER)

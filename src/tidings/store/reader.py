@@ -151,8 +151,8 @@ class Reader:
 def state_at(
     folder: Path, mark: Mark, version: int | None = None, *, counted: bool = False
 ) -> State:
-    """The state at a version up to the end of the log, by default at the end; LogError if it was
-    dropped. Only with `counted` does the state have counters, publishers and serials."""
+    """The state at a version up to the end of the log, by default at the end; raises LogError if it
+    was dropped. Only with `counted` does the state have counters, publishers and serials."""
     state, last = read_checkpoint(folder, mark), version_in(mark)
     upto = last if version is None else version
     if upto < state.version:
@@ -182,7 +182,8 @@ def state_at(
 
 
 def read_checkpoint(folder: Path, mark: Mark) -> State:
-    """The state in the checkpoint of a log that ends at a mark; LogError if it is damaged."""
+    """The state in the checkpoint of a log that ends at a mark; raises LogError if it is
+    damaged."""
     last = version_in(mark)
     try:
         state = checkpoint.read(folder, mark if mark.log else None)
@@ -205,7 +206,7 @@ def _fate_of(version: int, base: State) -> str:
 
 
 def read_mark(folder: Path, log: GroupLog) -> Mark:
-    """The end mark; LogError if it is missing, or if the log ends before it."""
+    """The end mark; raises LogError if it is missing, or if the log ends before it."""
     mark = log.acknowledged()
     if mark is None:
         if log.segments() or (folder / checkpoint.NAME).exists():

@@ -49,8 +49,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Record]:
-    """The changes in the records of a group, in order. Gap if the version `after`, or changes after
-    it, were lost."""
+    """The changes in the records of a group, in order. Raises Gap if the version `after`, or
+    changes after it, were lost."""
     for data in records:
         kind = b"" if data is None else data[:1]
         if data is None or kind == t.NOTIFICATION:
@@ -93,8 +93,8 @@ def last_version(records: Iterable[bytes]) -> int:
 
 
 def read_groups(walk: Walk, version: int, after: int, folder: Path, last: int) -> Iterator[Record]:
-    """The changes after the version `after`, from a walk that begins at a version; LogError at the
-    first damage, and Gap if changes were lost. `last` is the latest acknowledged version."""
+    """The changes after the version `after`, from a walk that begins at a version; raises LogError
+    at the first damage, and Gap if changes were lost. `last` is the latest acknowledged version."""
     for group in walk:
         if walk.damages:
             break

@@ -23,8 +23,8 @@ PAUSE = 0.001
 
 
 def settle(folder: Path, key_of: before.KeyOf) -> None:
-    """Make a log readable; LogError if it is damaged, or can't be converted. `key_of` computes the
-    identity of a text."""
+    """Make a log readable; raises LogError if it is damaged, or can't be converted. `key_of`
+    computes the identity of a text."""
     if before.is_before(folder):
         with f.unchanged(folder):  # waits while another process converts the log
             is_converted = not before.is_before(folder)
@@ -64,8 +64,8 @@ def take_rest(
     folder: Path, log: GroupLog, after: Position, version: int
 ) -> Iterator[tuple[Position, list[bytes]]]:
     """Read the groups after a position up to the physical end of a log, and move the end mark
-    there. `version` is the version at the position. The caller must hold the lock. LogError if data
-    is missing."""
+    there. `version` is the version at the position. The caller must hold the lock. Raises LogError
+    if data is missing."""
     mark, walk = read_mark(folder, log), log.walk(after)
     for group in walk:
         if walk.damages:

@@ -101,7 +101,7 @@ class Following:
         return self._request
 
     async def _ask(self, question: m.Describe | m.Follow) -> Follower:
-        """Ask until the answer is complete; Refusal if the answer is a refusal."""
+        """Ask until the answer is complete; raise Refusal if the answer is a refusal."""
         follower = self._follower = Follower(question)
         while not follower.is_done:
             self._answered.clear()

@@ -20,7 +20,7 @@ A change to a message changes the wire format, whose version is in frames.py. Th
 have handlers of their own.
 
 This folder is for other rooms, not for users. Import `messages` and `frames` as modules
-(`messages.Publish`). Start at messages.
+(`messages.Publish`). Start at messages/upward.py.
 """
 
 from tidings.routing.protocol.bodies import About, Piece, body_of, unwrap, wrap

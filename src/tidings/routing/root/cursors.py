@@ -55,7 +55,7 @@ class Cursors:
         self._nodes = Counter(one.node for one in known.values())
 
     def holds(self, node: int) -> bool:
-        """Does a named subscription need a node?"""
+        """Is a node the node of a named subscription?"""
         return node in self._held or self._nodes[node] > 0
 
     @property

@@ -62,7 +62,7 @@ _decode = msgspec.msgpack.Decoder(Checkpoint).decode
 
 
 def read(folder: Path) -> OldLog:
-    """Read a whole log; LogError if it is damaged."""
+    """Read a whole log; raises LogError if it is damaged."""
     place = folder / CHANGES
     base, log = _read_checkpoint(place), GroupLog(place)
     walk, records, first = log.walk(), list[Record](), 0

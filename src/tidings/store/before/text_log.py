@@ -73,7 +73,7 @@ def _is_binary(path: Path) -> bool:
 
 
 def read(folder: Path) -> OldLog:
-    """Read a whole log; LogError if it is damaged."""
+    """Read a whole log; raises LogError if it is damaged."""
     base = read_checkpoint(folder)
     first = need_fit(folder, base)
     records = list(read_changes(folder))
@@ -82,7 +82,7 @@ def read(folder: Path) -> OldLog:
 
 
 def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
-    """The first version of the segments; LogError if they do not belong to the checkpoint.
+    """The first version of the segments; raises LogError if they do not belong to the checkpoint.
     `changes` is the number of changes in the segments, if known."""
     segments = _segments(folder)
     if not segments:
@@ -98,7 +98,8 @@ def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
 
 
 def read_changes(folder: Path) -> Iterator[Record]:
-    """The changes of all complete groups, in order; LogError if one is missing or corrupt."""
+    """The changes of all complete groups, in order; raises LogError if one is missing or
+    corrupt."""
     segments = _segments(folder)
     expected = int(segments[0].stem) if segments else 0
     for path in segments:
@@ -121,7 +122,7 @@ def read_changes(folder: Path) -> Iterator[Record]:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in the previous format; LogError if it is corrupt."""
+    """The checkpoint in the previous format; raises LogError if it is corrupt."""
     path = folder / CHECKPOINT
     try:
         bodies = list(map(_body, path.read_bytes().splitlines(keepends=True)))

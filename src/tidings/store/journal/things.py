@@ -160,7 +160,8 @@ def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
 
 
 def decode(data: bytes) -> Small | Record | Rows:
-    """Decode a record; ValueError if its kind is unknown because a later version wrote it."""
+    """Decode a record; raises ValueError if its kind is unknown because a later version wrote
+    it."""
     return decode_notification(data) if data[:1] == NOTIFICATION else decode_small(data)
 
 

@@ -1,50 +1,17 @@
-"""The messages of routers, rendezvous points and clients. Messages that go down carry the life of
-the rendezvous point as their epoch; see lineage.py.
+"""The messages of routers, rendezvous points and clients.
 
-    up      Subscribe Unsubscribe               nodes that a neighbour wants, or no longer wants
-            Resubscribe Wanted Redraw           a digest of the wanted nodes; all of them; a request
-                                                for their graph
-            Trace                               which lives has the rendezvous point had?
-            Ask Count Recover Publish           passed on towards the root
-            Resume Confirm                      how far was I?; I have all this: for named
-                                                subscriptions
-            Whose                               the nodes that an owner wants
-            Describe Follow HandOver Register   for the root itself: see below
-            Seek                                which preprocessors are there?
-    down    Setup Gone Refuse                   the place of a node; it was dropped; no such node
-            Beat Which Graph                    totals and digests; what do you want?; the graph
-            Lineage                             the lives of the rendezvous point
-            Who                                 which owners want these nodes?
-            Notification Skipped                a notification with its marks; some may be missing
-            Answer Counted Recovered Settled Published      answers to questions
-            Resumption Confirmed                answers to named subscriptions
-            Described Changed Taken Found       answers to clients that tag
-
-A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. Such a
-client follows the changes of nodes, and hands its notifications over in parts:
-
-    Describe ──> Described      the definition of the channel
-    Follow ──> Changed          the nodes that began and ended since a version, page by page
-    HandOver ──> Taken          many tagged notifications as columns; each part is taken once
-
-A preprocessor follows the changes too, and registers its address with the root. Agents look up
-preprocessors, link themselves to one, and ask it for tags and nodes:
-
-    Register                    a preprocessor says now and then where it listens
-    Seek ──> Found              the addresses of preprocessors
-    Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
+    upward.py     towards the rendezvous point: Subscribe, Ask, Recover, Publish ...
+    downward.py   away from the rendezvous point: Setup, Beat, Notification, Answer ...
+    tagging.py    questions and answers of clients that tag, and of preprocessors
+    links.py      between the two ends of a link
+    reports.py    the status of nodes
+    fields.py     the types and limits of fields; the bases of all messages
 
 Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
 its sets now and then; if the digests differ, the other end asks for the whole set.
 
-    fields.py     the types and limits of fields; the bases of all messages
-    links.py      between the two ends of a link
-    reports.py    the status of nodes
-    upward.py     towards the rendezvous point
-    downward.py   away from the rendezvous point
-    tagging.py    questions and answers of clients that tag, and of preprocessors
-
-Import this folder as a module (`messages.Publish`). Start at upward.py.
+This folder is for other rooms, not for users. Import it as a module (`messages.Publish`). Start at
+upward.py.
 """
 
 from __future__ import annotations

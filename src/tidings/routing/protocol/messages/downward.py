@@ -1,4 +1,16 @@
-"""Messages that go down, away from the rendezvous point."""
+"""Messages that go down, away from the rendezvous point.
+
+    Setup Gone Refuse           the place of a node; it was dropped; there is no such node
+    Beat Which Graph            totals and digests; which nodes do you want?; the graph of these
+    Lineage                     the lives of the rendezvous point
+    Who                         which owners want these nodes?
+    Notification Skipped        a notification with its marks; notifications may be missing
+    Answer Counted Recovered Settled Published    answers to questions
+    Resumption Confirmed        answers for named subscriptions
+    Described Changed Taken Found    answers to clients that tag: see tagging.py
+
+All of them except `Skipped` carry the life of the rendezvous point as their epoch; see lineage.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""Questions and answers of clients that tag, of preprocessors, and of agents that look for one."""
+"""Questions and answers of clients that tag, of preprocessors, and of agents that look for one.
+
+A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. Such a
+client follows the changes of nodes, and hands its notifications over in parts:
+
+    Describe ──> Described      the definition of the channel
+    Follow ──> Changed          the nodes that began and ended since a version, page by page
+    HandOver ──> Taken          many tagged notifications as columns; each part is taken once
+
+A preprocessor follows the changes too, and registers its address with the root. Agents look up
+preprocessors, link themselves to one, and ask it for tags and nodes:
+
+    Register                    a preprocessor says now and then where it listens
+    Seek ──> Found              the addresses of preprocessors
+    Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
+"""
 
 from __future__ import annotations
 

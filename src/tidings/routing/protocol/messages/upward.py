@@ -1,4 +1,16 @@
-"""Messages that go up, towards the rendezvous point."""
+"""Messages that go up, towards the rendezvous point.
+
+    Subscribe Unsubscribe       nodes that a neighbour wants, or no longer wants
+    Resubscribe Wanted Redraw   a digest of the wanted nodes; all of them; a request for their graph
+    Trace                       which lives has the rendezvous point had?
+    Ask Count Recover Publish   passed on towards the root
+    Resume Confirm              for named subscriptions: how far was this one confirmed?; a
+                                confirmation
+    Whose                       the nodes that an owner wants
+    Describe Follow HandOver Register Seek    from clients that tag: see tagging.py
+
+A router or a client sends these messages to the node above it.
+"""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.history import History
 from tidings.routing.root.nodes.parts import NodePart, Parts
 
-MOST_JUDGED = 100_000  # results that are remembered
+MOST_JUDGED = 100_000  # results that are cached
 
 
 class Territory(NodePart):
     """Judges interests and nodes by the filters that limit a subscriber. If covering can't be
     proven, the answer is no. Cost: one test for each pair of a node and a set of filters. Results
-    are remembered, because they never change."""
+    are cached, because they never change."""
 
     def __init__(self, parts: Parts, history: History) -> None:
         super().__init__(parts)

@@ -35,6 +35,7 @@ from tidings.network.agents import (
     Refusal,
     Subscription,
     TimedOut,
+    encode_attributes,
     pairs_of,
 )
 from tidings.network.agents.following import Following
@@ -97,11 +98,6 @@ def check_payload(payload: object) -> None:
     """Raise TypeError if a payload is not bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
-
-
-def encode_attributes(attributes: Mapping[str, Any] | bytes) -> bytes:
-    """Encode attributes as JSON. Bytes are already encoded."""
-    return attributes if isinstance(attributes, bytes) else msgspec.json.encode(attributes)
 
 
 def _check_size(content: bytes, payload: bytes) -> None:

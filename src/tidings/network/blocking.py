@@ -32,7 +32,6 @@ from tidings.network.agent import (
     Tagging,
     check_payload,
     connect,
-    encode_attributes,
 )
 from tidings.network.agents import (
     ArrowRows,
@@ -41,6 +40,7 @@ from tidings.network.agents import (
     Pairs,
     Refusal,
     Subscription,
+    encode_attributes,
     pairs_of,
 )
 from tidings.network.tls import Path

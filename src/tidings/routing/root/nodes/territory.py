@@ -33,9 +33,10 @@ class Territory(NodePart):
 
     def select(self, ranges: list[m.Range], within: m.Within) -> list[m.Range]:
         """The ranges whose notifications the subscriber may see."""
-        return [one for one in ranges if self._has(one.node, within)]
+        return [one for one in ranges if self.has(one.node, within)]
 
-    def _has(self, node: int, within: m.Within) -> bool:
+    def has(self, node: int, within: m.Within) -> bool:
+        """Whether the subscriber may see a node."""
         # Each replacement of a removed node covered the removed node.
         there = self._history.stands_for((node,))
         return any(self._judge(one, within) for one in there if one in self._graph)

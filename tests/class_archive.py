@@ -1,6 +1,6 @@
 """An archive of the Java classes that Spark loads, which halves what the start of a session costs.
 
-To start a session and run its first queries, Java reads, checks and links some 15,000 classes from
+To start a session and run its first queries, Java reads, checks and links some 20,000 classes from
 jars. From an archive of class data (CDS) it maps them. `make test` starts dozens of sessions.
 
     tests/conftest.py ──make──> this module as a process ──> session, queries ──exit──> build/*.jsa
@@ -26,6 +26,7 @@ from typing import Any
 HOME = Path(__file__).parents[1]
 # Java that runs for a minute does not earn back what its second compiler costs.
 PLAIN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+PATIENCE = 240  # seconds to make the archive, which takes half a minute
 # Java would warn of each class that it can't archive, and of an archive that does not fit.
 SILENT = "-Xlog:disable -Xlog:all=error:stderr"
 
@@ -56,6 +57,9 @@ def make_archive() -> Iterator[None]:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as process:  # fmt: skip
             yield
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            process.kill()  # nothing, if it has ended
         if process.returncode == 0 and made.exists():
             made.replace(path)
 
@@ -68,10 +72,10 @@ def _path() -> Path | None:
         spark = metadata.distribution("pyspark")
     except metadata.PackageNotFoundError:
         return None
-    if java is None:
+    if java is None or " " in str(HOME):  # options are separated by spaces
         return None
-    real = Path(java).resolve()
-    known = (str(real), real.stat().st_mtime_ns, spark.version, str(spark.locate_file("pyspark")))
+    real, jars = Path(java).resolve(), Path(str(spark.locate_file("pyspark/jars")))
+    known = [(str(one), one.stat().st_mtime_ns) for one in (real, jars) if one.exists()]
     digest = hashlib.sha256(repr(known).encode()).hexdigest()[:16]
     return HOME / "build" / f"classes-{digest}.jsa"
 

@@ -66,7 +66,7 @@ def compile_tests() -> Iterator[None]:
         return
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", str(HERE)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-        yield
+        yield  # and then wait
 
 
 def pytest_collection_finish() -> None:

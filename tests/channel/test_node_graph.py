@@ -121,3 +121,24 @@ def test_room_is_made(seed: int) -> None:
     for number in rng.sample(range(1, 8), 7):
         graph.remove(graph.need(number))
     assert len(graph.children(top)) == 1491
+
+
+@pytest.mark.parametrize("gap", [1, 3, 1_000_000])  # with the largest, the table is not used
+@pytest.mark.parametrize("known", [0, 20])
+def test_numbers_become_places(seed: int, known: int, gap: int) -> None:
+    rng = random.Random(f"{seed} {known} {gap}")
+    numbers = np.arange(1, known + 1, dtype=np.int64)
+    nothing = np.zeros(known + 1, np.int64), np.zeros(0, np.uint32)
+    graph = NodeGraph(compile_graph(numbers, *nothing))
+    last, there = known, [*range(1, known + 1)]
+    for _ in range(6):
+        added = []
+        for _ in range(rng.randrange(1, 40)):
+            last += rng.randrange(1, gap + 1)
+            added.append(last)
+        rng.shuffle(added)  # at a start, parents come first
+        for number in added:
+            graph.insert(number, Reach(graph, is_up=True), Reach(graph, is_up=False))
+        there += added
+        asked = rng.choices(there, k=50)
+        assert graph.translate(np.array(asked)).tolist() == [*map(graph.need, asked)]

@@ -6,11 +6,14 @@ import pytest
 from tests.cli.conftest import Run
 
 from tidings.studies.network import route_bench, route_lookup, route_mixed
+from tidings.studies.network.channels import idle_channels
 from tidings.studies.network.route_interests import Asked, InterestsRun
 from tidings.studies.network.route_parts import Parts
 from tidings.studies.network.route_preprocessors import Tagged
 
-QUICK = ["--no-peers", "--seconds", "0.1", "--rounds", "1", "--interests", "200"]
+QUICK = [
+    "--no-peers", "--seconds", "0.1", "--rounds", "1", "--interests", "200", "--channels", "20",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +23,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_bench, "CASES", route_bench.CASES[:1])
     monkeypatch.setattr(route_bench, "SIZES", (10, 100))
     monkeypatch.setattr(route_mixed, "FILTERS", 50)
+    monkeypatch.setattr(idle_channels, "SETTLING", 0.5)
+    monkeypatch.setattr(idle_channels, "MEASURED", 1.5)
 
 
 @pytest.fixture
@@ -52,6 +57,7 @@ def test_tables(run: Run, measured: list[int]) -> None:
         "agent per s",
         "received per s",
         "traffic",
+        "20 channels without traffic",
         "over labels",
         "were received",
     ):
@@ -65,10 +71,19 @@ def test_json_of_one_part(run: Run) -> None:
     assert {one["scenario"] for one in report["lookup"]} == {"baseball", "traffic", "attributes"}
 
 
+def test_channels(run: Run) -> None:
+    (report,) = run("bench", "route", *QUICK, "--only", "channels", "--json").records
+    found = report["channels"]
+    assert found["channels"] == 20
+    assert [one["name"] for one in found["routers"]] == ["upper", "lower"]
+    assert all(one["bytes_in"] > 0 and one["bytes_out"] > 0 for one in found["routers"])
+    assert found["pulses"] > 0  # each of them stands for all 20 channels
+
+
 def test_bad_parts_are_refused(run: Run) -> None:
     result = run("bench", "route", "--only", "sideways")
     assert result.code == 2
     assert (
         "--only is 'sideways', expected one of forward, latency, durable, parts, preprocessors, "
-        "interests, lookup, modes" in result.err
+        "interests, channels, lookup, modes" in result.err
     )

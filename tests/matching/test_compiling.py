@@ -41,11 +41,11 @@ def test_other_sources_have_another_folder(tmp_path: Path) -> None:
 
 def test_a_kernel_is_kept_where_its_folder_says() -> None:
     """Else the kernels that are sent to executors would be none."""
-    from tidings.matching.segments.join_kernels import join
+    from tidings.matching.segments.join_kernels import join_all
     from tidings.matching.tallies.tag_kernels import sort_lists
 
     folders = compiling.kernel_folders()
-    assert Path(join._cache.cache_path) == folders["segments"]
+    assert Path(join_all._cache.cache_path) == folders["segments"]
     assert Path(sort_lists._cache.cache_path) == folders["tallies"]
 
 

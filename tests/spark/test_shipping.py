@@ -22,7 +22,7 @@ matcher = tidings.Matcher()
 matcher.add("a", "x > 1 AND y = 'b'")
 matcher.merge()
 assert matcher.match_batch(pa.RecordBatch.from_pylist([{"x": 2, "y": "b"}])).to_pylist() == [["a"]]
-stats = join_kernels.join.stats
+stats = join_kernels.join_all.stats
 print(tidings.__file__, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions
+from tidings.broker.links import Lane
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
@@ -24,7 +25,7 @@ from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
 from tidings.model import EnvironmentProblem, pause_gc, write_path
-from tidings.network import FrameCache, Link, ask_for_kernels, draw_life
+from tidings.network import FrameCache, ask_for_kernels, draw_life
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
@@ -156,7 +157,7 @@ class RootNode(Server):
         await super().start()
         self._spawn(self._load_block_kernels())
 
-    def take_question(self, link: Link, message: m.Message) -> None:
+    def take_question(self, link: Lane, message: m.Message) -> None:
         if isinstance(message, m.Ask):
             self._preparing.put(link, message)
         else:
@@ -165,9 +166,9 @@ class RootNode(Server):
     def _prepare(self, filters: Sequence[bytes]) -> list[float]:
         return self._interests.prepare(filters)
 
-    def forget_link(self, link: Link, reason: str) -> None:
-        super().forget_link(link, reason)
-        self._preparing.forget(link)
+    def forget_lane(self, lane: Lane) -> None:
+        super().forget_lane(lane)
+        self._preparing.forget(lane)
 
     async def _load_block_kernels(self) -> None:
         """Load the kernels for parts and for runs of publications. Nothing else waits for them. If
@@ -182,25 +183,26 @@ class RootNode(Server):
                 self._takes_parts = True
                 return
 
-    def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
+    def take_runs(self, lane: Lane, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:
             return False
         ask_for_kernels()  # many publications come at once, so frames should be found fast too
+        link = lane.link
         for at, run in find_runs(buffer, starts):
             found = self.connections.permissions_of(link)
             if run is None:
-                self._take_frame(link, buffer, starts[at])
+                self._take_frame(link, lane, buffer, starts[at])
             elif found is None or _must_split(run, found):
                 for start in starts[at : at + len(run)]:
-                    self._take_frame(link, buffer, start)
+                    self._take_frame(link, lane, buffer, start)
             else:
                 if not found.may_tag:
                     run.drop_tags()
                 link.told_in += len(run)
-                self.publications.put(link, run)
+                self.publications.put(lane, run)
         return True
 
-    def take_part(self, link: Link, message: m.HandOver) -> None:
+    def take_part(self, link: Lane, message: m.HandOver) -> None:
         if self._takes_parts:
             super().take_part(link, message)
         else:

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agent import (
     Agent,
+    AgentChannel,
     Order,
     Tagging,
     check_payload,
@@ -40,9 +41,11 @@ from tidings.network.agents import (
     Pairs,
     Refusal,
     Subscription,
+    check_pair,
     encode_attributes,
     pairs_of,
 )
+from tidings.network.agents.blocking_channel import BlockingChannel
 from tidings.network.tls import Path
 from tidings.routing.clients import Delivery, Item
 from tidings.routing.protocol import Break, Times
@@ -76,6 +79,11 @@ class BlockingSubscription:
         """Whether the filter can never match, given the attributes that the channel declares."""
         return self._subscription.never
 
+    @property
+    def node(self) -> int:
+        """The number of the filter's node, to which others can subscribe."""
+        return self._subscription.node
+
     def next(self, timeout: float | None = None) -> Item | None:
         """The next notification; None if none comes within `timeout` seconds, or after the end."""
         self._agent.check_thread()
@@ -102,6 +110,10 @@ class BlockingSubscription:
     def confirm(self, one: Delivery, timeout: float | None = None) -> None:
         """Confirm a notification and all before it; see `Subscription.confirm`."""
         self._agent.run(self._subscription.confirm(one, timeout))
+
+    def confirm_soon(self, one: Delivery) -> None:
+        """Confirm a notification and all before it, without waiting."""
+        self._agent.call_soon(lambda: self._subscription.confirm_soon(one))
 
     def drop(self, timeout: float | None = None) -> None:
         """Give up the name and end the subscription."""
@@ -257,13 +269,16 @@ class BlockingAgent:
                     raise Refusal(f"notification {done}: {problem}") from None
 
         try:
-            for attributes, payload in pairs_of(notifications):
-                waiting.append(self.publish_soon(attributes, payload))
+            for at, one in enumerate(pairs_of(notifications), 1):
+                try:
+                    waiting.append(self.publish_soon(*check_pair(one)))
+                except Refusal as problem:
+                    raise Refusal(f"notification {at}: {problem}") from None
                 settle(MOST_UNDER_WAY)
             settle(0)
         except TidingsError:
-            for one in waiting:
-                one.exception()
+            for left in waiting:
+                left.exception()
             raise
         return done
 
@@ -271,9 +286,13 @@ class BlockingAgent:
         """Obtain the header of a notification in advance; see `Agent.header`."""
         return self.run(self._agent.header(attributes))
 
+    def node_of(self, interest: str, dialect: str = "sql") -> int:
+        """The node of a filter; see `Agent.node_of`."""
+        return self.run(self._agent.node_of(interest, dialect))
+
     def subscribe(
         self,
-        interest: str = "",
+        interest: str | Mapping[str, Any] = "",
         dialect: str = "sql",
         *,
         node: int | None = None,
@@ -295,6 +314,10 @@ class BlockingAgent:
             "timeout": timeout,
         }
         return self.run(self._subscribe(interest, dialect, how))
+
+    def channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
+        """Another channel over the link of this agent; see `Agent.channel`."""
+        return self.run(self._open_channel(name))
 
     @property
     def preprocessed(self) -> int:
@@ -404,10 +427,17 @@ class BlockingAgent:
             self._publish_all()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
+    async def _open_channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
+        return BlockingChannel(self, self._agent.channel(name), self._subscribe)
+
     async def _subscribe(
-        self, interest: str, dialect: str, how: dict[str, Any]
+        self,
+        interest: str | Mapping[str, Any],
+        dialect: str,
+        how: dict[str, Any],
+        channel: AgentChannel | None = None,
     ) -> BlockingSubscription:
-        subscription = self._agent.subscribe(interest, dialect, **how)
+        subscription = (channel or self._agent).subscribe(interest, dialect, **how)
         await subscription.__aenter__()
         told = BlockingSubscription(self, subscription)
         pump = asyncio.create_task(told.pump())

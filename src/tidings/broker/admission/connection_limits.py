@@ -35,6 +35,7 @@ class ConnectionLimits:
         # for each neighbour: its link, its number of batches, and when either last changed
         self._quiet: dict[Name, tuple[Link, int, float]] = {}
         self._came: dict[Link, int] = {}  # the bytes received so far, by link
+        self._busy = 0  # neighbours that sent something, at the last check or since they came
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 
@@ -104,11 +105,19 @@ class ConnectionLimits:
         little need not wait for neighbours that never stop sending. Routers get a full turn,
         because they forward the messages of many clients."""
         came = {link: link.bytes_in for link in links.values()}
-        busy = sum(self._came.get(link) != size for link, size in came.items())
+        self._busy = sum(self._came.get(link) != size for link, size in came.items())
         self._came = came
         for link in came:
-            share = TURN if link.routes else TURN // max(busy, 1)
-            link.read_at_once(max(LEAST, share))
+            link.read_at_once(TURN if link.routes else self._share())
+
+    def begin_reading(self, link: Link) -> None:
+        """Set how much is read at once from a new neighbour, until the next check. Each new one
+        counts as busy, so many that come together are read in small amounts."""
+        self._busy += 1
+        link.read_at_once(self._share())
+
+    def _share(self) -> int:
+        return max(LEAST, TURN // max(self._busy, 1))
 
     # -- the log -------------------------------------------------------------------------------
 

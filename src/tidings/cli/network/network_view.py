@@ -151,6 +151,9 @@ class NetworkView:
         if nodes:
             parts.append(f"up {_clock(nodes[0].uptime // 1000)}")
             parts.append(f"serial {nodes[0].serial:,}")
+        channels = max((one.channels for one in nodes), default=1)
+        if channels > 1:
+            parts.append(f"{channels:,} channels")
         undeclared = sum(one.undeclared for one in nodes)
         if undeclared:
             parts.append(count_of(undeclared, "undeclared field"))

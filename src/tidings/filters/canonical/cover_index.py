@@ -39,6 +39,10 @@ class AccessIndex(Generic[Item]):
         self.places: dict[Place, dict[Item, None]] = {}
         self.terms: dict[str, Expression] = {}  # the terms under which items are indexed
         self._uses: dict[str, int] = {}
+        self._by_name: dict[str, dict[str, None]] = {}  # attribute -> terms that are below it
+        self._computed: dict[str, None] = {}  # terms that are not attributes
+        # by term, the items that may match a notification without the term's attribute
+        self._absent: dict[str, dict[Item, None]] = {}
         self._free: dict[Item, None] = {}  # items with a free hull
 
     def add(self, item: Item, form: Form) -> str | None:
@@ -51,9 +55,17 @@ class AccessIndex(Generic[Item]):
             return None
         for place in places:
             self.places.setdefault(place, {})[item] = None
+        if ABSENT_KEY in form.hull[term]:
+            self._absent.setdefault(term, {})[item] = None
         self._uses[term] = self._uses.get(term, 0) + 1
-        self.terms[term] = form.terms[term]
-        return term if self._uses[term] == 1 else None
+        if self._uses[term] > 1:
+            return None
+        node = self.terms[term] = form.terms[term]
+        if type(node) is Attribute:
+            self._by_name.setdefault(node.path[0], {})[term] = None
+        else:
+            self._computed[term] = None
+        return term
 
     def discard(self, item: Item, form: Form) -> str | None:
         """Remove an item; return its term if no other item is left under it."""
@@ -65,9 +77,16 @@ class AccessIndex(Generic[Item]):
             return None
         for place in places:
             drop(self.places, place, item)
+        if item in self._absent.get(term, ()):
+            drop(self._absent, term, item)
         self._uses[term] -= 1
         if self._uses[term]:
             return None
+        node = self.terms[term]
+        if type(node) is Attribute:
+            drop(self._by_name, node.path[0], term)
+        else:
+            del self._computed[term]
         del self._uses[term], self.terms[term]
         return term
 
@@ -75,16 +94,30 @@ class AccessIndex(Generic[Item]):
         """Items that may match this notification; the values of terms that are computed are added
         to `values`."""
         yield from self._free
+        for term in self._computed:
+            yield from self._at(term, event, values)
+        for name in event if len(event) < len(self._by_name) else self._by_name:
+            if name in event and name in self._by_name:
+                for term in self._by_name[name]:
+                    yield from self._at(term, event, values)
+        for term, items in self._absent.items():
+            node = self.terms[term]
+            if type(node) is Attribute and node.path[0] not in event:
+                yield from items
+
+    def _at(self, term: str, event: Event, values: dict[str, Key]) -> Iterator[Item]:
+        """The items under a term that may match, given that the event has the term's attribute."""
+        place = values.get(term)
+        if place is None:
+            place = values[term] = key(term_value(self.terms[term], event))
+        if place == ABSENT_KEY:
+            yield from self._absent.get(term, ())
+            return
         places = self.places
-        for term, node in self.terms.items():
-            place = values.get(term)
-            if place is None:
-                is_missing = type(node) is Attribute and node.path[0] not in event
-                place = values[term] = ABSENT_KEY if is_missing else key(term_value(node, event))
-            if (term,) in places:
-                yield from places[term,]
-            if (term, place) in places:
-                yield from places[term, place]
+        if (term,) in places:
+            yield from places[term,]
+        if (term, place) in places:
+            yield from places[term, place]
 
 
 class HullIndex(Generic[Item]):

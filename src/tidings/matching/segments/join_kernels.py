@@ -15,6 +15,7 @@ from tidings.matching.jit.compiling import kernel
 from tidings.matching.jit.simd import inside, lowest_bit
 
 Array = npt.NDArray[Any]
+NONE = 1 << 62  # higher than any code
 
 
 class ListColumns(NamedTuple):
@@ -31,9 +32,24 @@ class SortedBatch(NamedTuple):
     """A batch, sorted by the codes of one access term."""
 
     starts: Array  # int64 [K + 1]: where each code of the term begins
+    used: Array  # int64 [K + 1]: for each code, the next code that an event has, or NONE
     order: Array  # uint32 [n]: the event at each place
     columns: Array  # uint16 [C, n + 64]: codes in that order, shifted to fit in 16 bits
     exact: Array  # uint32 [C, n]: codes by event
+
+
+class Accesses(NamedTuple):
+    """The access terms of a segment, A of them, as arrays, int64."""
+
+    column: Array  # [A]: the column of each term
+    size: Array  # [A]: its number of codes
+    first: Array  # [A]: its first entry
+    last: Array  # [A]: the end of its entries
+    tested_starts: Array  # [A + 1]: where its tested columns begin
+    tested: Array  # the columns that the boxes of its entries test
+    group_starts: Array  # [A + 1]: where its groups of entries begin; see segment.py
+    group_end: Array  # the end of each group
+    group_width: Array  # the greatest width in each group
 
 
 class Pairs(NamedTuple):
@@ -127,23 +143,63 @@ def extras_hold(arrays, box, event, exact, lists):  # type: ignore[no-untyped-de
 
 
 @kernel
-def join(position, last, arrays, batch, lists, dead, many, pairs, counts):  # type: ignore[no-untyped-def]
-    """The batch join of one access term: entries [position, last) against a sorted batch.
+def find_used(starts, size, used):  # type: ignore[no-untyped-def]
+    """Set `used` from `starts`, for `size` codes; see SortedBatch."""
+    used[size] = NONE
+    for code in range(size - 1, -1, -1):
+        used[code] = code if starts[code + 1] > starts[code] else used[code + 1]
+
+
+@kernel
+def next_hit(position, last, width, low, high, used):  # type: ignore[no-untyped-def]
+    """The next entry of a group that contains the code of an event; `last` if there is none.
+
+    The entries of a group are sorted by their low ends, and none is wider than `width`. So entries
+    that end before the next used code are skipped together.
+    """
+    while position < last:
+        code = used[np.int64(low[position])]
+        if code <= np.int64(high[position]):
+            return position
+        least = code - width  # an entry that begins earlier does not reach the code
+        position += 1
+        end = last
+        if position < last and np.int64(low[position]) >= least:
+            end = position
+        while position < end:
+            middle = (position + end) >> 1
+            if np.int64(low[middle]) < least:
+                position = middle + 1
+            else:
+                end = middle
+    return last
+
+
+@kernel
+def join_group(  # type: ignore[no-untyped-def]
+    position, last, width, arrays, batch, lists, dead, many, pairs, counts, n_out, n_rest
+):
+    """The batch join of the entries [position, last) of one group against a sorted batch.
 
     The events that pass the access test of an entry form one slice of the order; the other tests
-    run over this slice, 64 events at a time. Matches go to `pairs.out_*`, and pairs that must still
-    be evaluated to `pairs.rest_*`. The kernel stops early when an output could overflow. If
-    `counts` (int64 per event) is not empty, matches of filters with one box are counted there and
-    not written. `dead` and `many`, uint8 [slots], mark removed filters and filters with several
-    boxes. Returns (position reached, number of matches, number of pairs to evaluate).
+    run over this slice, 64 events at a time. Matches go to `pairs.out_*`, which already have
+    `n_out`, and pairs that must still be evaluated to `pairs.rest_*`, which have `n_rest`. The
+    kernel stops early when an output could overflow. If `counts` (int64 per event) is not empty,
+    matches of filters with one box are counted there and not written. `dead` and `many`, uint8
+    [slots], mark removed filters and filters with several boxes. Returns (position reached, number
+    of matches, number of pairs to evaluate).
     """
-    n_out, n_rest = 0, 0
     room_out, room_rest = pairs.out_event.shape[0], pairs.rest_event.shape[0]
     while position < last:
         box = np.int64(arrays.entry_box[position])
         begin = batch.starts[np.int64(arrays.entry_low[position])]
         end = batch.starts[np.int64(arrays.entry_high[position]) + 1]
-        if end == begin or dead[arrays.box_slot[box]]:
+        if end == begin:
+            position = next_hit(
+                position, last, width, arrays.entry_low, arrays.entry_high, batch.used
+            )
+            continue
+        if dead[arrays.box_slot[box]]:
             position += 1
             continue
         if n_out + (end - begin) > room_out or n_rest + (end - begin) > room_rest:
@@ -184,6 +240,66 @@ def join(position, last, arrays, batch, lists, dead, many, pairs, counts):  # ty
             at += 64
         position += 1
     return position, n_out, n_rest
+
+
+@kernel
+def join_access(  # type: ignore[no-untyped-def]
+    access, position, accesses, arrays, batch, lists, dead, many, pairs, counts, n_out, n_rest
+):
+    """The batch join of one access term, group by group, from an entry on; see `join_group`."""
+    for group in range(accesses.group_starts[access], accesses.group_starts[access + 1]):
+        end = accesses.group_end[group]
+        if position < end:
+            position, n_out, n_rest = join_group(
+                position, end, accesses.group_width[group], arrays, batch, lists, dead, many,
+                pairs, counts, n_out, n_rest,
+            )  # fmt: skip
+            if position < end:
+                break
+    return position, n_out, n_rest
+
+
+@kernel
+def join_all(access, position, accesses, exact, coarse, arrays, lists, dead, many, pairs, counts):  # type: ignore[no-untyped-def]
+    """The batch join of all access terms, from entry `position` of term `access` on.
+
+    exact uint32 [C, n], coarse uint16 [C, n + 64]: the codes of the batch. With few events, calling
+    three kernels for each term would take longer than the join. Returns (term reached, entry
+    reached, number of matches, number of pairs to evaluate); the term is A when all is done.
+    """
+    most = accesses.size.max() + 1
+    starts, used = np.empty(most, np.int64), np.empty(most, np.int64)
+    order = np.empty(exact.shape[1], np.uint32)
+    permuted = np.empty(coarse.shape, np.uint16)
+    batch = SortedBatch(starts, used, order, permuted, exact)
+    n_out, n_rest = np.int64(0), np.int64(0)
+    while access < accesses.column.shape[0]:
+        size = accesses.size[access]
+        sort_by_code(exact[accesses.column[access]], size, order, starts[: size + 1])
+        find_used(starts, size, used)
+        first, end = accesses.tested_starts[access], accesses.tested_starts[access + 1]
+        permute(coarse, accesses.tested[first:end], order, permuted)
+        position, n_out, n_rest = join_access(
+            access, max(position, accesses.first[access]), accesses, arrays, batch, lists, dead,
+            many, pairs, counts, n_out, n_rest,
+        )  # fmt: skip
+        if position < accesses.last[access]:
+            break
+        access += 1
+        position = np.int64(0)
+    return access, position, n_out, n_rest
+
+
+@kernel
+def count_codes(exact, columns, places, step, flat):  # type: ignore[no-untyped-def]
+    """Count the codes of every `step`th event in some columns: adds 1 to flat[places[c] + code].
+
+    exact uint32 [C, n]; columns, places int64; flat float64.
+    """
+    for c in range(columns.shape[0]):
+        codes = exact[columns[c]]
+        for i in range(0, codes.shape[0], step):
+            flat[places[c] + codes[i]] += 1.0
 
 
 @kernel

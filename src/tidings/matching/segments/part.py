@@ -1,13 +1,14 @@
 """A segment in use: batches of events are joined with it, and single events are looked up in it.
 
 For each access term, the batch join sorts the batch by the codes of the term, permutes the other
-columns accordingly, and runs the kernel over the entries. Only the tables of the encoders are kept
-between calls.
+columns accordingly, and runs over the entries. One kernel does this for all terms; terms whose
+values are elements of lists are done one by one. Only the tables of the encoders are kept between
+calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +25,7 @@ from tidings.matching.rank_space import columns, lists
 from tidings.matching.rank_space.encoder import Encoder
 from tidings.matching.rank_space.event_coder import Reader, integer_codes, lookup_of
 from tidings.matching.segments import join_kernels, residuals
-from tidings.matching.segments.join_kernels import ListColumns, Pairs, SortedBatch
+from tidings.matching.segments.join_kernels import Accesses, ListColumns, Pairs, SortedBatch
 from tidings.matching.segments.probe import build_probe
 from tidings.matching.segments.probe_kernels import TABLE, Probe, probe
 from tidings.matching.segments.segment import Segment
@@ -49,6 +50,7 @@ class Access(msgspec.Struct, frozen=True):
     first: int
     last: int
     tested: Array
+    groups: Array  # the groups of these entries
 
 
 class Codes(msgspec.Struct, frozen=True):
@@ -76,7 +78,14 @@ class Part:
             (at, term, encoder)
             for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
         ]
-        self._accesses = list(_accesses(segment))
+        accesses = list(_accesses(segment))
+        of_lists = [at for at, term in enumerate(segment.terms, 1) if term.elements]
+        self._list_accesses = _stack_accesses(
+            [one for one in accesses if one.column in of_lists], segment
+        )
+        self._accesses = _stack_accesses(
+            [one for one in accesses if one.column not in of_lists], segment
+        )
         self._sure = not segment.rest  # whether everything that the kernel finds is a match
         self._several = bool(segment.many.any())  # a filter with two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
@@ -144,62 +153,80 @@ class Part:
             watch(codes)
         found: list[tuple[Array, Array]] = []
         unsure: list[tuple[Array, Array]] = []
-        for access in self._accesses:
-            order, starts = self._sort_events(access, codes)
-            if len(order) == 0:
-                continue
-            permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
-            join_kernels.permute(codes.coarse, access.tested, order, permuted)
-            ready = SortedBatch(starts, order, permuted, codes.exact)
-            self._join(access, ready, codes.lists, dead, found, unsure, counts)
+        self._join_all(codes, dead, found, unsure, counts)
+        for access in range(len(self._list_accesses.column)):
+            self._join_lists(access, codes, dead, found, unsure, counts)
         for box_events, boxes in unsure:
             kept = residuals.passing(self.segment, batch, box_events, boxes)
             found.append((box_events[kept], self.segment.arrays.box_slot[boxes[kept]]))
         return found
 
-    def _sort_events(self, access: Access, codes: Codes) -> tuple[Array, Array]:
-        """The events sorted by the codes of an access term, and where each code begins."""
-        base = codes.lists.base[access.column]
-        size = len(self.segment.terms[access.column - 1].ranks) if access.column else 1
-        starts = np.zeros(size + 1, np.int64)
-        if base < 0:
-            order = np.empty(codes.exact.shape[1], np.uint32)
-            join_kernels.sort_by_code(codes.exact[access.column], size, order, starts)
-            return order, starts
-        begin = codes.lists.starts[base : base + codes.exact.shape[1] + 1]
-        elements = codes.lists.codes[begin[0] : begin[-1]]
-        owners = np.repeat(np.arange(len(begin) - 1, dtype=np.uint32), np.diff(begin))
-        order = np.empty(len(elements), np.uint32)
-        join_kernels.sort_by_code(elements, size, order, starts)
-        return owners[order], starts
-
-    def _join(
+    def _join_all(
         self,
-        access: Access,
-        batch: SortedBatch,
-        lists: ListColumns,
+        codes: Codes,
         dead: Array,
         found: list[tuple[Array, Array]],
         unsure: list[tuple[Array, Array]],
         counts: Array,
     ) -> None:
-        room = max(ROOM, len(batch.order))
-        spare = room if self.segment.rest else len(batch.order)
-        position = access.first
-        while position < access.last:
-            pairs = Pairs(
-                out_event=array_pool.empty(room, np.uint32),
-                out_slot=array_pool.empty(room, np.uint32),
-                rest_event=array_pool.empty(spare, np.uint32),
-                rest_box=array_pool.empty(spare, np.uint32),
-            )
-            position, n_out, n_rest = join_kernels.join(
-                position, access.last, self.segment.arrays, batch, lists, dead, self.segment.many,
-                pairs, counts,
+        """Join the batch with the entries of all access terms without lists."""
+        access = position = 0
+        while access < len(self._accesses.column):
+            pairs = self._room_for(codes.exact.shape[1])
+            access, position, n_out, n_rest = join_kernels.join_all(
+                access, position, self._accesses, codes.exact, codes.coarse, self.segment.arrays,
+                codes.lists, dead, self.segment.many, pairs, counts,
             )  # fmt: skip
-            found.append((pairs.out_event[:n_out], pairs.out_slot[:n_out]))
-            if n_rest:
-                unsure.append((pairs.rest_event[:n_rest], pairs.rest_box[:n_rest]))
+            _keep(pairs, n_out, n_rest, found, unsure)
+
+    def _room_for(self, events: int) -> Pairs:
+        """Output buffers for a join. One entry matches at most all events, so each buffer has room
+        for these."""
+        room = max(ROOM, events)
+        spare = room if self.segment.rest else events
+        return Pairs(
+            out_event=array_pool.empty(room, np.uint32),
+            out_slot=array_pool.empty(room, np.uint32),
+            rest_event=array_pool.empty(spare, np.uint32),
+            rest_box=array_pool.empty(spare, np.uint32),
+        )
+
+    def _join_lists(
+        self,
+        access: int,
+        codes: Codes,
+        dead: Array,
+        found: list[tuple[Array, Array]],
+        unsure: list[tuple[Array, Array]],
+        counts: Array,
+    ) -> None:
+        """Join the batch with the entries of an access term whose values are elements of lists."""
+        all_ = self._list_accesses
+        batch = self._sort_elements(int(all_.column[access]), int(all_.size[access]), codes)
+        first, end = all_.tested_starts[access : access + 2]
+        join_kernels.permute(codes.coarse, all_.tested[first:end], batch.order, batch.columns)
+        position, last = all_.first[access], all_.last[access]
+        while position < last and len(batch.order):
+            pairs = self._room_for(len(batch.order))
+            position, n_out, n_rest = join_kernels.join_access(
+                access, position, all_, self.segment.arrays, batch, codes.lists, dead,
+                self.segment.many, pairs, counts, 0, 0,
+            )  # fmt: skip
+            _keep(pairs, n_out, n_rest, found, unsure)
+
+    def _sort_elements(self, column: int, size: int, codes: Codes) -> SortedBatch:
+        """The events sorted by the codes of their elements. An event occurs once for each
+        element."""
+        base = codes.lists.base[column]
+        starts, used = np.zeros(size + 1, np.int64), np.empty(size + 1, np.int64)
+        begin = codes.lists.starts[base : base + codes.exact.shape[1] + 1]
+        elements = codes.lists.codes[begin[0] : begin[-1]]
+        owners = np.repeat(np.arange(len(begin) - 1, dtype=np.uint32), np.diff(begin))
+        order = np.empty(len(elements), np.uint32)
+        join_kernels.sort_by_code(elements, size, order, starts)
+        join_kernels.find_used(starts, size, used)
+        permuted = np.empty((codes.coarse.shape[0], len(order) + PADDING), np.uint16)
+        return SortedBatch(starts, used, owners[order], permuted, codes.exact)
 
     # -- one event -----------------------------------------------------------------------------
 
@@ -306,7 +333,39 @@ def _accesses(segment: Segment) -> Iterator[Access]:
         boxes = np.unique(arrays.entry_box[first:last]).astype(np.int64)
         tests = slice(int(arrays.box_tests[boxes[0]]), int(arrays.box_tests[boxes[-1] + 1]))
         tested = np.unique(arrays.test_column[tests]).astype(np.int64)
-        yield Access(int(column), first, last, tested)
+        yield Access(int(column), first, last, tested, groups)
+
+
+def _stack_accesses(given: Sequence[Access], segment: Segment) -> Accesses:
+    """The access terms as arrays, for a kernel."""
+    sizes = [len(segment.terms[one.column - 1].ranks) if one.column else 1 for one in given]
+    none = np.zeros(0, np.int64)
+    tested, groups = [one.tested for one in given], [one.groups for one in given]
+    chosen = np.concatenate([none, *groups])
+    return Accesses(
+        np.array([one.column for one in given], np.int64),
+        np.array(sizes, np.int64),
+        np.array([one.first for one in given], np.int64),
+        np.array([one.last for one in given], np.int64),
+        np.cumsum([0, *map(len, tested)], dtype=np.int64),
+        np.concatenate([none, *tested]),
+        np.cumsum([0, *map(len, groups)], dtype=np.int64),
+        segment.arrays.group_end[chosen],
+        segment.arrays.group_width[chosen],
+    )
+
+
+def _keep(
+    pairs: Pairs,
+    n_out: int,
+    n_rest: int,
+    found: list[tuple[Array, Array]],
+    unsure: list[tuple[Array, Array]],
+) -> None:
+    """Add what a join wrote into its buffers."""
+    found.append((pairs.out_event[:n_out], pairs.out_slot[:n_out]))
+    if n_rest:
+        unsure.append((pairs.rest_event[:n_rest], pairs.rest_box[:n_rest]))
 
 
 _NO_COUNTS = np.zeros(0, np.int64)

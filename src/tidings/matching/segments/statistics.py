@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tidings.matching.segments.access import shares
 from tidings.matching.segments.assembly import disassemble
+from tidings.matching.segments.join_kernels import count_codes
 from tidings.matching.segments.part import Codes, Part
 
 Array = npt.NDArray[Any]
@@ -50,8 +51,7 @@ class Statistics:
     def count(self, codes: Codes) -> None:
         """Count a sample of a batch."""
         step = max(1, codes.exact.shape[1] // SAMPLE)
-        for at, text, size in self._terms:
-            self.counts[text] += np.bincount(codes.exact[at, ::step], minlength=size)
+        count_codes(codes.exact, self._columns, self._starts, step, self._flat)
         self._note_events(min(codes.exact.shape[1], SAMPLE))
 
     def count_one(self, codes: Array) -> None:

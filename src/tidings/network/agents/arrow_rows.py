@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tidings.model import NotificationError
 from tidings.network.agents.encoding import encode_attributes
+from tidings.network.agents.refusals import Refusal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +43,17 @@ def pairs_of(notifications: Pairs | ArrowRows) -> Iterator[tuple[Mapping[str, An
     if hasattr(notifications, "__arrow_c_array__") or hasattr(notifications, "__arrow_c_stream__"):
         return _rows(notifications)
     return iter(cast(Pairs, notifications))
+
+
+def check_pair(one: Any) -> tuple[Mapping[str, Any] | bytes, bytes]:
+    """The attributes and the payload of a notification. Raise Refusal if it is no such pair."""
+    if isinstance(one, tuple | list) and len(one) == 2:
+        attributes, payload = one
+        return attributes, payload
+    raise Refusal(
+        f"found a notification of type {type(one).__name__}, expected a pair of attributes and "
+        "payload"
+    )
 
 
 def _rows(given: Any) -> Iterator[tuple[bytes, bytes]]:

@@ -13,6 +13,8 @@ from tidings.routing.clients import Confirming, Delivery, Item, Phase, Subscribe
 class Owner(Protocol):
     """What a subscription needs from its agent."""
 
+    refusal: str  # why the channel is not served
+
     async def wait_for_change(self) -> None: ...
     def overdue(self, what: str, timeout: float | None) -> TimedOut: ...
     def unsubscribe(self, machine: Subscriber) -> None: ...
@@ -38,6 +40,7 @@ class Subscription:
         self._timeout = timeout
         self._news = asyncio.Event()
         self._closed = False
+        self._is_entered = False
 
     @property
     def note(self) -> str:
@@ -58,11 +61,13 @@ class Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.
         Raise Refusal if the filter is refused, TimedOut after the `timeout` of
         `Agent.subscribe`."""
+        self._is_entered = True
         try:
             async with asyncio.timeout(self._timeout):
                 while self._machine.phase is not Phase.ON:
-                    if self._machine.phase is Phase.REFUSED:
-                        raise Refusal(self._machine.refusal)
+                    refusal = self._agent.refusal or self._machine.refusal
+                    if self._agent.refusal or self._machine.phase is Phase.REFUSED:
+                        raise Refusal(refusal)
                     await self._agent.wait_for_change()
         except TimeoutError:
             self.close()
@@ -131,6 +136,11 @@ class Subscription:
             return None
 
     async def __anext__(self) -> Item:
+        if not self._is_entered:
+            raise Refusal(
+                "found a subscription that may not be in force, expected "
+                "`async with agent.subscribe(...) as told`"
+            )
         while not self._machine.inbox:
             if self._closed:
                 raise StopAsyncIteration

@@ -20,6 +20,8 @@ from tidings.matching.covering import bounds, ranges
 from tidings.matching.tallies import edge_kernels, tag_kernels
 
 Array = npt.NDArray[Any]
+MOST_SPAN = 8  # numbers that a table may span for each number in it, and at least LEAST_SPAN more
+LEAST_SPAN = 4096
 
 
 class CompiledGraph(NamedTuple):
@@ -56,6 +58,9 @@ class PatchedEdges:
         room = count + 1024
         self._size = count  # places in use
         self._added: dict[int, int] = {}  # places of nodes that are not compiled, by number
+        self._table = np.zeros(0, np.int64)  # the same, by number minus the lowest number
+        self._tabled = count  # the places before this one are compiled or in the table
+        self._lowest = 0
         self._more: dict[int, set[int]] = {}
         self._patches = self._filled = 0
         self.numbers = _grown(compiled.numbers, room)
@@ -109,9 +114,32 @@ class PatchedEdges:
     def translate(self, numbers: Array) -> Array:
         """The places of these numbers, which all exist or existed."""
         compiled = self._compiled.numbers
+        if not len(compiled):
+            return self._added_at(numbers)
         found = np.searchsorted(compiled, numbers)
-        later = np.append(compiled, -1)[found] != numbers
-        found[later] = [self._added[number] for number in numbers[later].tolist()]
+        found[found == len(compiled)] = 0
+        later = compiled[found] != numbers
+        if later.any():
+            found[later] = self._added_at(numbers[later])
+        return found
+
+    def _added_at(self, numbers: Array) -> Array:
+        """The places of nodes that are not compiled. Their numbers have few gaps, so a table has
+        them, from the lowest number on; if there are many gaps, the dictionary is used."""
+        first, size = len(self._compiled.numbers), self._size
+        if self._tabled < size:
+            later = self.numbers[self._tabled : size]
+            if not len(self._table):
+                self._lowest = int(later.min(initial=1 << 62))
+            offsets = later - self._lowest
+            span = int(offsets.max(initial=-1)) + 1
+            if offsets.min(initial=0) < 0 or span > MOST_SPAN * (size - first) + LEAST_SPAN:
+                return np.array([self._added[number] for number in numbers.tolist()], np.int64)
+            if span > len(self._table):
+                self._table = _grown(self._table, max(span, 2 * len(self._table)))
+            self._table[offsets] = np.arange(self._tabled, size)
+            self._tabled = size
+        found: Array = self._table[numbers - self._lowest]
         return found
 
     def added_places(self, numbers: Iterable[int]) -> list[int]:

@@ -7,6 +7,13 @@
     reports.py    the status of nodes
     fields.py     the types and limits of fields; the bases of all messages
 
+A link carries many channels, each under a number that its lower end chooses. Messages about
+channels go between the two ends of a link:
+
+    Open Close                  the lower end names a channel, or gives it up
+    Closed                      the upper end does not serve a channel
+    Pulse Repeat                all that was said last in each channel still holds; say it all again
+
 Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
 its sets now and then; if the digests differ, the other end asks for the whole set.
 
@@ -58,7 +65,16 @@ from tidings.routing.protocol.messages.fields import (
     Up,
     Within,
 )
-from tidings.routing.protocol.messages.links import Goodbye, Hello, Welcome
+from tidings.routing.protocol.messages.links import (
+    Close,
+    Closed,
+    Goodbye,
+    Hello,
+    Open,
+    Pulse,
+    Repeat,
+    Welcome,
+)
 from tidings.routing.protocol.messages.reports import (
     MOST_DEPTH,
     MOST_LINKS,
@@ -103,7 +119,12 @@ from tidings.routing.protocol.messages.upward import (
     Whose,
 )
 
-LINK = Hello | Welcome | Goodbye | Watch | Report | Preprocess | Preprocessed | Propose | Proposed
+CHANNELS = Open | Close | Closed | Pulse | Repeat
+"""Messages about the channels of a link. They belong to no channel."""
+LINK = (
+    Hello | Welcome | Goodbye | Watch | Report | Preprocess | Preprocessed | Propose | Proposed
+    | CHANNELS
+)  # fmt: skip
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
       | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver | Register
       | Seek)  # fmt: skip
@@ -120,15 +141,16 @@ ANSWERS = (
 """Answers to questions that routers pass on."""
 
 __all__ = [
-    "ANSWERS", "DOWN", "LINK", "LONGEST_NAME", "LONGEST_SUBJECT", "LONGEST_WITHIN",
+    "ANSWERS", "CHANNELS", "DOWN", "LINK", "LONGEST_NAME", "LONGEST_SUBJECT", "LONGEST_WITHIN",
     "MOST_DEPTH", "MOST_LINKS", "MOST_LIVES", "MOST_MILLIS", "MOST_NAME", "MOST_PREPROCESSORS",
     "MOST_RANGES", "MOST_REPORTED", "MOST_TAG", "MOST_WANTED", "NODE", "TAGGING", "UP",
-    "Answer", "Ask", "Beat", "Changed", "Confirm", "Confirmed", "Count", "Counted", "Describe",
-    "Described", "Digest", "Down", "Edges", "Follow", "Found", "Gone", "Goodbye", "Graph",
-    "HandOver", "Hello", "Kind", "Label", "Life", "Lineage", "LinkStatus", "Mark", "Message",
-    "NodeChange", "NodeStatus", "Notification", "Number", "Preprocess", "Preprocessed",
-    "Propose", "Proposed", "Publish", "Published", "Range", "Recover", "Recovered", "Redraw",
-    "Refuse", "Register", "Report", "Resubscribe", "Resume", "Resumption", "Seek", "Settled",
-    "Setup", "Skipped", "Slice", "Subscribe", "Taken", "Trace", "Unsubscribe", "Up", "Wanted",
-    "Watch", "Welcome", "Which", "Who", "Whose", "Within",
+    "Answer", "Ask", "Beat", "Changed", "Close", "Closed", "Confirm", "Confirmed", "Count",
+    "Counted", "Describe", "Described", "Digest", "Down", "Edges", "Follow", "Found", "Gone",
+    "Goodbye", "Graph", "HandOver", "Hello", "Kind", "Label", "Life", "Lineage", "LinkStatus",
+    "Mark", "Message", "NodeChange", "NodeStatus", "Notification", "Number", "Open",
+    "Preprocess", "Preprocessed", "Propose", "Proposed", "Publish", "Published", "Pulse",
+    "Range", "Recover", "Recovered", "Redraw", "Refuse", "Register", "Repeat", "Report",
+    "Resubscribe", "Resume", "Resumption", "Seek", "Settled", "Setup", "Skipped", "Slice",
+    "Subscribe", "Taken", "Trace", "Unsubscribe", "Up", "Wanted", "Watch", "Welcome", "Which",
+    "Who", "Whose", "Within",
 ]  # fmt: skip

@@ -43,7 +43,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     listen: Short
     uptime: Millis = 0
     age: Millis = 0  # the age of this status
-    nodes: Number = 0  # nodes of the content graph
+    nodes: Number = 0  # nodes of the content graphs of all channels
     epoch: Number = 0
     serial: Number = 0
     published: Number = 0  # publications from below, over all links since the start
@@ -53,6 +53,8 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     neighbours: Number = 0  # below
     links: Annotated[tuple[LinkStatus, ...], msgspec.Meta(max_length=MOST_LINKS)] = ()
     undeclared: Number = 0  # attributes in publications that the channel does not declare
+    channels: Number = 1
+    asleep: Number = 0  # channels without traffic
 
 
 class Watch(Message, frozen=True, tag="watch"):

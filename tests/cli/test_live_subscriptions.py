@@ -71,7 +71,7 @@ def test_a_damaged_log_is_refused_and_repaired(run: Run, log: str) -> None:
     assert run("subscriptions", "repair", log).out == (
         "the log is intact; the latest version is 3\n"
     )
-    (segment,) = (Path(log) / "changes").glob("*.log")
+    (segment,) = Path(log).glob("*.log")
     os.truncate(segment, segment.stat().st_size - 1)
     refused = run("subscriptions", "add", log, "s3", "a > 3")
     assert refused.code == 2

@@ -150,7 +150,7 @@ class Disk:
     def lineage(self) -> tuple[m.Life, ...]:
         return tuple(what[0] for kind, what in self.log if kind == "life")[-m.MOST_LIVES :]
 
-    def add_node(self, node: int, interest: bytes, owner: str = "") -> None:
+    def add_node(self, node: int, interest: bytes, owner: str = "", key: bytes = b"") -> None:
         self.log.append(("add", (node, frozenset(interest), owner)))
 
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:

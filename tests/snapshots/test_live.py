@@ -135,17 +135,36 @@ def test_new_nodes_are_tied_once_and_not_by_events(monkeypatch: pytest.MonkeyPat
 _COLUMNS = {f"c{one}": pa.int64() for one in range(10)}
 
 
-def test_changes_must_follow_each_other() -> None:
+def test_versions_without_a_change() -> None:
     live = VersionedSnapshot(Snapshot.build({"a": "dep_delay > 1"}, number=3))
     live.apply([Change(4, "b", "dep_delay > 2", 2)])
     live.apply([Change(4, "b", "dep_delay > 2", 2)])  # known already
     assert live.version == 4
-    with pytest.raises(TidingsError, match="found change 6 after version 4, expected 5"):
-        live.apply([Change(6, "c", None, 0)])
     with pytest.raises(TidingsError, match="version 5 is unknown, expected one from 3 to 4"):
         live.view(5)
+    live.apply([Change(4, "b", "dep_delay > 2", 2), Change(6, "b", None, 0)], upto=9)
+    with pytest.raises(TidingsError, match="version 10 is unknown, expected one from 3 to 9"):
+        live.view(10)
     assert live.view(3).subscriptions(ROWS).to_pylist() == [["a"], ["a"], []]
-    assert live.view(4).nodes(ROWS).to_pylist() == [[2], [2], []]
+    for version in (4, 5):
+        assert live.view(version).nodes(ROWS).to_pylist() == [[2], [2], []]
+    for version in range(6, 10):
+        assert live.view(version).subscriptions(ROWS).to_pylist() == [["a"], ["a"], []]
+
+
+def test_a_filter_that_ended_and_returns_has_another_node() -> None:
+    """The node of before is dead, and strikes nothing out, whether it was compiled or not."""
+    live = VersionedSnapshot(Snapshot.build({"a": "dep_delay > 1"}, number=3))
+    live.apply(
+        [
+            Change(4, "a", None, 0),
+            Change(5, "b", "dep_delay > 1", 5),
+            Change(6, "b", None, 0),
+            Change(7, "c", "NOT (dep_delay <= 1)", 7),
+        ]
+    )
+    found = [live.view(version).nodes(ROWS).to_pylist()[0] for version in range(3, 8)]
+    assert found == [[1], [], [5], [], [7]]
 
 
 IDS: dict[str, tuple[str | int, str | int]] = {"texts": ("a", "b"), "integers": (1, 2)}

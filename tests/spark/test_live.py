@@ -75,7 +75,7 @@ def test_a_version_that_was_lost_is_noticed_and_later_ones_go_on(log: ChangeLog)
     followed = FollowedSubscriptions(log.path)
     compiled = members(followed, 6)
     grow(log, 9)
-    last = max((log.path / "changes").glob("*.log"))
+    last = max(log.path.glob("*.log"))
     os.truncate(last, last.stat().st_size - 1)
     with pytest.raises(LogError, match="can't be read"):
         _ = followed.version
@@ -206,7 +206,7 @@ def test_a_column_that_changes_its_type_and_back(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path, WHOLE)
     log.put_many({"gt1": "x > 1", "ge2": "x >= 2", "in": "x IN (1, 2, 3)"})
     before = FollowedSubscriptions(tmp_path, WHOLE).pin(3)
-    assert Snapshot.open(before.path).numbers.tolist() == [1, 2]
+    assert Snapshot.open(before.path).numbers.tolist() == [1, 3]
     followed = FollowedSubscriptions(tmp_path, BROKEN)
     expected = [["in"], ["gt1"], ["ge2", "gt1", "in"], ["ge2", "gt1", "in"], ["ge2", "gt1"]]
     assert told(followed, 3) == expected
@@ -216,7 +216,7 @@ def test_a_column_that_changes_its_type_and_back(tmp_path: Path) -> None:
     # put again, it has a number of the log
     assert ChangeLog(tmp_path, BROKEN).put("gt1", "x > 1") == 4
     assert told(followed, 4) == expected
-    assert followed.view(4).nodes(ROWS).to_pylist()[1] == [3]
+    assert followed.view(4).nodes(ROWS).to_pylist()[1] == [4]
     assert FollowedSubscriptions(tmp_path, WHOLE).pin(3) == before
 
 

@@ -20,7 +20,7 @@ def numbered(
 ) -> dict[str, int]:
     """The numbers of texts that were put with some columns, under others."""
     first = {node: text for text, node in reversed(filters.items())}
-    identities = [key(first[node], then) for node in sorted(first)]
+    identities = {node: key(first[node], then) for node in sorted(first)}
     found = numbers_of(
         [Written(text, key(text, now), node) for text, node in filters.items()], identities
     )
@@ -40,7 +40,7 @@ def test_filters_that_were_one_and_are_two() -> None:
 
 
 def test_a_number_of_its_own_depends_on_nobody_else() -> None:
-    identities = [key("x > 1", WHOLE), key("x > 5", WHOLE)]
+    identities = {1: key("x > 1", WHOLE), 2: key("x > 5", WHOLE)}
     gone = numbers_of([Written("x > 1", key("x > 1", BROKEN), 1)], identities)
     both = numbers_of(
         [
@@ -61,10 +61,10 @@ def test_two_that_keep_one_number() -> None:
     logged = key("x > 1")
     kept, other = Written("x >= 7", logged, 1), Written("x > 1", b"2" * 16, 1)
     for filters in ([kept, other], [other, kept]):
-        found = numbers_of(filters, [logged])
+        found = numbers_of(filters, {1: logged})
         assert found[logged] == 1
         assert found[b"2" * 16] >= BEYOND
-    found = numbers_of([other, Written("x > 1", b"3" * 16, 1)], [logged])
+    found = numbers_of([other, Written("x > 1", b"3" * 16, 1)], {1: logged})
     assert found[b"2" * 16] == 1
     assert found[b"3" * 16] >= BEYOND
 

@@ -103,7 +103,7 @@ def test_they_are_found_though_nothing_tells_what_changed(
     if what == "forgotten":
         log.forget_before(6)
     elif what == "repaired":
-        last = sorted((tmp_path / "changes").glob("*.log"))[-2]
+        last = sorted(tmp_path.glob("*.log"))[-2]
         last.write_bytes(last.read_bytes()[:-1] + b"\0")
         assert log.repair().problems
     elif what == "missing":

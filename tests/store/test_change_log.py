@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import tidings
-from tidings.store import Change, ChangeLog, LogError, records, settling, state
+from tidings.store import Change, ChangeLog, LogError, live_ids, records, settling
+from tidings.store.journal import rows
 
 # Filters that are equal in pairs or threes, so that nodes are shared.
 TEXTS = [
@@ -49,11 +50,12 @@ class Model:
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.states: list[dict[str | int, tuple[str, int]]] = [{}]
-        self.nodes: dict[bytes, int] = {}
 
     def put(self, id_: str | int, text: str) -> None:
-        node = self.nodes.setdefault(tidings.parse(text).key, len(self.nodes) + 1)
-        self._add(id_, text, node)
+        """The node of a subscription with an equal filter, or one with the number of the change."""
+        key = tidings.parse(text).key
+        same = (node for one, node in self.states[-1].values() if tidings.parse(one).key == key)
+        self._add(id_, text, next(same, len(self.states)))
 
     def drop(self, id_: str | int) -> None:
         self._add(id_, None, 0)
@@ -131,12 +133,12 @@ def test_a_change(tmp_path: Path) -> None:
     assert log.changes(0) == [
         Change(1, "one", "a = 1", 1),
         Change(2, "two", "1 = a", 1),
-        Change(3, "3", "b = 2", 2),
+        Change(3, "3", "b = 2", 3),
         Change(4, "one", None, 0),
         Change(5, "two", "1 = a", 1),
     ]
     assert log.changes(1, 2) == [Change(2, "two", "1 = a", 1)]
-    assert log.subscriptions() == {"two": ("1 = a", 1), "3": ("b = 2", 2)}
+    assert log.subscriptions() == {"two": ("1 = a", 1), "3": ("b = 2", 3)}
     assert log.subscriptions(1) == {"one": ("a = 1", 1)}
 
 
@@ -161,7 +163,7 @@ def test_ids_that_are_refused(tmp_path: Path, bad: str) -> None:
         log.put_many([(bad, "a = 1")])
     with pytest.raises(tidings.TidingsError, match=sentence):
         log.drop(bad)
-    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", "owner"}
 
 
 def test_ids_of_another_kind_than_those_that_are_there(tmp_path: Path) -> None:
@@ -193,7 +195,7 @@ def test_a_log_of_both_kinds_that_was_made_before_they_were_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(state.ProjectedIds, "take", lambda *_: None)
+        patch.setattr(live_ids.ProjectedIds, "take", lambda *_: None)
         ChangeLog(tmp_path).put_many([("ana", "a = 1"), (7, "a = 1")])
     log = ChangeLog(tmp_path)
     for new in ("ben", 8):
@@ -234,7 +236,7 @@ def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     log.put_many({"x": "a = 1", "y": "b = 1"})
     log.forget_before(1)
     there = [log.path, *log.path.rglob("*")]
-    assert {path.name for path in there} >= {"log", "lock", "changes", "end", "checkpoint"}
+    assert {path.name for path in there} >= {"log", "lock", "channel", "end", "checkpoint"}
     for path in there:
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
 
@@ -248,13 +250,13 @@ def test_the_latest_changes_of_a_long_log_are_read_from_near_the_end(
     assert late.version == 1
     for n in range(300):
         log.put("x", f"a = {n}")
-    read, decode = [0], records.decode_changes
+    read, decode = [0], rows.decode_rows
 
-    def counted(record: bytes) -> tuple[int, list[records.Record]]:
+    def counted(record: bytes) -> rows.Rows:
         read[0] += 1
         return decode(record)
 
-    monkeypatch.setattr(records, "decode_changes", counted)
+    monkeypatch.setattr(records, "decode_rows", counted)
     for reader in (late, fresh):
         assert [change.version for change in reader.changes(299)] == [300, 301]
     assert read[0] < 40
@@ -317,14 +319,14 @@ def test_readers_see_nothing_that_the_disk_does_not_have(
         waits.set()
         assert let.wait(30)
 
-    size = (tmp_path / "changes" / f"{1:020}.log").stat().st_size
+    size = (tmp_path / f"{1:020}.log").stat().st_size
     monkeypatch.setattr(os, "fdatasync", fsync)
     monkeypatch.setattr(settling, "PATIENCE", 0.05)
     thread = threading.Thread(target=writer.put, args=("x", "a = 2"))
     thread.start()
     try:
         assert waits.wait(30)
-        assert (tmp_path / "changes" / f"{1:020}.log").stat().st_size > size  # it is written
+        assert (tmp_path / f"{1:020}.log").stat().st_size > size  # it is written
         assert [reader.version, writer.version, ChangeLog(tmp_path).version] == [1, 1, 1]
     finally:
         let.set()

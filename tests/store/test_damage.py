@@ -29,7 +29,7 @@ def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def segments(folder: Path) -> list[Path]:
-    return sorted((folder / "changes").glob("0*.log"))
+    return sorted(folder.glob("0*.log"))
 
 
 def last_segment(folder: Path) -> Path:
@@ -37,7 +37,7 @@ def last_segment(folder: Path) -> Path:
 
 
 def mark(folder: Path) -> Path:
-    return folder / "changes" / "end"
+    return folder / "end"
 
 
 def copy_of(folder: Path, name: str) -> Path:
@@ -110,8 +110,8 @@ def test_a_process_that_runs_notices_an_older_log(tmp_path: Path) -> None:
     older = copy_of(log.path, "older")
     log.put("y", "a = 2")
     assert reader.version == 2
-    shutil.rmtree(log.path / "changes")
-    shutil.copytree(older / "changes", log.path / "changes")
+    for path in older.iterdir():
+        shutil.copy(path, log.path)
     asks: list[Callable[[], int]] = [lambda: reader.version, lambda: log.put("z", "a = 3")]
     for ask in asks * 2:
         with pytest.raises(LogError, match="replaced by another one: it was at version 2"):
@@ -164,7 +164,7 @@ def test_cut_off_at_every_byte_of_a_group_that_nobody_was_told_of(
         reader, writer = ChangeLog(folder), ChangeLog(folder, segment_bytes=segment_bytes)
         assert reader.version == 4
         assert writer.put("after", "a = 3") == 5
-        assert reader.changes(4) == [Change(5, "after", "a = 3", 4)]
+        assert reader.changes(4) == [Change(5, "after", "a = 3", 5)]
         assert ChangeLog(folder).put("after", "a = 1") == 6
         assert everything(folder)[:2] == (6, [*before[1], *reader.changes(4)])
     assert everything(log.path)[0] == 4 + len(last)  # it is whole: it counts
@@ -349,14 +349,16 @@ def test_an_altered_checkpoint_is_refused(tmp_path: Path, no_sync: None) -> None
     log = ChangeLog(tmp_path)
     log.put_many(GROUP)
     log.forget_before(3)
-    path = tmp_path / "changes" / "checkpoint"
+    path = tmp_path / "checkpoint"
     data = path.read_bytes()
     spoilt = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(len(data))]
     for bad in [*spoilt, *(data[:size] for size in range(len(data))), data + b"x"]:
         path.write_bytes(bad)
-        with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint is corrupt; of"):
+        with pytest.raises(
+            LogError, match=r"^the log is damaged: .*/checkpoint is corrupt or .*; of"
+        ):
             log.subscriptions()
-    with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint is corrupt; of its"):
+    with pytest.raises(LogError, match=r"^the log is damaged: .*/checkpoint is corrupt or .*; of"):
         ChangeLog(tmp_path).put("x", "a = 1")
     path.unlink()
     for ask in (ChangeLog(tmp_path).subscriptions, lambda: ChangeLog(tmp_path).drop("x")):
@@ -370,9 +372,9 @@ def test_a_checkpoint_of_another_time_or_log_is_refused(tmp_path: Path, no_sync:
     other.put_many(GROUP)
     other.forget_before(2)
     log.forget_before(3)
-    path = log.path / "changes" / "checkpoint"
+    path = log.path / "checkpoint"
     older = path.read_bytes()
-    shutil.copy(other.path / "changes" / "checkpoint", path)
+    shutil.copy(other.path / "checkpoint", path)
     with pytest.raises(LogError, match="belongs to another log"):
         log.subscriptions()
     path.write_bytes(older)
@@ -393,8 +395,8 @@ def test_a_checkpoint_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
         pytest.raises(LogError, match=r"the log can't drop files: .*large"),
     ):
         log.forget_before(300)
-    assert {path.name for path in (tmp_path / "changes").iterdir()} == {
-        f"{1:020}.log", "end", "identities",
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{1:020}.log", "end", "channel", "lock", "owner",
     }  # fmt: skip
     assert len(log.subscriptions(2)) == 2
     log.forget_before(300)
@@ -425,7 +427,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert last_segment(tmp_path).stat().st_size == size
         assert (log.version, reader.version) == (1, 1)
     assert log.put_many(GROUP) == 4
-    assert [change.node for change in reader.changes(0)] == [1, 2, 3, 1]
+    assert [change.node for change in reader.changes(0)] == [1, 2, 3, 4]
 
 
 def test_a_sync_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tidings.snapshots import Snapshot, VersionedSnapshot
 from tidings.spark.loading.log_snapshots import compile_version, home_of, open_pending_changes
 from tidings.spark.loading.restated import texts_of
 from tidings.store import ChangeLog
-from tidings.store.records import Record, decode_changes, encode_changes, entry_of
+from tidings.store.journal.rows import Row, Rows, decode_rows, encode_rows, entry_of
 
 PATTERN = '{ "state": ["on", {"prefix": "st"}],\n  "n": [{"numeric": [">", 5]}] }'
 SQL = "n > 5 AND (state = 'on' OR state LIKE 'st%')"
@@ -53,7 +53,7 @@ def test_after_older_files_are_dropped_and_after_a_repair(tmp_path: Path) -> Non
     log.forget_before(log.version)
     assert ChangeLog(tmp_path).state().dialects == {"pattern": "eventbridge", "cesql": "cesql"}
     log.put("late", PATTERN, "eventbridge")
-    for file in (tmp_path / "changes").glob("*.log"):
+    for file in tmp_path.glob("*.log"):
         file.write_bytes(file.read_bytes()[:-1] + b"\xff")
     done = log.repair()
     assert done.problems
@@ -114,8 +114,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
 def test_records_of_earlier_versions_are_sql() -> None:
     """The bytes that logs were written with before there were dialects."""
     before = msgspec.msgpack.encode((7, [("ana", "n > 5", 1, b"k" * 16), ("ben", None, 0, None)]))
-    version, found = decode_changes(before)
-    assert version == 7
-    assert found == [Record(7, "ana", "n > 5", 1, b"k" * 16, "sql"), Record(8, "ben", None, 0)]
-    assert encode_changes(7, [one.entry for one in found]) == [before]  # and SQL is written so
+    entries = [("ana", "n > 5", 1, b"k" * 16), ("ben", None, 0, None)]
+    found = decode_rows(b"S" + before)
+    assert found == Rows(7, [Row(*one) for one in entries])
+    assert encode_rows(7, [entry_of(*one) for one in entries]) == [b"S" + before]
     assert len(entry_of("ana", PATTERN, 1, None, "eventbridge")) == 5

@@ -17,7 +17,8 @@ from tidings import parse
 from tidings.channel.interests import ArrayInterests
 from tidings.matching import Matcher
 from tidings.snapshots import Snapshot
-from tidings.store import ChangeLog, migration
+from tidings.store import ChangeLog
+from tidings.store.folder import Format, read_format
 from tidings.store.journal import FileJournal
 
 BEFORE = Path(__file__).parent / "before_nulls.tar.gz"
@@ -53,15 +54,15 @@ def test_a_log_is_renewed_with_its_numbers(folder: Path, told: dict[str, Any], n
     found = log.subscriptions()
     assert {id_: list(one) for id_, one in found.items()} == told[name]
     identities = log.state().identities
-    assert len(identities) == len(told[f"{name}_keys"])
+    assert {node for _, node in found.values()} <= identities.keys()
     for text, node in found.values():
-        assert identities[node - 1] == parse(text).key
+        assert identities[node] == parse(text).key
     version = log.version
     for at, (text, node) in enumerate(list(found.values())):  # the same filter has the same node
         assert log.put(f"again {at}", text) == version + at + 1
         assert log.subscriptions()[f"again {at}"] == (text, node)
     assert log.put("new", "zzz = 1") == version + len(found) + 1
-    assert log.subscriptions()["new"][1] == len(identities) + 1
+    assert log.subscriptions()["new"][1] == log.version
 
 
 def test_changes_and_versions_stay(folder: Path, told: dict[str, Any]) -> None:
@@ -75,23 +76,12 @@ def test_changes_and_versions_stay(folder: Path, told: dict[str, Any]) -> None:
 
 def test_it_happens_once(folder: Path) -> None:
     ChangeLog(folder / "log").subscriptions()
-    assert migration.is_current(folder / "log")
+    assert read_format(folder / "log") == Format(1, 2)
     (aside,) = (folder / "log" / "aside").iterdir()
-    before = sorted((folder / "log" / "changes").iterdir())
+    before = sorted((folder / "log").iterdir())
     ChangeLog(folder / "log").subscriptions()
-    assert sorted((folder / "log" / "changes").iterdir()) == before
+    assert sorted((folder / "log").iterdir()) == before
     assert list((folder / "log" / "aside").iterdir()) == [aside]
-
-
-def test_a_log_without_patterns_is_not_rewritten(tmp_path: Path) -> None:
-    log = ChangeLog(tmp_path / "log")
-    log.put("a", "x = 1")
-    assert migration.is_current(log.path)  # a new log is
-    (log.path / "changes" / migration.IDENTITIES).unlink()
-    assert not migration.is_current(log.path)
-    assert ChangeLog(log.path).subscriptions() == {"a": ("x = 1", 1)}
-    assert migration.is_current(log.path)
-    assert not (log.path / "aside").exists()
 
 
 def test_a_snapshot_is_compiled_again_with_its_numbers(folder: Path, told: dict[str, Any]) -> None:

@@ -138,7 +138,7 @@ def test_after_a_loss_no_node_has_the_number_of_one_whose_notifications_are_ther
     flip_bit(path / checkpoint.NAME, 60)
     journal = opened(path, 3)
     assert journal.losses
-    assert journal.last_node == 1
+    assert journal.last_node > 1
     new = first_node(journal)
     journal.add_node(new, b"price < 5")
     write(journal)
@@ -165,8 +165,8 @@ def test_a_node_whose_record_was_altered_keeps_its_number(tmp_path: Path) -> Non
     flip_bit(log, data.index(b"filter 3"))
     journal = opened(path, 2)
     assert journal.losses
-    assert journal.last_node == 4
-    assert first_node(journal) > 4
+    assert journal.last_node == 5  # the version with which the log goes on
+    assert first_node(journal) > 5
 
 
 def test_a_node_that_is_added_has_no_counter_of_another_one(tmp_path: Path) -> None:

@@ -59,7 +59,9 @@ def test_two_processes_write_at_once_and_a_third_reads(tmp_path: Path) -> None:
         assert [change.version for change in mine] == versions
         assert [change.id for change in mine] == [f"{name}-{n}" for n in range(60)]
     # Both wrote the same filters: one number each.
-    assert {change.node for change in seen} == set(range(1, 61))
+    first: dict[str | None, int] = {}
+    for change in seen:
+        assert change.node == first.setdefault(change.filter, change.version)
     assert len({(change.filter, change.node) for change in seen}) == 60
 
 
@@ -112,7 +114,7 @@ def test_what_a_killed_writer_was_told_and_a_cut_took_is_missing_for_all(
         said += list(writer.stdout)
     last = max(int(line) for line in said if line.endswith("\n"))
     assert ChangeLog(tmp_path).version >= last
-    path = max((tmp_path / "changes").glob("*.log"))
+    path = max(tmp_path.glob("*.log"))
     os.truncate(path, rng.randrange(path.stat().st_size))
     asks = [
         "ChangeLog(sys.argv[1]).version",

@@ -31,7 +31,7 @@ def filled(folder: Path, *, segment_bytes: int = 1) -> ChangeLog:
 
 
 def segments(log: ChangeLog) -> list[Path]:
-    return sorted((log.path / "changes").glob("0*.log"))
+    return sorted(log.path.glob("0*.log"))
 
 
 def test_an_end_that_was_cut_off(tmp_path: Path) -> None:
@@ -46,15 +46,14 @@ def test_an_end_that_was_cut_off(tmp_path: Path) -> None:
     assert done.lost == [(9, 12)]
     assert done.version == 13
     assert "byte 36: the data is corrupt or cut off" in done.problems[0]
-    assert len(list(Path(done.aside).rglob("0*.log"))) == 5
+    assert [path.stat().st_size for path in Path(done.aside).iterdir()] == [100]
     # processes that ran all the while go on
     assert reader.version == writer.version == log.version == 13
     assert list(reader.subscriptions()) == [f"{one}{n}" for n in range(4) for one in "st"]
     assert writer.put("new", "c = 1") == 14
     assert log.put("new", "a = 0") == 15
     # four versions are lost, and each may have had a filter of its own: no number comes again
-    assert [change.node for change in reader.changes(13)] == [13, 1]
-    assert len(reader.state().identities) == len(set(reader.state().identities)) == 13
+    assert [change.node for change in reader.changes(13)] == [14, 1]
     for version in (9, 12):
         with pytest.raises(LogError, match=f"version {version} was lost when the log was rep"):
             reader.subscriptions(version)
@@ -82,31 +81,31 @@ def test_changes_behind_the_damage_stay(tmp_path: Path) -> None:
     assert found["t5"] == ("b = 5", 12)
     log.put("s2", "a = 2")  # its number is lost too, so it has another
     log.put("t4", "a = 3")
-    assert [change.node for change in log.changes(14)] == [13, 7]
+    assert [change.node for change in log.changes(14)] == [15, 7]
 
 
 def test_a_mark_that_is_missing(tmp_path: Path) -> None:
     """Nothing tells how far the log went, so many versions and numbers are passed over."""
     log = filled(tmp_path)
     segments(log)[5].unlink()
-    (tmp_path / "changes" / "end").unlink()
+    (tmp_path / "end").unlink()
     done = ChangeLog(tmp_path).repair()
     assert done.version == 10_011
     assert done.lost == []
     assert len(ChangeLog(tmp_path).subscriptions()) == 10
     assert ChangeLog(tmp_path).put("new", "c = 1") == 10_012
-    assert ChangeLog(tmp_path).subscriptions()["new"] == ("c = 1", 10_011)
+    assert ChangeLog(tmp_path).subscriptions()["new"] == ("c = 1", 10_012)
 
 
 def test_a_checkpoint_that_was_altered(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.forget_before(6)
-    flip_bit(tmp_path / "changes" / "checkpoint", 60)
+    flip_bit(tmp_path / "checkpoint", 60)
     done = ChangeLog(tmp_path).repair()
     assert done.lost == [(1, 6)]
     assert len(ChangeLog(tmp_path).subscriptions()) == 6
     assert ChangeLog(tmp_path).put("new", "c = 1") == 14
-    assert ChangeLog(tmp_path).subscriptions()["new"] == ("c = 1", 13)
+    assert ChangeLog(tmp_path).subscriptions()["new"] == ("c = 1", 14)
 
 
 def test_damage_before_the_checkpoint_loses_no_change(tmp_path: Path) -> None:
@@ -127,6 +126,7 @@ def test_a_log_that_is_whole_is_left_alone(tmp_path: Path) -> None:
     for name in ("log", "forgotten", "plain"):
         log = ChangeLog(shutil.copytree(BEFORE / name, tmp_path / name)) if name == "plain" else \
             filled(tmp_path / name)  # fmt: skip
+        assert log.version  # what is of an older format is converted
         if name == "forgotten":
             log.forget_before(log.version)
         before = {path: path.stat().st_mtime_ns for path in log.path.rglob("0*.log")}
@@ -136,37 +136,21 @@ def test_a_log_that_is_whole_is_left_alone(tmp_path: Path) -> None:
         assert done.version == log.version
 
 
-def test_a_damaged_log_of_the_format_before(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(BEFORE / "plain", tmp_path / "log"))
-    path = folder / "00000000000000000008.log"
-    flip_bit(path, path.read_bytes().index(b"LIKE"))
-    with pytest.raises(LogError, match="subscriptions repair"):
-        _ = ChangeLog(folder).version
-    done = ChangeLog(folder).repair()
-    assert done.lost == [(8, 8)]
-    assert done.version == 18 + 10_000 + 1
-    assert [path.name for path in Path(done.aside).iterdir()] != []
-    expected = ChangeLog(shutil.copytree(BEFORE / "plain", tmp_path / "whole")).subscriptions()
-    found = ChangeLog(folder).subscriptions()
-    assert {id_ for id_ in expected if found.get(id_) != expected[id_]} <= {"s1"}
-    assert ChangeLog(folder).put("new", "zz = 1") == done.version + 1
-
-
 def test_a_checkpoint_that_is_newer_than_the_log(tmp_path: Path) -> None:
     """Log and end mark were put back, and the checkpoint was not."""
     log = filled(tmp_path)
-    shutil.copytree(tmp_path / "changes", tmp_path / "copy")
+    shutil.copytree(tmp_path, tmp_path / "copy")
     log.put("late", "c = 1")
     log.put("later", "c = 2")
     log.forget_before(13)
     for path in (tmp_path / "copy").iterdir():
-        shutil.copy(path, tmp_path / "changes")
+        shutil.copy(path, tmp_path)
     for path in segments(log)[6:]:
         path.unlink()
     with pytest.raises(LogError, match="is newer than the log"):
         ChangeLog(tmp_path).subscriptions()
     done = ChangeLog(tmp_path).repair()
-    assert "found version 13, expected at most 12" in done.problems[0]
+    assert "is missing" in done.problems[0]
     assert done.version == 13 + 10_000 + 1  # nothing tells how far it went
     assert len(ChangeLog(tmp_path).subscriptions()) == 13
     assert ChangeLog(tmp_path).put("new", "c = 3") == done.version + 1
@@ -176,11 +160,11 @@ def test_a_checkpoint_that_is_newer_than_the_log(tmp_path: Path) -> None:
 def test_a_mark_that_is_older_than_log_and_checkpoint_is_nothing_wrong(tmp_path: Path) -> None:
     """The current was cut off before the disk had the mark."""
     log = filled(tmp_path, segment_bytes=1 << 20)
-    before = (tmp_path / "changes" / "end").read_bytes()
+    before = (tmp_path / "end").read_bytes()
     log.put("late", "c = 1")
     log.put("later", "c = 2")
     log.forget_before(13)
-    (tmp_path / "changes" / "end").write_bytes(before)
+    (tmp_path / "end").write_bytes(before)
     done = ChangeLog(tmp_path).repair()
     assert (done.problems, done.lost, done.version) == ([], [], 14)
     assert len(ChangeLog(tmp_path).subscriptions()) == 14
@@ -189,42 +173,10 @@ def test_a_mark_that_is_older_than_log_and_checkpoint_is_nothing_wrong(tmp_path:
 def test_a_checkpoint_that_is_missing(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.forget_before(6)
-    (tmp_path / "changes" / "checkpoint").unlink()
+    (tmp_path / "checkpoint").unlink()
     done = ChangeLog(tmp_path).repair()
-    assert done.problems == [f"{tmp_path / 'changes' / 'checkpoint'} is missing"]
+    assert done.problems == [f"the checkpoint {tmp_path / 'checkpoint'} is missing"]
     assert done.lost == [(1, 6)]
-
-
-@pytest.mark.parametrize(
-    ("gone", "problem"),
-    [
-        (["00000000000000000008.log", "00000000000000000016.log"], "has no segment file next"),
-        (["00000000000000000016.log"], "ends with version 15, expected at least 18"),
-        (["checkpoint.jsonl"], "begins with version 8, expected at most 1"),
-    ],
-)
-def test_files_of_the_format_before_that_do_not_go_together(
-    tmp_path: Path, gone: list[str], problem: str
-) -> None:
-    folder = Path(shutil.copytree(BEFORE / "forgotten", tmp_path / "log"))
-    for name in gone:
-        (folder / name).unlink()
-    if "ends" in problem:
-        shutil.copy(BEFORE / "all" / "checkpoint.jsonl", folder)
-    with pytest.raises(LogError, match=problem):
-        _ = ChangeLog(folder).version
-    done = ChangeLog(folder).repair()
-    assert problem in done.problems[0]
-    assert ChangeLog(folder).version == done.version > 10_000
-    assert ChangeLog(folder).put("new", "zz = 1") == done.version + 1
-
-
-def test_files_of_an_older_tidings_beside_it_are_moved_away(tmp_path: Path) -> None:
-    log = filled(tmp_path)
-    shutil.copy(BEFORE / "plain" / "00000000000000000001.log", tmp_path)
-    done = log.repair()
-    assert "an older version of tidings wrote next to" in done.problems[0]
-    assert ChangeLog(tmp_path).subscriptions() == filled(tmp_path / "same").subscriptions()
 
 
 def test_interrupted_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,10 +192,10 @@ def test_interrupted_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                 pass
         done = ChangeLog(log.path).repair()  # again, or it was done but for the end
         assert done.lost in ([(11, 12)], [])
-        assert log.version == ChangeLog(log.path).version == 13
+        # if it was cut off before the mark was written, it was repaired twice
+        assert log.version == ChangeLog(log.path).version == done.version in {13, 14}
         assert len(log.subscriptions()) == 10
-        assert log.put("new", "c = 1") == 14
-        assert (log.path / "aside").is_dir()
+        assert log.put("new", "c = 1") == done.version + 1
     assert 8 < call < 99
 
 
@@ -251,15 +203,17 @@ def test_nothing_is_given_twice_whatever_was_damaged(tmp_path: Path, seed: int) 
     rng = random.Random(f"{seed} repairs")
     for turn in range(60):
         log = ChangeLog(tmp_path / f"{turn}", segment_bytes=rng.choice([1, 300, 1 << 20]))
-        filters: dict[str, int] = {}
+        filters: dict[str, set[int]] = {}
         groups = rng.randrange(1, 20)
         for _ in range(groups):
             log.put_many((f"s{rng.randrange(9)}", f"a = {rng.randrange(30)}") for _ in range(3))
+            for one in log.changes(log.version - 3):
+                filters.setdefault(str(one.filter), set()).add(one.node)
             if rng.random() < 0.1:
                 log.forget_before(rng.randrange(log.version))
-            filters |= {str(text): node for text, node in log.subscriptions().values()}
         history = log.subscriptions()
-        files = [path for path in (log.path / "changes").iterdir() if path.name != "end"]
+        files = [path for path in log.path.iterdir() if path.suffix == ".log" or
+                 path.name == "checkpoint"]  # fmt: skip
         for _ in range(rng.randrange(1, 3)):
             path = rng.choice(files)
             size = path.stat().st_size if path.exists() else 0
@@ -270,7 +224,7 @@ def test_nothing_is_given_twice_whatever_was_damaged(tmp_path: Path, seed: int) 
                 os.truncate(path, rng.randrange(size))
             elif kind == "unlink":
                 path.unlink(missing_ok=True)
-        highest = max(filters.values())
+        highest = max(map(max, filters.values()))
         done = ChangeLog(log.path).repair()
         again = ChangeLog(log.path)
         if done.problems or done.lost:
@@ -281,7 +235,7 @@ def test_nothing_is_given_twice_whatever_was_damaged(tmp_path: Path, seed: int) 
             assert found == history
         assert again.put("new", "c = 1") == again.version == done.version + 1
         assert again.subscriptions()["new"][1] > highest
-        for text, node in filters.items():
+        for text, nodes in filters.items():
             again.put("new", text)
             given = again.subscriptions()["new"][1]
-            assert given == node or given > highest
+            assert given in nodes or given > highest

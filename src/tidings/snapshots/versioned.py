@@ -13,6 +13,7 @@ incremental_edges.py). After a few thousand changes, compile a new snapshot.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -58,21 +59,19 @@ class VersionedSnapshot:
         self._edges = IncrementalEdges(base)
         self._positions: dict[Id, int] | None = None
 
-    def apply(self, changes: Iterable[ChangeLike]) -> None:
-        """Apply changes in order; changes up to the latest known version are skipped."""
+    def apply(self, changes: Iterable[ChangeLike], upto: int = 0) -> None:
+        """Apply changes in the order of their versions; changes up to the latest known version are
+        skipped. They must be all changes since then, up to the version `upto`; some versions may
+        have none."""
         with self._lock:
             for change in changes:
                 if change.version <= self.version:
                     continue
-                if change.version != self.version + 1:
-                    raise TidingsError(
-                        f"found change {change.version} after version {self.version}, "
-                        f"expected {self.version + 1}"
-                    )
                 if change.filter is not None:
                     self._need_place(change.node, change.filter)
                 self._changes.append(change)
                 self.version = change.version
+            self.version = max(self.version, upto)
 
     def _need_place(self, node: int, text: str) -> None:
         if node in self._place:
@@ -110,7 +109,8 @@ class VersionedSnapshot:
         if version == self.base.number:
             return self.base.view
         net: dict[Id, ChangeLike] = {}
-        for change in self._changes[: version - self.base.number]:
+        upto = bisect_right(self._changes, version, key=lambda one: one.version)
+        for change in self._changes[:upto]:
             net[change.id] = change
         base, count = self.base, len(self.base.numbers) + len(self._numbers)
         stay = np.ones(len(base.ids), bool)

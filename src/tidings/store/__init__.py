@@ -1,26 +1,27 @@
-"""Durable state: the change log of subscriptions, the journal of a root, ontologies in files.
+"""Durable state: the folder of a channel, with its log; ontologies in files.
 
-    change_log.py   ChangeLog: put, drop, changes since a version
-        |── writer.py, state.py        number changes and nodes, append them as one group
-        |── reader.py                  reads the changes up to the acknowledged end of the log
-        |── records.py                 changes as records
-        |── checkpoint.py, compaction.py    keep the state at one version, drop older segments
-        |── settling.py, migration.py, repair.py    logs of dead writers, old logs, damaged logs
-        `── locks.py                   who may write
-    groups/         the log of groups, on which both logs are based: checksums, a chain, an end mark
-    journal/        the journal of a rendezvous point
+    folder.py       the folder of a channel: its files, its format, who may write
+    journal/        the entries of the log, the state that they result in, its checkpoints; the log
+                    as a rendezvous point writes it
+    change_log.py   ChangeLog, for pipelines and commands: put, drop, changes since a version
+        |── writer.py, live_ids.py    number changes and nodes, append them as one group
+        |── reader.py                 reads the changes up to the acknowledged end of the log
+        |── records.py                changes, as readers get them
+        |── forgetting.py             drops older segments, behind a checkpoint
+        `── settling.py, before/      logs of dead writers, and of older releases
+    groups/         the log of groups, on which it is based: checksums, a chain, an end mark
     ontologies.py   ontologies in files
 
 Everything that was acknowledged is on the disk. If such data is lost later, readers get an error
 instead of wrong data. Users get `load_ontology` from `tidings`; the rest is for broker, spark and
-cli. Start at change_log.py, or at groups/log.py for the byte format.
+cli. Start at folder.py, or at groups/log.py for the byte format.
 """
 
-from tidings.store.change_log import Change, ChangeLog, KeyedChange, State
-from tidings.store.locks import LOCK
+from tidings.store.change_log import Change, ChangeLog, KeyedChange, Repair, State
+from tidings.store.folder import LOCK
+from tidings.store.journal.rows import SQL
 from tidings.store.ontologies import load_ontology
-from tidings.store.records import SQL, LogError
-from tidings.store.repair import Repair
+from tidings.store.records import LogError
 
 __all__ = [
     "LOCK",

@@ -1,4 +1,4 @@
-"""ChangeLog: the changes to the subscriptions of a channel, in order and durable.
+"""ChangeLog: the named subscriptions of a channel, and the changes to them, in order and durable.
 
 Every change has a version. A reader that pins a version sees the same subscriptions in every
 process, as long as the log still has that version:
@@ -6,11 +6,10 @@ process, as long as the log still has that version:
     put, drop ----> [ 1 ][ 2 ][ 3 ] ... [ 7 ]     version = 7
                                                   subscriptions(3), then changes(after=3)
 
-On disk, the changes are a log of groups, with checksums, a chain and an end mark (groups/):
-
-    changes/            groups of changes (records.py), the end mark, a checkpoint (checkpoint.py)
-    lock                held by writers (locks.py)
-    aside/              the old files after a rewrite or a repair (settling.py)
+On disk, the changes are entries of the channel's log, which its rendezvous point writes too, if it
+has one: see folder.py and journal/things.py. So both use the same versions and the same numbers of
+nodes. A node that the rendezvous point made, for agents, counts as a subscription here; its id is
+made of its number.
 
 reader.py follows a log, and writer.py appends to it. Before a log is read or written, settling.py
 makes it readable.
@@ -29,20 +28,24 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tidings.files import local_path, make_durable_folder, make_private
+from tidings.files import local_path
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import EnvironmentProblem, FilterError, Id, RefusedFilters, id_pairs, need_id
-from tidings.store.checkpoint import state_at
-from tidings.store.compaction import forget
-from tidings.store.locks import LOCK, shared
-from tidings.store.reader import Reader
-from tidings.store.records import SEGMENT_BYTES, SQL, LogError
-from tidings.store.repair import Repair, repair
+from tidings.store import folder as f
+from tidings.store.forgetting import forget
+from tidings.store.journal import FileJournal
+from tidings.store.journal.losses import version_in
+from tidings.store.journal.rows import SQL
+from tidings.store.journal.state import State as LogState
+from tidings.store.journal.things import anonymous_id
+from tidings.store.reader import Reader, state_at
+from tidings.store.records import SEGMENT_BYTES, LogError, decode_interest
 from tidings.store.settling import settle
-from tidings.store.state import Dialects, Subscriptions
 from tidings.store.writer import PendingGroup, RequestedChange, Writer
 
 Functions = Mapping[str, Callable[..., Any]]
+Subscriptions = dict[Id, tuple[str, int]]
+Dialects = dict[Id, str]  # the dialects of subscriptions whose filters are not in SQL
 T = TypeVar("T")
 
 
@@ -50,14 +53,15 @@ class Change(msgspec.Struct, frozen=True):
     """A change of a subscription: the subscription is new, was replaced, or has ended."""
 
     version: int
-    """1, 2, 3 and so on, without gaps except for versions that a repair skips."""
+    """1, 2, 3 and so on. There are gaps after a repair, and if the channel has a rendezvous
+    point."""
     id: Id
     """The id of the subscription."""
     filter: str | None
     """The text of the filter; None if the subscription ended."""
     node: int
-    """The node of the filter: equal filters share it, and it never changes; 0 if the subscription
-    ended."""
+    """The node of the filter: equal filters share it; 0 if the subscription ended. A filter that
+    returns after its last subscription ended gets a new node."""
     dialect: str = SQL
     """The dialect that the filter is written in."""
 
@@ -70,9 +74,9 @@ class State(msgspec.Struct, frozen=True):
 
     subscriptions: Subscriptions
     """Text and node of every subscription, by id."""
-    identities: list[bytes]
-    """The identities of all filters ever added, in the order of their nodes, starting with node 1.
-    They depend on the attributes of the writers, see `ChangeLog`."""
+    identities: dict[int, bytes]
+    """The identities of the filters by node, as far as they are known. They depend on the
+    attributes of the writers, see `ChangeLog`."""
     dialects: Dialects = {}
     """The dialects of the filters that are not written in SQL, by id."""
 
@@ -81,8 +85,22 @@ class State(msgspec.Struct, frozen=True):
         return self.dialects.get(id_, SQL)
 
 
+class Repair(msgspec.Struct, frozen=True):
+    """What was wrong with a log, and what was done."""
+
+    problems: list[str]
+    """One sentence each; if empty, nothing was wrong and nothing was done."""
+    lost: list[tuple[int, int]]
+    """Ranges of lost versions (first, last)."""
+    version: int
+    """The latest version now."""
+    aside: str = ""
+    """The folder with data that could not be kept in the log; empty if there is none."""
+
+
 class ChangeLog:
-    """A log in a directory, for any number of threads and processes of one machine.
+    """The subscriptions in a channel's folder, for any number of threads and processes of one
+    machine. While a rendezvous point owns the folder, they can only be read.
 
     Filters are checked and compared with the `attributes` and `functions` of the channel, so all
     writers should use the same ones. Filters already in the log are not affected when the declared
@@ -103,14 +121,12 @@ class ChangeLog:
         self.attributes = attributes
         self.functions = functions
         try:
-            make_durable_folder(self.path)
-            if not (self.path / LOCK).exists():
-                make_private(self.path / LOCK)
+            f.make_folder(self.path)
         except OSError as problem:
             raise LogError(f"can't open a log in '{path}': {problem.strerror}") from problem
         self._reader = Reader(self.path)
         self._is_settled = False
-        self._writer = Writer(self.path, segment_bytes)
+        self._writer = Writer(self.path, segment_bytes, self._key_of)
         self._writing = threading.Lock()
         self._waiting: deque[PendingGroup] = deque()
 
@@ -197,18 +213,20 @@ class ChangeLog:
                 raise LogError(f"the log can't drop files: {problem}") from problem
 
     def repair(self) -> Repair:
-        """Repair a damaged log: keep the readable changes, and move the damaged files aside.
+        """Repair a damaged log: keep the readable changes, and put up with the loss of others.
 
         Versions and node numbers that may have been used are not used again. Readers that ask for a
         lost version get an error that says so. A log without damage is not changed.
         """
         with self._writing:
             try:
-                done = repair(self.path)
+                if f.read_format(self.path) is None:
+                    self._settle()
+                done = _repair(self.path)
             except (OSError, EnvironmentProblem) as problem:
                 raise LogError(f"the log can't be repaired: {problem}") from problem
             self._reader = Reader(self.path)
-            self._writer = Writer(self.path, self._writer.segment_bytes)
+            self._writer = Writer(self.path, self._writer.segment_bytes, self._key_of)
             return done
 
     # -- reading -------------------------------------------------------------------------------
@@ -216,7 +234,7 @@ class ChangeLog:
     @property
     def version(self) -> int:
         """The latest version that any process acknowledged."""
-        return self._steady(self._reader.end).value
+        return version_in(self._steady(self._reader.end))
 
     @property
     def id_kind(self) -> type[str] | type[int] | None:
@@ -225,7 +243,7 @@ class ChangeLog:
         version = self.version
         try:  # the last change has that type, if the log still contains it
             return type(self.changes(version - 1, version)[0].id) if version else None
-        except LogError:
+        except (LogError, IndexError):
             return next(map(type, self.subscriptions(version)), None)
 
     def changes(self, after: int, upto: int | None = None) -> list[Change]:
@@ -237,9 +255,9 @@ class ChangeLog:
 
         def read() -> list[KeyedChange]:
             end = self._reader.end()
-            last = end.value if upto is None else upto
-            self._need_version(after, end.value)
-            self._need_version(last, end.value)
+            last = version_in(end) if upto is None else upto
+            self._need_version(after, version_in(end))
+            self._need_version(last, version_in(end))
             found: list[KeyedChange] = []
             if after >= last:
                 return found
@@ -267,10 +285,9 @@ class ChangeLog:
 
         def read() -> State:
             end = self._reader.end()
-            at = end.value if version is None else version
-            self._need_version(at, end.value)
-            found = state_at(self.path, at, end)
-            return State(found.subscriptions, found.keys, found.dialects)
+            at = version_in(end) if version is None else version
+            self._need_version(at, version_in(end))
+            return _readable(state_at(self.path, end, at))
 
         return self._steady(read)
 
@@ -290,7 +307,8 @@ class ChangeLog:
                 return read()
             except (LogError, FileNotFoundError):
                 settle(self.path, self._key_of)
-                with shared(self.path):
+                self._reader.forget_points()
+                with f.unchanged(self.path):
                     return read()
         except (OSError, EnvironmentProblem) as problem:
             raise LogError(f"the log can't be read: {problem}") from problem
@@ -300,11 +318,41 @@ class ChangeLog:
             settle(self.path, self._key_of)
             self._is_settled = True
 
-    def _key_of(self, text: str) -> bytes | None:
+    def _key_of(self, text: str, dialect: str) -> bytes | None:
         try:
-            return parse(text, attributes=self.attributes, functions=self.functions).key
+            return parse(text, dialect, attributes=self.attributes, functions=self.functions).key
         except FilterError:
             return None
+
+
+def _readable(found: LogState) -> State:
+    """The subscriptions of a state, in which each node of the rendezvous point is one too."""
+    subscriptions: Subscriptions = {}
+    dialects: Dialects = {}
+    for id_, one in found.subscriptions.items():
+        subscriptions[id_] = one.filter, one.node
+        if one.dialect != SQL:
+            dialects[id_] = one.dialect
+    for node, it in found.nodes.items():
+        if not it.named:
+            text, dialect = decode_interest(it.interest)
+            id_ = anonymous_id(node, integer=found.integer)
+            subscriptions[id_] = text, node
+            if dialect != SQL:
+                dialects[id_] = dialect
+    return State(subscriptions, {n: it.key for n, it in found.nodes.items() if it.key}, dialects)
+
+
+def _repair(folder: Path) -> Repair:
+    aside = folder / "aside"
+    before = {*aside.iterdir()} if aside.is_dir() else set()
+    journal = FileJournal(folder)
+    try:
+        problems, lost = journal.repair()
+        moved = aside.is_dir() and {*aside.iterdir()} != before
+        return Repair(problems, list(lost), journal.version, str(aside) if moved else "")
+    finally:
+        journal.close()
 
 
 def _refusal(problem: Exception) -> Exception:

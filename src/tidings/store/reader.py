@@ -1,9 +1,13 @@
-"""The reading side of a log: how far the log is acknowledged, and the changes up to that point.
+"""The reading side of a channel's log: how far the log is acknowledged, the changes up to that
+point, and the state at a version.
 
-The end mark of the log of groups says how far any process has acknowledged changes, so a reader
+The end mark of the log of groups says how far any process has acknowledged entries, so a reader
 needs no lock. To find the end, a reader reads one small file and calls stat once. Data after the
 mark comes from a writer that is still writing, or from a writer that died. After a writer died,
 settling.py keeps the data or cuts it off.
+
+Cost: a reader that follows a log reads all groups since its last look at the end, and those of a
+rendezvous point contain notifications too.
 """
 
 from __future__ import annotations
@@ -14,21 +18,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from tidings.store import checkpoint
-from tidings.store.groups import START, GroupLog, Mark, end_of
+import msgspec
+
+from tidings.store.groups import START, GroupLog, Mark, Position, end_of
 from tidings.store.groups.end_mark import NAME as END
-from tidings.store.records import (
-    CHANGES,
-    LogError,
-    Point,
-    Record,
-    damage_error,
-    decode_changes,
-    read_groups,
-)
+from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal.losses import version_in
+from tidings.store.journal.state import Counting, State
+from tidings.store.records import Gap, LogError, Record, damage_error, last_version, read_groups
 
 NOTHING = Mark(log=0, oldest=1, number=0, segment=1, offset=0, chain=0, value=0)
 MOST_POINTS = 256
+
+
+class Point(msgspec.Struct, frozen=True):
+    """The end of a group, and the last version up to that end."""
+
+    version: int
+    at: Position
 
 
 class Reader:
@@ -37,14 +44,14 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._log = GroupLog(folder / CHANGES)
+        self._log = GroupLog(folder)
         self._mutex = threading.Lock()
         self._end = NOTHING
         self._points: list[Point] = []  # earlier ends of the log, ordered by version
-        self._firsts: dict[int, Point] = {}  # where segments begin
+        self._firsts: dict[int, Point | None] = {}  # where segments begin
 
     def end(self) -> Mark:
-        """How far the log is acknowledged now; the value of the mark is the latest version."""
+        """How far the log is acknowledged now."""
         with self._mutex:
             mark, before = read_mark(self._folder, self._log), self._end
             if mark != before:
@@ -52,32 +59,45 @@ class Reader:
             return mark
 
     def _move(self, mark: Mark, before: Mark) -> None:
-        same = mark.log == before.log
-        if mark.value < before.value or (same and mark.number < before.number) or \
-                (same and mark.number == before.number and mark.chain != before.chain):  # fmt: skip
-            raise LogError(describe_reversal(self._folder, before.value, mark.value))
-        if not same:  # the log is new or was repaired
-            self._log = GroupLog(self._folder / CHANGES)
-            self._points, self._firsts = [], {}
+        now, known = version_in(mark), version_in(before)
+        same, before_it = mark.log == before.log, mark.number < before.number
+        other = mark.number == before.number and mark.chain != before.chain
+        if now < known or (same and now == known and (before_it or other)):
+            raise LogError(describe_reversal(self._folder, known, now))
+        if not same or before_it or other:  # the log is new, or was repaired
+            self._forget_points()
         self._end = mark
-        self._points.append(Point(mark.value, end_of(mark)))
+        if self._points and self._points[-1].version == version_in(mark):
+            self._points.pop()  # the later position is nearer to later changes
+        self._points.append(Point(version_in(mark), end_of(mark)))
         if len(self._points) > MOST_POINTS:  # drop every other point in the older half
             self._points[: MOST_POINTS // 2] = self._points[: MOST_POINTS // 2 : 2]
 
+    def forget_points(self) -> None:
+        """Start from the files again, because a repair may have cut off what was known."""
+        with self._mutex:
+            self._forget_points()
+
+    def _forget_points(self) -> None:
+        self._log = GroupLog(self._folder)
+        self._points, self._firsts = [], {}
+
     def changes(self, after: int, end: Mark) -> Iterator[Record]:
         """The changes after the version `after`, up to and including `end`."""
-        if after >= end.value:
+        if after >= version_in(end):
             return
-        log = GroupLog(self._folder / CHANGES)
+        log = GroupLog(self._folder)
         point = self._point_before(after, end, log)
         walk = log.walk(point.at, end_of(end))
-        for _, records in read_groups(walk, point.version, self._folder, end.value):
-            yield from (record for record in records if record.version > after)
-
-    def oldest(self, end: Mark) -> int:
-        """The version after which the log still has all changes."""
-        log = GroupLog(self._folder / CHANGES)
-        return self._first(end.oldest, end, log).version if end.number else 0
+        try:
+            yield from read_groups(walk, point.version, after, self._folder, version_in(end))
+        except Gap as gap:
+            self._refuse(after, gap.version, read_checkpoint(self._folder, end))
+        except LogError:
+            base = read_checkpoint(self._folder, end)
+            if walk.end.number >= base.at.number:
+                raise
+            self._refuse(after, base.version, base)  # a repair has put up with this damage
 
     def _point_before(self, version: int, end: Mark, log: GroupLog) -> Point:
         """The nearest point from which all changes after a version can be read."""
@@ -89,55 +109,112 @@ class Reader:
         if nearest is not None and nearest.version == version:
             return nearest  # the usual case: a reader that follows the log
         there = [first for first in log.segments() if end.oldest <= first <= end.segment]
-        if not there or there[0] != end.oldest:
+        if end.number and (not there or there[0] != end.oldest):
             self._complain(f"{log.path_of(end.oldest)} is missing", end)
-        place = bisect_right(there, version, key=lambda first: self._first(first, end, log).version)
-        if place:
-            start = self._first(there[place - 1], end, log)
-            return start if nearest is None or nearest.version < start.version else nearest
-        oldest = self._first(there[0], end, log).version
-        why = checkpoint.fate_of(version, checkpoint.read(self._folder, end))
-        raise LogError(
-            f"the log '{self._folder}' no longer has all changes after version {version}, only "
-            f"those after {oldest}: version {version} {why}"
-        )
+        oldest = version_in(end)
+        for segment in reversed(there):
+            start = self._first(segment, end, log)
+            if start is None:
+                continue
+            if start.version <= version:
+                return start if nearest is None or nearest.version < start.version else nearest
+            oldest = start.version
+        if nearest is not None:
+            return nearest
+        self._refuse(version, oldest, read_checkpoint(self._folder, end))
 
-    def _first(self, segment: int, end: Mark, log: GroupLog) -> Point:
-        """The position at which a segment begins, and the last version before it."""
-        found = self._firsts.get(segment)
-        if found is None:
+    def _first(self, segment: int, end: Mark, log: GroupLog) -> Point | None:
+        """The position at which a segment begins, and the last version before it; None if an older
+        release wrote it, so that the version is unknown."""
+        if segment not in self._firsts:
             start = log.start_of(segment)
             walk = log.walk(start or START, end_of(end))
             record = next((group.records[0] for group in walk), None)
             if start is None or record is None or walk.damages:
                 self._complain(f"{log.path_of(segment)} is corrupt", end)
-            found = self._firsts[segment] = Point(decode_changes(record)[0] - 1, start)
-        return found
+            thing = None if record[:1] == t.NOTIFICATION else t.decode_small(record)
+            known = thing.version if isinstance(thing, t.At) else 0 if segment == 1 else None
+            self._firsts[segment] = None if known is None else Point(known, start)
+        return self._firsts[segment]
+
+    def _refuse(self, version: int, oldest: int, base: State) -> NoReturn:
+        raise LogError(
+            f"the log '{self._folder}' no longer has all changes after version {version}, only "
+            f"those after {oldest}: version {version} {_fate_of(version, base)}"
+        )
 
     def _complain(self, problem: str, end: Mark) -> NoReturn:
-        read_all(self._folder, end)  # if the state can't be read, the error says where
-        raise damage_error(self._folder, problem, end.value, end.value)
+        state_at(self._folder, end)  # if the state can't be read, the error says where
+        raise damage_error(self._folder, problem, version_in(end), version_in(end))
+
+
+def state_at(
+    folder: Path, mark: Mark, version: int | None = None, *, counted: bool = False
+) -> State:
+    """The state at a version up to the end of the log, by default at the end; raises LogError if it
+    was dropped. Only with `counted` does the state have counters, publishers and serials."""
+    state, last = read_checkpoint(folder, mark), version_in(mark)
+    upto = last if version is None else version
+    if upto < state.version:
+        raise LogError(
+            f"the state at version {upto} {_fate_of(upto, state)}, expected version "
+            f"{state.version} or later"
+        )
+    log = GroupLog(folder)
+    walk, counting = log.walk(state.at, end_of(mark)), Counting(state)
+    for group in walk:
+        if walk.damages:
+            break
+        found = [one for one in group.records if one is not None and
+                 (counted or one[:1] != t.NOTIFICATION)]  # fmt: skip
+        if upto < last and last_version(found) > upto:
+            for record in found:
+                if record[:1] != t.NOTIFICATION:
+                    counting.apply_upto(t.decode_small(record), upto)
+            break
+        counting.apply_all(found)
+        state.at = group.end
+    counting.finish()
+    if walk.damages:
+        raise damage_error(folder, walk.damages[0], state.version, last)
+    state.log = mark.log
+    return state
+
+
+def read_checkpoint(folder: Path, mark: Mark) -> State:
+    """The state in the checkpoint of a log that ends at a mark; raises LogError if it is
+    damaged."""
+    last = version_in(mark)
+    try:
+        state = checkpoint.read(folder, mark if mark.log else None)
+    except checkpoint.Damaged as problem:
+        raise damage_error(folder, str(problem), 0, last) from None
+    if state.at.number > mark.number:
+        newer = (
+            f"{folder / checkpoint.NAME} is newer than the log: found version {state.version:,}, "
+            f"expected at most {last:,}"
+        )
+        raise damage_error(folder, newer, 0, last)
+    return state
+
+
+def _fate_of(version: int, base: State) -> str:
+    """Why a version that is older than the checkpoint is not available."""
+    if any(first <= version <= last for first, last in base.lost):
+        return "was lost when the log was repaired"
+    return "was dropped"
 
 
 def read_mark(folder: Path, log: GroupLog) -> Mark:
     """The end mark; raises LogError if it is missing, or if the log ends before it."""
     mark = log.acknowledged()
     if mark is None:
-        if log.segments() or (folder / CHANGES / checkpoint.NAME).exists():
-            problem = f"its end mark {log.folder / END} is missing or corrupt"
-            raise damage_error(folder, problem, 0, 0)
+        if log.segments() or (folder / checkpoint.NAME).exists():
+            raise damage_error(folder, f"its end mark {folder / END} is missing or corrupt", 0, 0)
         return NOTHING
     if mark.number and size_of(log.path_of(mark.segment)) < mark.offset:
-        read_all(folder, mark)  # the error says where the log ends
+        state_at(folder, mark)  # the error says where the log ends
     return mark
-
-
-def read_all(folder: Path, mark: Mark) -> None:
-    """Read a log from its checkpoint to its end; raise LogError at the first damage."""
-    base = checkpoint.read(folder, mark)
-    walk = GroupLog(folder / CHANGES).walk(base.point.at, end_of(mark))
-    for _ in read_groups(walk, base.point.version, folder, mark.value):
-        pass
 
 
 def describe_reversal(folder: Path, before: int, now: int) -> str:

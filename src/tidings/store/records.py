@@ -1,38 +1,40 @@
-"""Changes as the records of a log of groups.
+"""Changes as readers of a channel's log get them, and the errors of a log.
 
-    group    changes acknowledged together: all of them are stored, or none
-    record   [version of the first, [[id, text, node, identity, dialect], ...]]   up to 256 changes
-                                         |     |     |         left out if it is SQL
-                                         |     |     of the filter, if its node is new
-                                         |     0 if the subscription ended
-                                         null if the subscription ended
+    entry (journal/things.py)                      change
+    ---------------------------------------------  -----------------------------------------------
+    a named subscription is set or ended (rows)    its id, text, dialect and node
+    the rendezvous point made a node               a subscription whose id is made of the node
+    the rendezvous point removed such a node       that subscription ended
 
-Changes from earlier versions of tidings have no dialect; they are SQL. So a corrupt record affects
-only a few changes, and the records around it show which ones. When all files with older changes are
-dropped, a group with an empty record keeps the latest version.
+A node that a named subscription made and the rendezvous point removed is no change, because its
+subscriptions have ended before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from tidings.model import Id, TidingsError
-from tidings.store.groups import GroupLog, Position, Walk
+from tidings.routing.protocol import unpack_interest
+from tidings.store.groups import Walk
+from tidings.store.journal import things as t
+from tidings.store.journal.rows import SQL, SUBSCRIPTIONS, Rows, decode_rows
 
-CHANGES = "changes"  # the log of groups, in the folder of a change log
 SEGMENT_BYTES = 8 << 20
-MOST = 256  # the most changes in a record
-
-SQL = "sql"  # the dialect of a filter without a stored dialect
-
-Entry = tuple[Id, str | None, int, bytes | None] | tuple[Id, str | None, int, bytes | None, str]
 
 
 class LogError(TidingsError):
     """A log is damaged, can't be read or written, or lacks the requested version."""
+
+
+class Gap(Exception):
+    """Changes before a version were lost, and the log was repaired."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -45,84 +47,61 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     key: bytes | None = None
     dialect: str = SQL
 
-    @property
-    def entry(self) -> Entry:
-        return entry_of(self.id, self.filter, self.node, self.key, self.dialect)
+
+def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Record]:
+    """The changes in the records of a group, in order. Raises Gap if the version `after`, or
+    changes after it, were lost."""
+    for data in records:
+        kind = b"" if data is None else data[:1]
+        if data is None or kind == t.NOTIFICATION:
+            continue
+        if kind == SUBSCRIPTIONS:
+            rows = decode_rows(data)
+            for version, one in enumerate(rows.rows, rows.first):
+                yield Record(version, one.id, one.filter, one.node, one.key, one.dialect)
+            continue
+        thing = t.decode_small(data)
+        if isinstance(thing, t.Added):
+            id_ = t.anonymous_id(thing.node, integer=thing.integer)
+            text, dialect = decode_interest(thing.interest)
+            yield Record(thing.node, id_, text, thing.node, thing.key or None, dialect)
+        elif isinstance(thing, t.Dropped) and not thing.named and thing.gone.version:
+            id_ = t.anonymous_id(thing.node, integer=thing.integer)
+            yield Record(thing.gone.version, id_, None, 0)
+        elif isinstance(thing, t.Repaired) and any(last >= after for _, last in thing.lost):
+            raise Gap(thing.version)
 
 
-class _Stored(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A change as it is stored; its version follows from its position in the record."""
-
-    id: Id
-    filter: str | None
-    node: int
-    key: bytes | None
-    dialect: str = SQL
+def decode_interest(interest: bytes) -> tuple[str, str]:
+    """The text of a stored interest, and its dialect."""
+    text, dialect = unpack_interest(interest)
+    return text.decode(errors="replace"), dialect
 
 
-class Point(msgspec.Struct, frozen=True):
-    """The end of a group, and the last version up to that end."""
-
-    version: int
-    at: Position
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(tuple[int, list[_Stored]])
-
-
-def entry_of(id_: Id, text: str | None, node: int, key: bytes | None, dialect: str = SQL) -> Entry:
-    """A change as it is stored."""
-    return (id_, text, node, key) if dialect == SQL else (id_, text, node, key, dialect)
+def last_version(records: Iterable[bytes]) -> int:
+    """The highest version among the entries of a group; 0 if no entry has one."""
+    found = 0
+    for data in records:
+        if data[:1] == t.NOTIFICATION:
+            continue
+        thing = t.decode_small(data)
+        if isinstance(thing, Rows):
+            found = max(found, thing.first + len(thing.rows) - 1)
+        else:
+            found = max(found, t.version_of(thing))
+    return found
 
 
-def encode_changes(first: int, entries: Sequence[Entry]) -> list[bytes]:
-    """Encode changes as the records of a group; `first` is the version of the first change."""
-    starts = range(0, len(entries) or 1, MOST)
-    return [_encode((first + at, entries[at : at + MOST])) for at in starts]
-
-
-def decode_changes(record: bytes) -> tuple[int, list[Record]]:
-    """The first version of a record, and its changes."""
-    first, entries = _decoder.decode(record)
-    return first, [
-        Record(first + at, one.id, one.filter, one.node, one.key, one.dialect)
-        for at, one in enumerate(entries)
-    ]
-
-
-def begin_log(folder: Path) -> GroupLog:
-    """A new log of groups in a folder, ready for appending."""
-    log = GroupLog(folder, segment_bytes=SEGMENT_BYTES)
-    walk = log.walk()
-    for _ in walk:
-        pass
-    log.take_end(walk)
-    return log
-
-
-def read_groups(
-    walk: Walk, version: int, folder: Path, last: int
-) -> Iterator[tuple[Point, list[Record]]]:
-    """The groups of a walk that begins after a version, each with the point after it; raises
-    LogError at the first damage. `last` is the latest acknowledged version."""
+def read_groups(walk: Walk, version: int, after: int, folder: Path, last: int) -> Iterator[Record]:
+    """The changes after the version `after`, from a walk that begins at a version; raises LogError
+    at the first damage, and Gap if changes were lost. `last` is the latest acknowledged version."""
     for group in walk:
-        found: list[Record] = []
-        for record in group.records:
-            if record is None or walk.damages:
-                break
-            first, some = decode_changes(record)
-            if first != version + 1:
-                problem = (
-                    f"group {group.number} has a record of version {first}, expected version "
-                    f"{version + 1}"
-                )
-                raise damage_error(folder, problem, version, last)
-            found += some
-            version += len(some)
         if walk.damages:
-            raise damage_error(folder, walk.damages[0], version - len(found), last)
-        yield Point(version, group.end), found
+            break
+        for one in changes_in(group.records, after):
+            version = one.version
+            if version > after:
+                yield one
     if walk.damages:
         raise damage_error(folder, walk.damages[0], version, last)
 

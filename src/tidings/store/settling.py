@@ -1,44 +1,37 @@
-"""Prepares a log when it is opened: after a writer died, or when the log must be rewritten.
+"""Prepares a channel's log when it is opened: after a writer died, or when an older release wrote
+it.
 
-    changes/         the log of groups and its checkpoint: the valid log
-    changes.made     its replacement: complete, and from now on the valid log
-    changes.making   an unfinished replacement
-    aside/           replaced logs, by the id of the log that replaced them
-
-A log from an older version is rewritten (migration.py), and so is a log that is repaired
-(repair.py). The new log is written next to the old one. Once the new log has the name
-`changes.made`, any process can finish the replacement, however often it was interrupted.
+Complete groups after the mark are kept, and an incomplete group is cut off. If another writer or an
+owner is active, nothing is changed: they do the same before they append.
 """
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from tidings.files import make_durable_folder, sync
-from tidings.store import migration
-from tidings.store.groups import GroupLog, end_of
-from tidings.store.locks import locked, locked_at_once, shared
+from tidings.store import before, folder as f
+from tidings.store.groups import GroupLog, Mark, Position, end_of
+from tidings.store.journal import checkpoint
+from tidings.store.journal.losses import value_of, version_in
 from tidings.store.reader import read_mark
-from tidings.store.records import CHANGES, LogError, Point, Record, damage_error, read_groups
+from tidings.store.records import LogError, damage_error, last_version
 
-MADE, MAKING, ASIDE = "changes.made", "changes.making", "aside"
 PATIENCE = 5.0  # seconds that a reader waits for a writer; then it reads up to the mark
 PAUSE = 0.001
 
 
-def settle(folder: Path, key_of: migration.KeyOf) -> None:
-    """Make a log readable; raise LogError if it is damaged, or can't be rewritten. `key_of`
+def settle(folder: Path, key_of: before.KeyOf) -> None:
+    """Make a log readable; raises LogError if it is damaged, or can't be converted. `key_of`
     computes the identity of a text."""
-    if _is_to_be_renewed(folder) or not (folder / CHANGES).exists():
-        with shared(folder):  # waits while another process rewrites the log
-            renewed = not _is_to_be_renewed(folder)
-        if not renewed:
+    if before.is_before(folder):
+        with f.unchanged(folder):  # waits while another process converts the log
+            is_converted = not before.is_before(folder)
+        if not is_converted:
             try:
-                with locked(folder):
-                    _finish(folder)
+                with f.writing(folder):
+                    before.convert(folder, key_of)
             except PermissionError as problem:
                 raise LogError(
                     f"the log '{folder}' was written by an older version of tidings and can't be "
@@ -46,95 +39,47 @@ def settle(folder: Path, key_of: migration.KeyOf) -> None:
                     f"`tidings subscriptions list {folder}` once"
                 ) from problem
     _take_what_is_left(folder)
-    if not migration.is_current(folder):
-        _renew_identities(folder, key_of)
-
-
-def _renew_identities(folder: Path, key_of: migration.KeyOf) -> None:
-    try:
-        with locked(folder):
-            if migration.is_current(folder):
-                return
-            if migration.has_rekeyed(folder):
-                renew(folder, lambda beside: migration.renew_identities(folder, beside, key_of))
-            else:
-                migration.note_current(folder / CHANGES)
-    except PermissionError:
-        pass  # a process that may only read the log needs no identities
-
-
-def _is_to_be_renewed(folder: Path) -> bool:
-    return (folder / MADE).exists() or bool(migration.files_of(folder))
-
-
-def _finish(folder: Path) -> None:
-    old = migration.files_of(folder)
-    if (folder / MADE).exists():
-        install(folder)
-    elif old and (folder / CHANGES).exists():
-        raise LogError(
-            f"found {old[0]}, which an older version of tidings wrote next to the log; move it "
-            "away, and repeat its changes"
-        )
-    elif old:
-        renew(folder, lambda beside: migration.rewrite(folder, beside))
-
-
-def renew(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Create a new log that replaces the present one; return the folder to which the old one was
-    moved. The caller must hold the lock."""
-    shutil.rmtree(folder / MAKING, ignore_errors=True)
-    make_durable_folder(folder / MAKING)
-    fill(folder / MAKING)
-    (folder / MAKING).rename(folder / MADE)
-    sync(folder)
-    return install(folder)
-
-
-def install(folder: Path) -> Path:
-    """Replace a log with the finished new one, and move the old one aside."""
-    mark = GroupLog(folder / MADE).acknowledged()
-    assert mark is not None, "the new log is complete"
-    aside = folder / ASIDE / f"{mark.log:016x}"
-    make_durable_folder(aside)
-    for path in [*migration.files_of(folder), folder / CHANGES]:
-        if path.exists():
-            path.rename(aside / path.name)
-    sync(aside)
-    (folder / MADE).rename(folder / CHANGES)
-    sync(folder)
-    return aside
 
 
 def _take_what_is_left(folder: Path) -> None:
     """If a writer died, keep or cut off the data that it wrote after the mark. If another writer is
-    active, wait for it: a writer does the same before it appends."""
-    log = GroupLog(folder / CHANGES)
+    active, wait for it."""
+    log = GroupLog(folder)
     mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
     while mark is not None and mark == log.acknowledged() and log.has_more(end_of(mark)):
         try:
-            with locked_at_once(folder) as alone:
-                if alone:
-                    for _ in take_rest(folder, log, Point(mark.value, end_of(mark))):
+            with f.writing_at_once(folder) as turn:
+                if turn == "free":
+                    for _ in take_rest(folder, log, end_of(mark), version_in(mark)):
                         pass
                     log.close()
         except PermissionError:
             return  # without write permission, read only up to the mark
-        if alone or time.monotonic() > limit:
-            return
+        if turn != "busy" or time.monotonic() > limit:
+            return  # an owner that writes needs no help
         time.sleep(PAUSE)
 
 
-def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point, list[Record]]]:
-    """Read the groups after a point up to the physical end of a log, and move the end mark there.
-    Complete groups are kept even if they were not acknowledged, and an incomplete group is cut off.
-    The caller must hold the lock. Raise LogError if data is missing."""
-    mark, version = read_mark(folder, log), after.version
-    walk = log.walk(after.at)
-    for point, records in read_groups(walk, version, folder, mark.value):
-        version = point.version
-        yield point, records
-    losses = log.losses(walk)
+def take_rest(
+    folder: Path, log: GroupLog, after: Position, version: int
+) -> Iterator[tuple[Position, list[bytes]]]:
+    """Read the groups after a position up to the physical end of a log, and move the end mark
+    there. `version` is the version at the position. The caller must hold the lock. Raises LogError
+    if data is missing."""
+    mark, walk = read_mark(folder, log), log.walk(after)
+    for group in walk:
+        if walk.damages:
+            break
+        found = [record for record in group.records if record is not None]
+        version = max(version, last_version(found))
+        yield group.end, found
+    losses = log.losses(walk) if walk.finished else walk.damages
     if losses:
-        raise damage_error(folder, losses[0], version, mark.value)
-    log.take_end(walk, version)
+        raise damage_error(folder, losses[0], version, version_in(mark))
+    log.take_end(walk, end_value(folder, mark, version))
+
+
+def end_value(folder: Path, mark: Mark, version: int) -> int:
+    """The value of the end mark at a version."""
+    there = bool(mark.value & checkpoint.THERE) or (folder / checkpoint.NAME).exists()
+    return value_of(version, has_checkpoint=there)

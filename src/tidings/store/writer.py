@@ -1,30 +1,39 @@
-"""The writing side of a log: it numbers changes and nodes, and appends them as one group.
+"""The writing side of a channel's log, for commands and pipelines: it numbers changes and nodes,
+and appends them as one group.
 
-A writer keeps the identities of all filters and the ids of the subscriptions in memory, but not the
-filter texts. A writer holds the lock while it catches up with other writers and appends its own
-changes. So versions have no gaps, and all writers give equal filters the same number. The memory of
-a writer changes only after the group is on the disk.
+A writer keeps the identities of filters, and the ids of the subscriptions with their nodes, in
+memory, but not the filter texts. A writer holds the lock while it catches up with other writers and
+appends its own changes. So all writers give equal filters the same number.
+
+Each change takes the next version, and a new node gets the version of its change as its number.
+After its last subscription has ended, a filter that returns gets a new number. If the channel ever
+had a rendezvous point, though, agents may use the node, so only the rendezvous point ends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from tidings.model import EnvironmentProblem, Id, TidingsError
-from tidings.store import checkpoint, migration
-from tidings.store.groups import GroupLog, LostEnd, Mark
-from tidings.store.locks import locked
-from tidings.store.reader import describe_reversal, read_mark
-from tidings.store.records import CHANGES, Entry, LogError, Point, encode_changes, entry_of
-from tidings.store.settling import take_rest
-from tidings.store.state import LiveIds, Nodes, ProjectedIds
+from tidings.store import folder as f
+from tidings.store.groups import GroupLog, LostEnd, Mark, Position
+from tidings.store.journal import things as t
+from tidings.store.journal.losses import version_in
+from tidings.store.journal.rows import Entry, Rows, encode_rows, entry_of
+from tidings.store.journal.state import State
+from tidings.store.live_ids import LiveIds, ProjectedIds
+from tidings.store.reader import describe_reversal, read_checkpoint, read_mark
+from tidings.store.records import LogError, decode_interest
+from tidings.store.settling import end_value, take_rest
 
 RequestedChange = tuple[Id, str | None, bytes | None, str]
 """Id, text, identity and dialect; text and identity are None if the subscription ends."""
+KeyOf = Callable[[str, str], bytes | None]
+"""The identity of a text in a dialect; None if it is refused now."""
 
 
 class PendingGroup(msgspec.Struct):
@@ -36,21 +45,110 @@ class PendingGroup(msgspec.Struct):
     done: bool = False
 
 
-class _Known(msgspec.Struct):
+class _Known:
     """The content of a log that a writer keeps in memory."""
 
-    log: GroupLog
-    version: int
-    point: Point  # the version may lie inside the group after this point
-    nodes: Nodes
-    live_ids: LiveIds
+    def __init__(self, log: GroupLog, state: State, key_of: KeyOf) -> None:
+        self.log = log
+        self.at = state.at
+        self.version = state.version
+        self.last = max(state.last_node, state.history.base)  # no number up to this is free
+        self.has_life = bool(state.history.life)
+        self.is_stale = False  # was the log repaired? Then some of this may be lost
+        self._key_of = key_of
+        self.ids = LiveIds({id_: one.node for id_, one in state.subscriptions.items()})
+        self.ids.integer = state.integer
+        # how many named subscriptions each node has; a node that ended is not here
+        self.uses: dict[int, int] = {}
+        self.numbers: dict[bytes, int] = {}  # some of these nodes may have ended
+        self._anonymous: set[int] = set()  # nodes that a rendezvous point made
+        for node, one in state.nodes.items():
+            if one.named:
+                self._add(node, one.key)
+            else:
+                self._add_anonymous(node, one.interest, one.key)
+        for it in state.subscriptions.values():
+            self.uses[it.node] = self.uses.get(it.node, 0) + 1
+
+    def apply(self, records: Iterable[bytes]) -> None:
+        """Apply the entries of another writer."""
+        for data in records:
+            if data[:1] == t.NOTIFICATION:
+                continue
+            thing = t.decode_small(data)
+            if isinstance(thing, Rows):
+                for version, row in enumerate(thing.rows, thing.first):
+                    if version > self.version:
+                        self.version = version
+                        if row.key is not None:
+                            self._add(row.node, row.key)
+                        self._use(row.id, row.node)
+                        self._end(row.ended)
+            elif isinstance(thing, t.Added):
+                self._add_anonymous(thing.node, thing.interest, thing.key)
+            elif isinstance(thing, t.Dropped):
+                self._end(thing.node)
+            elif isinstance(thing, t.Life):
+                self.has_life = True
+                self.last = max(self.last, thing.base)
+            elif isinstance(thing, t.Repaired):
+                self.has_life, self.is_stale = False, True
+            if not isinstance(thing, Rows):
+                self.version = max(self.version, t.version_of(thing))
+        self.last = max(self.last, self.version)
+
+    def make(self, changes: Iterable[RequestedChange]) -> Iterator[Entry]:
+        """Apply changes, which are possible, and number them."""
+        for id_, text, key, dialect in changes:
+            self.last = self.version = self.last + 1
+            node, fresh = 0, None
+            if key is not None:
+                node = self.numbers.get(key, 0)
+                if node not in self.uses:
+                    node, fresh = self.version, key
+                    self._add(node, key)
+            before = self._use(id_, node)
+            ended = 0
+            if not self.has_life and self.uses.get(before) == 0 and before not in self._anonymous:
+                ended = before
+                self._end(before)
+            yield entry_of(id_, text, node, fresh, dialect, ended)
+
+    def _add(self, node: int, key: bytes) -> None:
+        self.uses[node] = 0
+        if key:  # it is lost if the log was damaged
+            self.numbers[key] = node
+
+    def _add_anonymous(self, node: int, interest: bytes, key: bytes) -> None:
+        """Add a node that a rendezvous point made. Older releases did not store its identity."""
+        self.uses[node] = 0
+        self._anonymous.add(node)
+        self.ids.anonymous = len(self._anonymous)
+        known = key or self._key_of(*decode_interest(interest))
+        if known is not None and self.numbers.get(known) not in self.uses:
+            self.numbers[known] = node
+
+    def _use(self, id_: Id, node: int) -> int:
+        """Set the node of a subscription; return its node before."""
+        before = self.ids.set(id_, node)
+        if node:
+            self.uses[node] = self.uses.get(node, 0) + 1
+        if before and before in self.uses:
+            self.uses[before] -= 1
+        return before
+
+    def _end(self, node: int) -> None:
+        self.uses.pop(node, None)
+        self._anonymous.discard(node)
+        self.ids.anonymous = len(self._anonymous)
 
 
 class Writer:
     """Appends to a log. Several processes may write, but not several threads at once."""
 
-    def __init__(self, folder: Path, segment_bytes: int) -> None:
+    def __init__(self, folder: Path, segment_bytes: int, key_of: KeyOf) -> None:
         self._folder = folder
+        self._key_of = key_of
         self.segment_bytes = segment_bytes
         self._refusal: str | None = None
         self._known: _Known | None = None
@@ -64,7 +162,7 @@ class Writer:
         if self._refusal is not None:
             raise LogError(self._refusal)
         try:
-            with locked(self._folder), self._closing_files():
+            with f.writing(self._folder), self._closing_files():
                 known = self._catch_up()
                 taken = self._select_possible(known, wanted)
                 if any(one.changes for one in taken):
@@ -75,6 +173,7 @@ class Writer:
             self._refusal = f"{problem}; until then it accepts no changes"
             raise LogError(self._refusal) from problem
         except EnvironmentProblem as problem:
+            self._known = None
             raise LogError(f"{problem}; none of these changes was acknowledged") from problem
         except BaseException:
             # After an interruption the memory may be inconsistent, but the files are correct.
@@ -84,43 +183,47 @@ class Writer:
     @contextmanager
     def _closing_files(self) -> Iterator[None]:
         """Close the files afterwards, because the log may be replaced before the next call."""
+        known = self._known
         try:
             yield
         finally:
-            if self._known is not None:
-                self._known.log.close(sync=False)
+            for one in {known, self._known} - {None}:
+                assert one is not None
+                one.log.close(sync=False)
 
     def _catch_up(self) -> _Known:
         """Read the changes of other writers, and prepare the log for appending."""
         known = self._known
         if known is not None and known.log.marked == known.log.acknowledged() and \
-                not known.log.has_more(known.point.at):  # fmt: skip
+                not known.log.has_more(known.at):  # fmt: skip
             return known  # nobody else wrote
-        mark = read_mark(self._folder, GroupLog(self._folder / CHANGES))
-        if mark.value < self._latest:
-            raise LogError(describe_reversal(self._folder, self._latest, mark.value))
-        if known is None or known.log.id != mark.log or known.point.at.segment < mark.oldest:
-            known = self._known = self._load(mark)
-        start = known.version
-        for point, records in take_rest(self._folder, known.log, known.point):
-            for record in records:
-                if record.version > start:
-                    known.nodes.apply(record, self._folder)
-                    known.live_ids.apply(record.id, record.filter)
-            known.point = point
-        self._latest = known.version = max(start, known.point.version)
+        mark = read_mark(self._folder, GroupLog(self._folder))
+        if version_in(mark) < self._latest:
+            raise LogError(describe_reversal(self._folder, self._latest, version_in(mark)))
+        if known is not None and known.log.id == mark.log and known.at.segment >= mark.oldest:
+            try:
+                if not self._read_rest(known).is_stale:
+                    return known
+            except LogError:
+                pass  # a repair may have cut off what was known
+        known = self._known = self._load(mark)
+        return self._read_rest(known)
+
+    def _read_rest(self, known: _Known) -> _Known:
+        for at, records in take_rest(self._folder, known.log, known.at, known.version):
+            known.apply(records)
+            known.at = at
+        self._latest = known.version
         return known
 
     def _load(self, mark: Mark) -> _Known:
-        base = checkpoint.read(self._folder, mark)
-        log = GroupLog(self._folder / CHANGES, segment_bytes=self.segment_bytes)
-        living = LiveIds(base.subscriptions)
-        return _Known(log, base.version, base.point, Nodes(base.keys), living)
+        log = GroupLog(self._folder, segment_bytes=self.segment_bytes)
+        return _Known(log, read_checkpoint(self._folder, mark), self._key_of)
 
     def _select_possible(self, known: _Known, wanted: Iterable[PendingGroup]) -> list[PendingGroup]:
         """The groups whose changes are possible, applied in order; all other groups get an
         error."""
-        ahead = ProjectedIds(known.live_ids, self._folder)
+        ahead = ProjectedIds(known.ids, self._folder)
         taken = []
         for one in wanted:
             try:
@@ -131,29 +234,22 @@ class Writer:
         return taken
 
     def _append(self, known: _Known, taken: list[PendingGroup]) -> None:
-        nodes, before = known.nodes.numbers, known.version
-        new: dict[bytes, int] = {}
+        before, first = known.version, known.last + 1
         entries: list[Entry] = []
         for one in taken:
-            for id_, text, key, dialect in one.changes:
-                node, fresh = 0, None
-                if key is not None:
-                    node = nodes.get(key) or new.get(key) or 0
-                    if not node:
-                        node, fresh = len(nodes) + len(new) + 1, key
-                        new[key] = node
-                entries.append(entry_of(id_, text, node, fresh, dialect))
-            one.version = before + len(entries)
-        last = before + len(entries)
+            entries += known.make(one.changes)
+            one.version = known.version
+        mark = known.log.marked
+        assert mark is not None, "`take_end` has read or written the mark"
         try:
-            if not known.log.segments():
-                migration.note_current(known.log.folder)
-            group = known.log.append(encode_changes(before + 1, entries), last)
+            f.note_format(self._folder)
+            begun = [t.encode(t.At(before))] if known.log.begins_segment else []
+            records = [*begun, *encode_rows(first, entries)]
+            group = known.log.append(records, end_value(self._folder, mark, known.version))
         except ValueError as problem:
             raise LogError(f"{problem}; write fewer changes at once") from problem
-        known.point = Point(last, group.end)
-        known.version = self._latest = last
-        nodes.update(new)
-        for one in taken:
-            for id_, text, _, _ in one.changes:
-                known.live_ids.apply(id_, text)
+        self._at(known, group.end)
+
+    def _at(self, known: _Known, end: Position) -> None:
+        known.at = end
+        self._latest = known.version

@@ -232,9 +232,9 @@ def show_log(
 def repair_log(where: Where, json: options.Json = False) -> None:
     """Repair a damaged log: keep what is intact, and report what was lost.
 
-    Damaged files are moved into a folder beside the log, never removed. Versions and nodes that may
-    have been assigned are not assigned again. A pipeline whose batch began with a lost version
-    reports this and ends. An intact log is left unchanged.
+    Data after the last intact change is moved into the folder `aside`, never removed. Versions and
+    nodes that may have been assigned are not assigned again. A pipeline whose batch began with a
+    lost version reports this and ends. An intact log is left unchanged.
 
     With --json, one object: version, problems, lost (pairs of first and last version), aside.
     """
@@ -251,7 +251,8 @@ def repair_log(where: Where, json: options.Json = False) -> None:
         say(f"lost: {f'version {first}' if first == last else f'versions {first} to {last}'}")
     if not done.lost:
         say("lost: no known change")
-    say(f"moved aside: {done.aside}")
+    if done.aside:
+        say(f"moved aside: {done.aside}")
     say(
         f"version {done.version} is intact; use `subscriptions list` to find missing "
         "subscriptions, and add them again"

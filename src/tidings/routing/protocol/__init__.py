@@ -31,7 +31,7 @@ from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
 from tidings.routing.protocol.marks import pack_marks
 from tidings.routing.protocol.messages import Life, Mark, Notification, Range
-from tidings.routing.protocol.stored_interest import unpack_interest
+from tidings.routing.protocol.stored_interest import pack_interest, unpack_interest
 from tidings.routing.protocol.tags import Tag, pack_tag, unpack_tag
 from tidings.routing.protocol.times import Times
 
@@ -55,6 +55,7 @@ __all__ = [
     "body_of",
     "digest",
     "pack_grant",
+    "pack_interest",
     "pack_marks",
     "pack_tag",
     "split_grant",

@@ -45,14 +45,18 @@ def key_of(owner: str, name: str) -> str:
 class Cursors:
     """The cursors of a channel, by owner and name."""
 
-    def __init__(self, known: Mapping[str, Cursor], most: int) -> None:
+    def __init__(
+        self, known: Mapping[str, Cursor], most: int, held: frozenset[int] = frozenset()
+    ) -> None:
+        """`held` are the nodes of named subscriptions without cursors, which pipelines have."""
         self.known = dict(known)
+        self._held = held
         self._most = most
         self._nodes = Counter(one.node for one in known.values())
 
     def holds(self, node: int) -> bool:
         """Is a node the node of a named subscription?"""
-        return self._nodes[node] > 0
+        return node in self._held or self._nodes[node] > 0
 
     @property
     def nodes(self) -> set[int]:

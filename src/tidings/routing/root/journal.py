@@ -17,7 +17,9 @@ from tidings.routing.root.records import Block, Progress, Record
 class Journal(Protocol):
     """The writes of a rendezvous point, in order. A write can be lost until it is on the disk."""
 
-    def add_node(self, node: int, interest: bytes, owner: str) -> None: ...
+    def add_node(self, node: int, interest: bytes, owner: str, key: bytes) -> None:
+        """Add a node; `key` is the identity of its interest."""
+
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
         """Set the owners of a node."""
 
@@ -63,3 +65,4 @@ class Memory(msgspec.Struct):
     sources: dict[str, Progress] = {}  # how far each source has handed over
     cursors: dict[str, Cursor] = {}  # of named subscriptions
     written: int = 0  # writes since the journal was opened
+    held: frozenset[int] = frozenset()  # nodes of named subscriptions without cursors

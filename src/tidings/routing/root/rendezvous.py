@@ -124,7 +124,7 @@ class Rendezvous(Downstream):
         )  # fmt: skip
         self._recall_coverings(resolving)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
-        cursors = Cursors(memory.cursors, self.limits.names)
+        cursors = Cursors(memory.cursors, self.limits.names, memory.held)
         self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
         self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")

@@ -47,8 +47,8 @@ class WriteQueue:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def add_node(self, node: int, interest: bytes, owner: str) -> None:
-        self.journal.add_node(node, interest, owner)
+    def add_node(self, node: int, interest: bytes, owner: str, key: bytes) -> None:
+        self.journal.add_node(node, interest, owner, key)
         self.written += 1
 
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 folder, one for each compiled version and set of columns.
 
     snapshots/00000000000000001000-5d41402abc4b/    version 1000; a digest of the columns
-        identities.arrow                            the log's filter identities, by number
+        identities.arrow                            the log's filter identities and their numbers
         aside.json                                  subscriptions that are set aside
     snapshots/aside/                                damaged snapshots
 
@@ -19,7 +19,7 @@ import hashlib
 import logging
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,9 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-LANGUAGE = 3  # increased when filters change their meaning, so that snapshots are compiled again
+# increased when filters change their meaning, or the files here their columns, so that snapshots
+# are compiled again
+LANGUAGE = 4
 
 
 def home_of(log: Path) -> Path:
@@ -96,7 +98,9 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
                 raise unfit(id_, text, problem) from problem
             refused.append(one)
     numbers = numbers_of(filters, state.identities)
-    keys = {"key": pa.array(state.identities, pa.binary(16))}
+    logged = sorted(state.identities.items())
+    keys = {"number": pa.array([node for node, _ in logged], pa.int64()),
+            "key": pa.array([key for _, key in logged], pa.binary(16))}  # fmt: skip
     snapshot = Snapshot(version, *build_nodes(distinct, numbers))
     save_snapshot(path, snapshot, {IDENTITIES: keys}, refused)
     return path
@@ -182,18 +186,19 @@ def move_aside(path: Path) -> Path:
 def open_pending_changes(snapshot: Path, attributes: Attributes | None) -> PendingChanges:
     """Open the reader of the changes since a snapshot."""
     nodes, identities = (read_table(snapshot / name) for name in ("nodes.arrow", IDENTITIES))
-    numbers, keys = as_array(nodes.column("number")), nodes.column("key")
-    known = identities.column("key")
+    return PendingChanges(attributes, _finder(identities), _finder(nodes))
 
-    def logged(node: int) -> bytes | None:
-        return known[node - 1].as_py() if node <= len(known) else None
 
-    def compiled(number: int) -> bytes | None:
+def _finder(table: Any) -> Callable[[int], bytes | None]:
+    """A function that returns the key of a number; None for numbers that the table lacks."""
+    numbers, keys = as_array(table.column("number")), table.column("key")
+
+    def find(number: int) -> bytes | None:
         place = int(np.searchsorted(numbers, number))
         there = place < len(numbers) and numbers[place] == number
         return keys[place].as_py() if there else None
 
-    return PendingChanges(attributes, logged, compiled)
+    return find
 
 
 def remove(snapshot: Path) -> None:

@@ -19,7 +19,7 @@ filter that the log gave it to, or else to the first; the others get their own n
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -97,23 +97,23 @@ class Written(NamedTuple):
 
 def number_of(one: Written, logged: bytes | None) -> int:
     """The number of a filter. The log gave it the number `node`, and stored the identity `logged`
-    for that number."""
-    if logged == one.key or logged == _bare(one.text, one.dialect):
+    for that number. Nodes of older journals have no stored identity, and keep their numbers."""
+    if logged is None or logged == one.key or logged == _bare(one.text, one.dialect):
         return one.node
     return _own(one.key)
 
 
-def numbers_of(filters: Iterable[Written], identities: Sequence[bytes]) -> dict[bytes, int]:
+def numbers_of(filters: Iterable[Written], identities: Mapping[int, bytes]) -> dict[bytes, int]:
     """The number of each identity. `filters` are the filters of the current subscriptions;
     `identities` are the identities that the log stored, by number."""
     numbers: dict[bytes, int] = {}
     for one in filters:
-        number = number_of(one, identities[one.node - 1])
+        number = number_of(one, identities.get(one.node))
         numbers[one.key] = min(number, numbers.get(one.key, number))
     taken: dict[int, bytes] = {}
     for key, number in numbers.items():
         first = taken.setdefault(number, key)
-        if number < BEYOND and first != key and identities[number - 1] == key:
+        if number < BEYOND and first != key and identities.get(number) == key:
             taken[number] = key
     for key, number in numbers.items():
         if taken[number] != key:

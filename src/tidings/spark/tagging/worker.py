@@ -59,7 +59,7 @@ def view_of(pinned: Pinned) -> View:
             while len(_opened) >= MOST_OPEN:
                 del _opened[next(iter(_opened))]
             _opened[key] = live
-        live.apply(pinned.changes)
+        live.apply(pinned.changes, pinned.version)
         return live.view(pinned.version)
 
 

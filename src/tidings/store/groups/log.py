@@ -160,6 +160,12 @@ class GroupLog:
             )
         return self._end
 
+    @property
+    def begins_segment(self) -> bool:
+        """Whether the next group begins a new segment; known after `take_end`."""
+        end = self.end
+        return self._fresh or not end.offset or end.offset >= self.segment_bytes
+
     def losses(self, walk: Walk) -> list[str]:
         """Sentences about acknowledged data that is missing, after a walk to the end; empty if
         nothing is missing."""
@@ -221,7 +227,7 @@ class GroupLog:
             if self._rest:
                 self._cut(end, keep=True)
                 self._rest = False
-            if self._fresh or not end.offset or end.offset >= self.segment_bytes:
+            if self.begins_segment:
                 end = self._begin_segment(end)
             data, chain = layout.encode_group(self.id, end.number + 1, end.chain, records)
             handle = self._segment_handle(end.segment)

@@ -1,11 +1,13 @@
-"""The journal of a rendezvous point: nodes and their history, notifications, publishers, sources,
-counters and lives.
+"""The log of a channel: nodes and their history, named subscriptions, notifications, publishers,
+sources, counters and lives; and the journal, which is this log as a rendezvous point writes it.
 
     add_node, append ... ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group, one sync ──> the whole batch is on the disk
 
     journal.py      the journal itself
-    things.py       the entries of a journal, as records of a log of groups (store/groups)
+    things.py       the entries of the log, as records of a log of groups (store/groups)
+    rows.py         the entries of named subscriptions
+    losses.py       which versions can't be read after a loss
     block_records.py, block_kernels.py    create the records of many notifications at once
     state.py        the state that results from the entries, which checkpoints store
     checkpoint.py   the state in a file
@@ -13,7 +15,8 @@ counters and lives.
     mark_index.py   finds notifications by their numbers at nodes
     before.py       journals in the previous format, which was SQLite
 
-broker/root.py uses the journal; it is not for users. Start at journal.py.
+broker/root.py uses the journal, and change_log.py the other modules; they are not for
+users. Start at journal.py.
 """
 
 from tidings.store.journal.block_records import encode_block

@@ -29,6 +29,11 @@ GROUP = 1000  # the most records in a group
 _MAGIC = b"SQLite format 3\x00"
 
 
+def is_before(path: Path) -> bool:
+    """Whether there is a journal in the previous format, or an interrupted conversion of one."""
+    return path.is_file() or (not path.exists() and path.with_name(f"{path.name}.new").is_dir())
+
+
 def take_over(path: Path) -> None:
     """Convert a journal in the previous format to the current one."""
     new, old = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.before")

@@ -2,7 +2,7 @@
 groups.
 
     about, then parts of the nodes, of the counters, of the publishers, of the removed nodes, of the
-    sources, of the cursors
+    sources, of the cursors, of the named subscriptions
 
 The file is a group as in a log (store/groups/layout.py), with its checksums. A large state takes
 several groups, numbered down to 1, so that a reader recognizes the last one. A part takes a few
@@ -22,10 +22,10 @@ from pathlib import Path
 import msgspec
 
 from tidings.files import replace_file
-from tidings.model import EnvironmentProblem
+from tidings.model import EnvironmentProblem, Id
 from tidings.routing.root import Cursor, Gone, History, Progress
 from tidings.store.groups import Mark, Position, layout
-from tidings.store.journal.state import Counter, Node, State
+from tidings.store.journal.state import Counter, Node, State, Subscription
 
 NAME = "checkpoint"
 FORMAT = 2
@@ -33,10 +33,10 @@ FORMAT = 2
 FORMAT_OF_SEVERAL = 3
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
-CONTENT = 3
+CONTENT = 4
 """What the parts are: 1 before journals knew versions, sources and removed nodes; 2 before they had
-cursors."""
-THERE = 1  # the value of the end mark if there is a checkpoint
+cursors; 3 before they had named subscriptions."""
+THERE = 1  # the lowest bit of the end mark's value: is there a checkpoint?
 
 
 class Damaged(EnvironmentProblem):
@@ -63,6 +63,9 @@ class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
     lives: list[tuple[int, int]]
     content: int = 1
     history: Past | None = None
+    integer: bool = False
+    lost: list[tuple[int, int]] = []
+    log: int = 0
 
 
 class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
@@ -89,7 +92,11 @@ class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
     part: dict[str, Cursor]
 
 
-Part = About | Nodes | Counters | Publishers | Removed | Sources | Cursors
+class Subscriptions(msgspec.Struct, frozen=True, array_like=True, tag="subscriptions"):
+    part: dict[Id, Subscription]
+
+
+Part = About | Nodes | Counters | Publishers | Removed | Sources | Cursors | Subscriptions
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
@@ -100,7 +107,7 @@ def read(folder: Path, mark: Mark | None) -> State:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        if mark is not None and (mark.value == THERE or mark.oldest > 1):
+        if mark is not None and (mark.value & THERE or mark.oldest > 1):
             raise Damaged(f"the checkpoint {path} is missing") from None
         return State()
     state = State()
@@ -114,6 +121,8 @@ def read(folder: Path, mark: Mark | None) -> State:
                 "use the release of tidings that wrote it, or a later one"
             )
         _take(state, part)
+    if state.log and mark is not None and state.log != mark.log:
+        raise Damaged(f"the checkpoint {path} belongs to another log")
     return state
 
 
@@ -134,7 +143,7 @@ def _records(data: bytes) -> Iterator[bytes | None]:
 
 
 def write(folder: Path, state: State) -> int:
-    """Write a state as the new checkpoint; return its size."""
+    """Write a state as the new checkpoint; return its size. `state.log` is the id of its log."""
     records = (one for part in _parts(state) for one in _encoded(part))
     groups = list(in_groups(records, PART))
     format_ = FORMAT if len(groups) == 1 else FORMAT_OF_SEVERAL
@@ -174,10 +183,13 @@ def _take(state: State, part: Part) -> None:
         state.sources.update(part.part)
     elif isinstance(part, Cursors):
         state.cursors.update(part.part)
+    elif isinstance(part, Subscriptions):
+        state.subscriptions.update(part.part)
     else:
         state.at, state.serial, state.last_node = part.at, part.serial, part.last_node
         state.lives = part.lives
         state.history = _history(part)
+        state.integer, state.lost, state.log = part.integer, part.lost, part.log
 
 
 def _history(about: About) -> History:
@@ -204,10 +216,14 @@ def _encoded(part: Part) -> Iterator[bytes]:
 def _parts(state: State) -> Iterator[Part]:
     history = state.history
     past = Past(*(getattr(history, name) for name in Past.__struct_fields__))
-    yield About(state.at, state.serial, state.last_node, state.lives, CONTENT, past)
+    yield About(
+        state.at, state.serial, state.last_node, state.lives, CONTENT, past, state.integer,
+        state.lost, state.log,
+    )  # fmt: skip
     for kind, table in ((Nodes, state.nodes), (Counters, state.counters),
                         (Publishers, state.publishers), (Removed, history.gone),
-                        (Sources, state.sources), (Cursors, state.cursors)):  # fmt: skip
+                        (Sources, state.sources), (Cursors, state.cursors),
+                        (Subscriptions, state.subscriptions)):  # fmt: skip
         items = iter(table.items())
         while part := dict(islice(items, PART)):
             yield kind(part)  # type: ignore[arg-type]

@@ -1,12 +1,13 @@
-"""The journal of a rendezvous point: nodes and their history, notifications, publishers, sources,
-counters and lives.
+"""The log of a channel, as its rendezvous point writes it: nodes and their history, notifications,
+publishers, sources, counters and lives. Named subscriptions of commands and pipelines are in the
+same log (store/change_log.py), and the rendezvous point keeps their nodes.
 
     add_node, append ...   ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group of a log, one sync ──> the batch is on the disk
 
-    journal/00000000000000000001.log ...   groups of things; see things.py and store/groups
-    journal/end                            how far the journal was acknowledged
-    journal/checkpoint                     the state after one of the groups
+    00000000000000000001.log ...   groups of things; see things.py, store/groups, store/folder.py
+    end                            how far the journal was acknowledged, and the version
+    checkpoint                     the state after one of the groups
 
 Many records share one sync, so publishing stays fast although each acknowledgment waits for a sync.
 A start reads the checkpoint and the groups after it; a thread then indexes older notifications.
@@ -30,14 +31,16 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.files import make_durable_folder, release_lock, take_lock, write_file
+from tidings.files import hold_lock, make_durable_folder, release_lock, take_lock, write_file
 from tidings.model import EnvironmentProblem
 from tidings.routing.forwarding import cost_of
 from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
 from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Places, Record
-from tidings.store.groups import START, Group, GroupLog, Position
+from tidings.store import folder
+from tidings.store.groups import START, GroupLog, Position
 from tidings.store.journal import checkpoint, things as t
-from tidings.store.journal.before import take_over
+from tidings.store.journal.before import is_before, take_over
+from tidings.store.journal.losses import Replay, value_of, version_in
 from tidings.store.journal.segments import Retention, Segment, Segments
 from tidings.store.journal.state import Counting, State
 
@@ -77,7 +80,7 @@ class FileJournal:
         self._held = self._hold()
         try:
             with self._lock, self._careful("opened"):
-                take_over(self.path)
+                folder.read_format(self.path)
                 self._open()
         except BaseException:
             release_lock(self._held)
@@ -85,16 +88,26 @@ class FileJournal:
 
     def close(self) -> None:
         with self._tending, self._lock:
-            self._log.close()
-            if self._held >= 0:
-                release_lock(self._held)
-            self._held = -1
+            try:
+                self._log.close()
+            finally:
+                if self._held >= 0:
+                    release_lock(self._held)
+                self._held = -1
 
     def _hold(self) -> int:
-        """Lock out other rendezvous points, because two would assign the same numbers."""
+        """Lock out other writers, because two would assign the same numbers."""
         try:
             make_durable_folder(self.path.parent)
-            return take_lock(f"{self.path}.lock")
+            beside = Path(f"{self.path}.lock")  # the lock of older releases
+            before = take_lock(beside) if beside.exists() or is_before(self.path) else -1
+            try:
+                with self._careful("opened"):
+                    take_over(self.path)
+                return folder.own(self.path)
+            finally:
+                if before >= 0:
+                    release_lock(before)
         except BlockingIOError:
             raise EnvironmentProblem(
                 f"another rendezvous point is using the journal {self.path}; stop it first, or use "
@@ -112,37 +125,38 @@ class FileJournal:
         self._given = 0
         self._unneeded = 0  # nobody needs the notifications up to this serial
         losses: list[str] = []
+        mark = self._log.acknowledged()
         try:
-            state = checkpoint.read(self.path, self._log.acknowledged())
+            state = checkpoint.read(self.path, mark)
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
             state = State()
         self._since = state.at  # the position of the checkpoint
         self._checkpoint_size = _size(self.path / checkpoint.NAME)
-        walk = self._log.walk(state.at)
-        self._apply(state, walk)
-        losses += self._log.take_end(walk)
+        base = state.version
+        walk, replay = self._log.walk(state.at), Replay(state, base_is_lost=bool(losses))
+        replay.apply(walk, lambda group: self._segment(group.end.segment).add(
+            group.records, group.places
+        ))  # fmt: skip
+        losses += self._log.take_end(walk, self._mark_value(state.version))
         self.losses = losses
+        # if the checkpoint is newer than the mark, the mark may have been restored from a backup
+        is_told = mark is not None and version_in(mark) >= base
+        self._repaired = replay.finish(mark, is_told=is_told)
+        """The entry with which the log would continue after a loss."""
+        self._version = state.version
+        self._named = {number for number, one in state.nodes.items() if one.named}
+        self._integer = state.integer
         self._state: State | None = state
         self.lineage = tuple(Life(*one) for one in state.lives)
         self.last_node = state.last_node
         """The highest number that a node ever had."""
         self._serial = state.serial
         self._identity = _identity(self.path)
-        for sentence in losses[:10]:
-            _log.error("the journal %s has lost data: %s", self.path, sentence)
         older = threading.Thread(
             target=self._read_older, args=(self._segments, self._since), daemon=True
         )
         older.start()
-
-    def _apply(self, state: State, walk: Iterable[Group]) -> None:
-        counting = Counting(state)
-        for group in walk:
-            counting.apply_all(record for record in group.records if record is not None)
-            self._segment(group.end.segment).add(group.records, group.places)
-            state.at = group.end
-        counting.finish()
 
     def _segment(self, first: int) -> Segment:
         return self._segments.of(first, self._log.path_of(first))
@@ -171,14 +185,14 @@ class FileJournal:
 
     # -- calls by the state machine ------------------------------------------------------------
 
-    def add_node(self, node: int, interest: bytes, owner: str = "") -> None:
-        self._give(t.Added(node, interest, owner))
+    def add_node(self, node: int, interest: bytes, owner: str = "", key: bytes = b"") -> None:
+        self._give(t.Added(node, interest, owner, key, self._integer))
 
     def set_owners(self, node: int, owners: tuple[str, ...]) -> None:
         self._give(t.Owned(node, owners))
 
     def drop_node(self, node: int, gone: Gone) -> None:
-        self._give(t.Dropped(node, gone))
+        self._give(t.Dropped(node, gone, node in self._named, self._integer))
 
     def append(self, record: Record) -> None:
         self._give(record)
@@ -254,15 +268,45 @@ class FileJournal:
         this returns; raise EnvironmentProblem if it can't be written. After a loss, this life is
         the first of a new lineage."""
         with self._lock, self._careful("written"):
+            for sentence in self.losses[:10]:
+                _log.error("the journal %s has lost data: %s", self.path, sentence)
             broken, first = bool(self.losses), self._serial + 1
             lives = (*(() if broken else self.lineage), Life(life, first))
-            base = Lineage(lives).first_node(self.last_node)
-            self._append([t.Life(life, first, broken, base)])
-            state = self._caught_up(is_told=bool(self.losses))
-            if self.losses:
-                # the damaged data is before this checkpoint, so it is not read again
-                self._keep(state)
-            self.lineage = tuple(Life(*one) for one in state.lives)
+            things: list[t.Thing] = [self._repaired] if broken else []
+            last = max(self.last_node, self._repaired.version if broken else 0)
+            things.append(t.Life(life, first, broken, Lineage(lives).first_node(last)))
+            self._continue(things)
+
+    def _continue(self, things: list[t.Thing]) -> State:
+        """Append the first entries after an opening. After a loss, the damaged data is before the
+        checkpoint that is written then, so it is not read again."""
+        self._append(things)
+        state = self._caught_up(is_told=bool(self.losses))
+        if self.losses:
+            self._keep(state)
+        folder.note_format(self.path)
+        self.lineage = tuple(Life(*one) for one in state.lives)
+        self.last_node, self._version = state.last_node, state.version
+        return state
+
+    def repair(self) -> tuple[list[str], tuple[tuple[int, int], ...]]:
+        """Record a loss without starting a rendezvous point; return what was wrong, and the ranges
+        of lost versions. Damage that is older than the checkpoint counts too."""
+        with self._lock, self._careful("written"):
+            walk = GroupLog(self.path).walk(START, self._since)
+            for _ in walk if self._since.number else ():
+                pass
+            problems = [*self.losses, *walk.damages]
+            if not problems:
+                return [], ()
+            self.losses = problems
+            self._continue([self._repaired])
+            return problems, self._repaired.lost
+
+    @property
+    def version(self) -> int:
+        """The latest version on the disk."""
+        return self._version
 
     @property
     def history(self) -> History:
@@ -294,11 +338,12 @@ class FileJournal:
                 raise OSError("the folder of the journal was removed or replaced")
             if batch.things:
                 self._need_room(self._size())
-                self._state, before = None, self._log.end
+                self._state, before, version = None, self._log.end, self._version
                 try:
                     self._append(batch.things)
                 except BaseException:  # after any error, the batch is not acknowledged
-                    self._log.take_back(before, self._mark_value())
+                    self._version = version
+                    self._log.take_back(before, self._mark_value(version))
                     raise
         if not self._apart:
             self.tend()
@@ -348,21 +393,25 @@ class FileJournal:
             dict(state.sources),
             dict(state.cursors),
             self._given,
+            frozenset(one.node for one in state.subscriptions.values()),
         )
 
     # -- internals -----------------------------------------------------------------------------
 
     def _append(self, things: list[t.Thing]) -> None:
-        records = t.encode_all(things)
-        places = self._log.append_packed(records, self._mark_value())
+        version = max(self._version, *map(_version_of, things), 0)
+        begun = [t.At(self._version)] if self._log.begins_segment else []
+        records = t.encode_all([*begun, *things])
+        places = self._log.append_packed(records, self._mark_value(version))
+        self._version = version
         end = self._log.end
         segment = self._segment(end.segment)
         segment.add(records, places)
         segment.size, segment.written = end.offset, time.time()
         self._serial = max(self._serial, *map(_last_serial, things), 0)
 
-    def _mark_value(self) -> int:
-        return checkpoint.THERE if self._checkpoint_size else 0
+    def _mark_value(self, version: int) -> int:
+        return value_of(version, has_checkpoint=bool(self._checkpoint_size))
 
     def _since_checkpoint(self) -> int:
         """Bytes after the checkpoint, which a start would have to read."""
@@ -393,6 +442,7 @@ class FileJournal:
             if walk.damages and not is_told:
                 raise OSError(walk.damages[0])
             state.at = end
+        state.log = log.id
         if not apart:
             self._state = state
         return state
@@ -446,7 +496,8 @@ class FileJournal:
                 with self._lock:
                     self._kept(state, size)
             if gone:
-                with self._lock:
+                # readers that found a file missing read again under this lock
+                with hold_lock(self.path / folder.LOCK), self._lock:
                     log.drop_before(gone[-1] + 1)
                     self._segments.keep({*log.segments()})
 
@@ -476,6 +527,11 @@ class FileJournal:
         except Exception as problem:
             sentence = f"the journal {self.path} can't be {what}: {problem}"
             raise EnvironmentProblem(sentence) from problem
+
+
+def _version_of(thing: t.Thing) -> int:
+    # nearly all things are notifications
+    return 0 if type(thing) in (Record, Block) else t.version_of(thing)
 
 
 def _last_serial(thing: t.Thing) -> int:

@@ -1,5 +1,5 @@
-"""The state that results from a journal: nodes, their owners and history, counters, publishers'
-stamps, the progress of sources, lives.
+"""The state that results from a channel's log: nodes, their owners and history, named
+subscriptions, counters, publishers' stamps, the progress of sources, lives.
 
     checkpoint ──> state ──things after the checkpoint──> state ──> the next checkpoint
 
@@ -8,6 +8,13 @@ and each node is updated once: before the next record that is not a notification
 
 Any record that mentions a node shows that its number was used, even if the record that added the
 node is lost. So `last_node` is the highest number that any record mentions.
+
+A named subscription holds its node. If the channel never had a rendezvous point, a node ends with
+its last subscription, and the change that ends it says so. Otherwise agents may use the node too,
+and only the rendezvous point ends it.
+
+A checkpoint may be in the middle of a group, at one of its versions. Then the group is read again,
+and changes of subscriptions up to that version are skipped.
 """
 
 from __future__ import annotations
@@ -17,9 +24,12 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from tidings.model import Id
+from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Cursor, History, Progress, Record
 from tidings.store.groups import Position
 from tidings.store.journal import things as t
+from tidings.store.journal.rows import SQL, Rows
 
 MANY = 1 << 16  # the most numbers that are gathered
 MOST_LIVES = 256
@@ -28,6 +38,17 @@ MOST_LIVES = 256
 class Node(msgspec.Struct, array_like=True):
     interest: bytes
     owners: tuple[str, ...] = ()
+    key: bytes = b""  # its identity, if known
+    named: bool = False  # did a named subscription make it?
+
+
+class Subscription(msgspec.Struct, array_like=True, gc=False):
+    """A named subscription; `began` is the version of the change that set its filter."""
+
+    filter: str
+    node: int
+    began: int
+    dialect: str = SQL
 
 
 class Counter(msgspec.Struct, array_like=True):
@@ -52,6 +73,17 @@ class State(msgspec.Struct):
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}
     cursors: dict[str, Cursor] = {}
+    subscriptions: dict[Id, Subscription] = {}
+    integer: bool = False
+    """Was the last id an integer? See `things.anonymous_id`."""
+    lost: list[tuple[int, int]] = []
+    """Ranges of versions (first, last) that were lost when the log was repaired."""
+    log: int = 0
+    """The id of the log of groups; 0 if unknown."""
+
+    @property
+    def version(self) -> int:
+        return self.history.version
 
 
 class Counting:
@@ -85,12 +117,14 @@ class Counting:
             if self._size > MANY:
                 self.finish()
 
-    def apply(self, thing: t.Small | Record) -> None:
+    def apply(self, thing: t.Small | Record | Rows) -> None:
         """Apply a thing that is not a notification."""
         assert not isinstance(thing, Record)
         self.finish()
         state, history = self.state, self.state.history
-        if isinstance(thing, t.Life):
+        if isinstance(thing, Rows):
+            self.apply_rows(thing)
+        elif isinstance(thing, t.Life):
             if thing.broken:
                 state.lives.clear()
             state.lives = [*state.lives, (thing.life, thing.first)][-MOST_LIVES:]
@@ -99,7 +133,9 @@ class Counting:
                 state.sources = {name: one.anew() for name, one in state.sources.items()}
             history.begin_life(thing.life, thing.base, broken=thing.broken)
         elif isinstance(thing, t.Added):
-            state.nodes[thing.node] = Node(thing.interest, (thing.owner,) if thing.owner else ())
+            state.nodes[thing.node] = Node(
+                thing.interest, (thing.owner,) if thing.owner else (), thing.key
+            )
             # after a loss, the counters may belong to another node
             state.counters.pop(thing.node, None)
             state.last_node = max(state.last_node, thing.node)
@@ -127,9 +163,52 @@ class Counting:
         elif isinstance(thing, t.Renewed):
             state.last_node = max(state.last_node, thing.version)
             history.renew(thing.version, thing.hidden, thing.declaration)
-        else:
+        elif isinstance(thing, t.At):
+            history.version = max(history.version, thing.version)
+            state.last_node = max(state.last_node, thing.version)
+        elif isinstance(thing, t.Repaired):
+            state.last_node = max(state.last_node, thing.version)
+            history.version = max(history.version, thing.version)
+            history.life = 0  # the next life begins a new lineage
+            state.lives = []
+            state.lost += thing.lost
+            state.sources = {name: one.anew() for name, one in state.sources.items()}
+        elif isinstance(thing, t.Forgotten):
             for name in thing.publishers:
                 state.publishers.pop(name, None)
+
+    def apply_rows(self, rows: Rows, upto: int | None = None) -> None:
+        """Apply changes of named subscriptions, up to a version if one is given."""
+        state, version = self.state, rows.first - 1
+        known, nodes, applied = state.subscriptions, state.nodes, state.history.version
+        for row in rows.rows:
+            version += 1
+            if version <= applied:
+                continue
+            if upto is not None and version > upto:
+                version -= 1
+                break
+            text = row.filter
+            if text is None:
+                known.pop(row.id, None)
+            else:
+                if row.key is not None or row.node not in nodes:  # or else that change was lost
+                    interest = pack_interest(text.encode(), row.dialect)
+                    nodes[row.node] = Node(interest, (), row.key or b"", named=True)
+                known[row.id] = Subscription(text, row.node, version, row.dialect)
+                state.integer = type(row.id) is int
+            if row.ended:
+                nodes.pop(row.ended, None)
+                state.counters.pop(row.ended, None)
+        state.history.version = max(applied, version)
+        state.last_node = max(state.last_node, version)
+
+    def apply_upto(self, thing: t.Small | Rows, version: int) -> None:
+        """Apply the changes of nodes and subscriptions up to a version, and nothing else."""
+        if isinstance(thing, Rows):
+            self.apply_rows(thing, version)
+        elif 0 < t.version_of(thing) <= version and not isinstance(thing, t.Repaired):
+            self.apply(thing)
 
     def finish(self) -> None:
         """Count the gathered notifications."""

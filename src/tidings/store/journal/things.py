@@ -1,7 +1,8 @@
-"""The entries of a journal, as records of a log of groups.
+"""The entries of a channel's log, as records of a log of groups.
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
     block          its notifications, each a record as above, and how far the source of a part came
+    subscriptions  S and up to 256 changes of named subscriptions: see rows.py
     all else       T and a tagged array in MessagePack
 
 Nearly all records are notifications, so their layout allows many of them to be read at once: see
@@ -15,9 +16,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from tidings.model import Id
 from tidings.routing.protocol import Mark, pack_marks
 from tidings.routing.root import Block, Cursor, Gone, Progress, Record
 from tidings.store.groups import Packed
+from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows
 
 NOTIFICATION, THING = b"N", b"T"
 HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, marks, matched
@@ -35,9 +38,15 @@ class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
 
 
 class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
+    """A node that the rendezvous point made. `key` is its identity; journals of older releases
+    don't have it. `integer` says of which type the ids of subscriptions are: see
+    `anonymous_id`."""
+
     node: int
     interest: bytes
     owner: str = ""
+    key: bytes = b""
+    integer: bool = False
 
 
 class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):
@@ -47,10 +56,12 @@ class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag="dropped"):
     """A node that was removed. In journals of older releases, its version is 0 and its
-    neighbourhood is unknown."""
+    neighbourhood is unknown. `named` is set if a named subscription made the node."""
 
     node: int
     gone: Gone = Gone(0)
+    named: bool = False
+    integer: bool = False
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
@@ -68,6 +79,21 @@ class Renewed(msgspec.Struct, frozen=True, array_like=True, tag="renewed"):
     version: int
     hidden: tuple[int, ...]
     declaration: str
+
+
+class At(msgspec.Struct, frozen=True, array_like=True, tag="at"):
+    """The version before the group that contains this entry. The first group of each segment has
+    one, so that readers can begin with any segment."""
+
+    version: int
+
+
+class Repaired(msgspec.Struct, frozen=True, array_like=True, tag="repaired"):
+    """Data was lost, and the log continues with this version. `lost` has the ranges of versions
+    (first, last) whose changes can't be read. The lineage ends here."""
+
+    version: int
+    lost: tuple[tuple[int, int], ...]
 
 
 class Forgotten(msgspec.Struct, frozen=True, array_like=True, tag="forgotten"):
@@ -92,7 +118,9 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed"):
     counts: dict[int, int]
 
 
-Small = Life | Added | Owned | Dropped | Forgotten | Taken | Renewed | Named | Confirmed
+Small = (
+    Life | Added | Owned | Dropped | Forgotten | Taken | Renewed | Named | Confirmed | At | Repaired
+)
 Thing = Small | Record | Block
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -131,15 +159,37 @@ def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
     return found
 
 
-def decode(data: bytes) -> Small | Record:
-    """Decode a record; raise ValueError if its kind is unknown because a later version wrote it."""
-    if data[:1] == NOTIFICATION:
-        return decode_notification(data)
+def decode(data: bytes) -> Small | Record | Rows:
+    """Decode a record; raises ValueError if its kind is unknown because a later version wrote
+    it."""
+    return decode_notification(data) if data[:1] == NOTIFICATION else decode_small(data)
+
+
+def decode_small(data: bytes) -> Small | Rows:
+    """Like `decode`, for a record that is not a notification."""
+    if data[:1] == SUBSCRIPTIONS:
+        return decode_rows(data)
     if data[:1] != THING:
         raise ValueError(
-            f"found a record of kind {data[:1]!r}, expected {NOTIFICATION!r} or {THING!r}"
+            f"found a record of kind {data[:1]!r}, expected {NOTIFICATION!r}, {SUBSCRIPTIONS!r} "
+            f"or {THING!r}"
         )
     return _decoder.decode(data[1:])
+
+
+def version_of(thing: Thing) -> int:
+    """The version that a change of a node takes, or the definition; 0 for all else."""
+    if isinstance(thing, Added):
+        return thing.node
+    if isinstance(thing, Dropped):
+        return thing.gone.version
+    return thing.version if isinstance(thing, Renewed | Repaired) else 0
+
+
+def anonymous_id(node: int, *, integer: bool) -> Id:
+    """The id under which a pipeline sees a node that the rendezvous point made. The ids of all
+    subscriptions of a channel have the same type, text or integer."""
+    return -node if integer else f"node {node}"
 
 
 def decode_notification(data: bytes) -> Record:

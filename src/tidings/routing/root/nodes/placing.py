@@ -120,7 +120,8 @@ class Placing(NodePart):
         try:
             self._graph.insert(node, placed.parents, placed.children)
             self._caches.change(node)
-            self._queue.add_node(node, message.stored, message.owner)
+            key = self._interests.identity(node)
+            self._queue.add_node(node, message.stored, message.owner, key)
         except Exception:
             with contextlib.suppress(Exception):
                 self._interests.remove(node)

@@ -1,0 +1,13 @@
+"""Older formats of a channel's folder, which are converted when it is first opened.
+
+    conversion.py   decides what to convert, and does it
+    old_log.py      logs of subscriptions in the previous format
+    text_log.py     logs of subscriptions in the format before
+
+journal/before.py converts journals that were SQLite. Only settling.py uses this folder. Start at
+conversion.py.
+"""
+
+from tidings.store.before.conversion import KeyOf, convert, is_before
+
+__all__ = ["KeyOf", "convert", "is_before"]

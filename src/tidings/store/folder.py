@@ -1,0 +1,121 @@
+"""The folder of a channel: who may write to it, and its format.
+
+    00000000000000000001.log ...   groups of entries: see journal/things.py and groups/
+    end                            how far the log was acknowledged
+    checkpoint                     the state after one of the groups
+    channel                        the version of this format
+    lock                           held while a process writes, or makes the log readable
+    owner                          held by a rendezvous point, as long as it runs
+    snapshots/                     compiled subscriptions of pipelines
+    aside/                         files of older formats, and data after a loss
+
+A rendezvous point owns its folder: it takes both locks when it starts, and keeps `owner`. Other
+writers hold `lock` while they append, and are refused if somebody holds `owner`. Readers need no
+lock, because the end mark says how far they may read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from tidings import files
+from tidings.model import EnvironmentProblem
+
+LOCK, OWNER, FORMAT = "lock", "owner", "channel"
+CURRENT = 1
+IDENTITIES = 2
+"""The version of the rules by which identities are computed. Since version 2, null and absent are
+distinguished."""
+
+
+class Owned(EnvironmentProblem):
+    """A rendezvous point owns the folder, so nobody else may write."""
+
+
+class Format(msgspec.Struct, frozen=True):
+    """The file `channel`."""
+
+    format: int = CURRENT
+    identities: int = IDENTITIES
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of a channel, with its lock, if there is none."""
+    files.make_durable_folder(folder)
+    for name in (LOCK, OWNER):
+        if not (folder / name).exists():
+            files.make_private(folder / name)
+
+
+def note_format(folder: Path) -> None:
+    """Write the format, once everything in the folder has it."""
+    if read_format(folder) is None:
+        files.replace_file(folder / FORMAT, msgspec.json.encode(Format()) + b"\n")
+
+
+def read_format(folder: Path) -> Format | None:
+    """The format of a folder; None if it is new, or from an older release. Raises
+    EnvironmentProblem if a later release wrote it."""
+    try:
+        data = (folder / FORMAT).read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        found = msgspec.json.decode(data, type=Format)
+    except msgspec.DecodeError:
+        return None  # the log itself shows what it is
+    if found.format > CURRENT or found.identities > IDENTITIES:
+        raise EnvironmentProblem(
+            f"{folder / FORMAT} says {data[:80].decode(errors='replace').strip()!r}, expected "
+            f"format {CURRENT}; use the release of tidings that wrote the folder, or a later one"
+        )
+    return found
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Wait until nobody else writes, then keep others from writing; raises Owned if the folder has
+    an owner."""
+    with files.hold_lock(folder / LOCK):
+        if is_owned(folder):
+            raise Owned(
+                f"a running rendezvous point owns '{folder}', so nobody else may change it; use "
+                "its address, or stop it first"
+            )
+        yield
+
+
+@contextmanager
+def writing_at_once(folder: Path) -> Iterator[Literal["free", "busy", "owned"]]:
+    """Like `writing`, if the folder is free; otherwise this yields why it is not."""
+    with files.try_lock(folder / LOCK) as alone:
+        yield "busy" if not alone else "owned" if is_owned(folder) else "free"
+
+
+@contextmanager
+def unchanged(folder: Path) -> Iterator[None]:
+    """Keep others from writing or dropping files; an owner may still append."""
+    with files.share_lock(folder / LOCK):
+        yield
+
+
+def own(folder: Path) -> int:
+    """Become the owner; release the returned handle to stop. Raises BlockingIOError if there is
+    one."""
+    make_folder(folder)
+    with files.hold_lock(folder / LOCK):
+        return files.take_lock(folder / OWNER)
+
+
+def is_owned(folder: Path) -> bool:
+    """Whether a rendezvous point owns a folder. The caller must hold `lock`, because this takes
+    `owner` for a moment."""
+    with contextlib.suppress(FileNotFoundError), files.try_lock(folder / OWNER) as free:
+        return not free
+    return False

@@ -1,0 +1,93 @@
+"""Applies the groups of a log to a state, and finds out which versions can't be read.
+
+    version 4 │ damage │ group: versions 9, 10     versions 5 to 8 are lost
+    version 10, then the end; the mark says 12     versions 11 and 12 are lost
+
+A version is the number of a node too, so a number that may have been used is never used again: the
+log continues after the highest version that was, or may have been, acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tidings.store.groups import Group, Mark, Walk
+from tidings.store.journal import things as t
+from tidings.store.journal.rows import Rows
+from tidings.store.journal.state import Counting, State
+
+UNTOLD = 10_000  # versions to skip if the last acknowledged version is unknown
+
+
+class Replay:
+    """The groups of a walk, applied to a state."""
+
+    def __init__(self, state: State, *, base_is_lost: bool = False) -> None:
+        """`base_is_lost` says that the state before the walk is missing."""
+        self.state = state
+        self.lost: list[tuple[int, int]] = []
+        self._is_suspect = base_is_lost
+
+    def apply(self, walk: Walk, told: Callable[[Group], None] = lambda _: None) -> None:
+        """Apply all groups; `told` gets each of them too."""
+        counting, damages = Counting(self.state), 0
+        for group in walk:
+            good = [record for record in group.records if record is not None]
+            is_damaged = len(walk.damages) > damages
+            if self._is_suspect or is_damaged:
+                damages = len(walk.damages)
+                counting.finish()
+                # until an intact group has a version, more may be missing
+                self._is_suspect = not self._note_gaps(good, counting) or is_damaged
+            else:
+                counting.apply_all(good)
+            told(group)
+            self.state.at = group.end
+        counting.finish()
+
+    def _note_gaps(self, records: Iterable[bytes], counting: Counting) -> bool:
+        """Apply records, and note the versions that are missing before each; return whether any
+        record has a version."""
+        found = False
+        for record in records:
+            if record[:1] != t.NOTIFICATION:
+                thing = t.decode_small(record)
+                if isinstance(thing, Rows):
+                    before: int | None = thing.first - 1
+                elif isinstance(thing, t.At):
+                    before = thing.version
+                else:
+                    version = t.version_of(thing)
+                    before = version - 1 if version else None
+                if before is not None:
+                    found = True
+                    self._lose(before)
+            counting.apply_all([record])
+        return found
+
+    def _lose(self, upto: int) -> None:
+        history = self.state.history
+        if upto > history.version:
+            self.lost.append((history.version + 1, upto))
+            history.version = upto
+            self.state.last_node = max(self.state.last_node, upto)
+
+    def finish(self, mark: Mark | None, *, is_told: bool = True) -> t.Repaired:
+        """The entry with which a log continues after a loss. `mark` is its end mark; `is_told` is
+        false if even the mark may be older than what was acknowledged."""
+        if mark is not None:
+            self._lose(version_in(mark))
+        state = self.state
+        version = max(state.version, state.last_node, state.history.base)
+        version += 1 if mark is not None and is_told else UNTOLD + 1
+        return t.Repaired(version, tuple(self.lost))
+
+
+def version_in(mark: Mark) -> int:
+    """The version in an end mark; 0 in marks of older releases."""
+    return mark.value >> 1
+
+
+def value_of(version: int, *, has_checkpoint: bool) -> int:
+    """The value of an end mark."""
+    return version << 1 | has_checkpoint

@@ -1,0 +1,80 @@
+"""The ids of the subscriptions of a channel, and their type.
+
+The ids of all subscriptions are texts, or all are integers, because a snapshot can hold only one
+kind. Nodes that a rendezvous point made have ids of that kind too. Logs from before this rule may
+have both kinds of ids. The subscriptions in such a log can be changed and dropped, but new ids are
+refused until only one kind is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tidings.model import Id, TidingsError
+
+
+class LiveIds:
+    """The nodes of all subscriptions by their ids, and how many ids are texts."""
+
+    def __init__(self, nodes: Mapping[Id, int]) -> None:
+        self.nodes = dict(nodes)
+        self.texts = sum(type(id_) is str for id_ in self.nodes)
+        self.anonymous = 0
+        """Nodes that a rendezvous point made, each of which counts as a subscription."""
+        self.integer = False  # are the ids of those nodes integers?
+
+    def counts(self) -> dict[type, int]:
+        """How many ids there are of each kind."""
+        found = {str: self.texts, int: len(self.nodes) - self.texts}
+        found[int if self.integer else str] += self.anonymous
+        return found
+
+    def set(self, id_: Id, node: int) -> int:
+        """Set the node of a subscription, 0 to remove it; return its node before, or 0."""
+        before = self.nodes.get(id_, 0)
+        if node:
+            self.nodes[id_] = node
+            self.integer = type(id_) is int
+        elif before:
+            del self.nodes[id_]
+        if type(id_) is str:
+            self.texts += bool(node) - bool(before)
+        return before
+
+
+class ProjectedIds:
+    """The ids that will have subscriptions once pending changes are on the disk."""
+
+    def __init__(self, living: LiveIds, folder: Path) -> None:
+        self._living = living
+        self._folder = folder
+        self._changed: dict[Id, bool] = {}
+        self._counts = living.counts()
+
+    def take(self, changes: Iterable[tuple[Id, str | None]]) -> None:
+        """Add all of these changes; if one is impossible, add none and raise TidingsError."""
+        changed, counts = dict[Id, bool](), self._counts.copy()
+        for id_, text in changes:
+            there = changed.get(id_, self._changed.get(id_, id_ in self._living.nodes))
+            stays = text is not None
+            if not stays and not there:
+                raise TidingsError(f"there is no subscription with the id {id_!r}")
+            if stays and not there and counts[int if type(id_) is str else str]:
+                raise TidingsError(self._other_kind(id_, counts))
+            counts[type(id_)] += stays - there
+            changed[id_] = stays
+        self._changed |= changed
+        self._counts = counts
+
+    def _other_kind(self, id_: Id, counts: dict[type, int]) -> str:
+        if all(counts.values()):
+            return (
+                f"the ids of the subscriptions in '{self._folder}' are texts and integers; drop "
+                "those of one kind before you add new ones"
+            )
+        found, others = ("text", "integers") if type(id_) is str else ("integer", "texts")
+        return (
+            f"found the {found} {id_!r:.80} as an id, but the ids of the subscriptions in "
+            f"'{self._folder}' are {others}"
+        )

@@ -16,6 +16,10 @@
     [columns]                        declared attributes; only for a rendezvous point
     price = "double"
 
+    [preprocessor]                   the kind of interest, see preprocessor_table.py
+    kind = "topics"
+    ontology = "topics.yaml"
+
     [tokens]                         who may connect, see admission/permissions.py
     "..." = {name = "edge-1", may = ["route"]}
     "..." = "desk"
@@ -44,9 +48,15 @@ import msgspec
 
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import ANY, Grant
+from tidings.broker.preprocessor_table import (
+    PreprocessorTable,
+    find_preprocessor_problems,
+    read_preprocessor,
+)
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
+from tidings.channel import Declaration
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.filters import Attributes, parse
 from tidings.model import AttributesError, Extra, FilterError, Problem, TidingsError
@@ -58,6 +68,7 @@ from tidings.network import (
     measure_costs,
     server_context,
 )
+from tidings.preprocessing import KindDefinition
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Limits, Times
 
@@ -85,10 +96,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
     extra: Extra | None = None
     columns: dict[str, Any] = {}  # names with types, perhaps in nested tables
+    preprocessor: PreprocessorTable = PreprocessorTable()
     tokens: dict[str, str | Grant] | None = None
     tls: Tls | None = None
     times: dict[str, float] = {}
     limits: Limits = Limits()
+    kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
     warnings: tuple[str, ...] = ()  # warnings about secret files that others may read
 
@@ -100,7 +113,7 @@ def load_config(path: str | Path) -> Config:
     """Read a router's file; ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     file = read_toml(path, ConfigError)
-    problems = list(find_problems(file.data, Config, hidden=("folder", "warnings")))
+    problems = list(find_problems(file.data, Config, hidden=("folder", "kind", "warnings")))
     problems += find_column_problems(file.data)
     problems += find_time_problems(file.data)
     if not problems:
@@ -108,7 +121,8 @@ def load_config(path: str | Path) -> Config:
         problems = [*_problems(found), *find_token_problems(found.tokens or {})]
     if problems:
         raise ConfigError(file.describe(problems))
-    return _with_secrets(path, msgspec.structs.replace(found, folder=path.parent.absolute()))
+    found = msgspec.structs.replace(found, folder=path.parent.absolute())
+    return _with_secrets(path, _with_kind(path, found))
 
 
 def _problems(found: Config) -> Iterator[Problem]:
@@ -119,10 +133,11 @@ def _problems(found: Config) -> Iterator[Problem]:
             "point"
         )  # fmt: skip
     if found.journal is None:
-        for name, given in (("columns", found.columns), ("extra", found.extra)):
-            if given:
-                shown = f"[{name}]" if name == "columns" else name
+        for name in ("columns", "extra", "preprocessor"):
+            if getattr(found, name) not in ({}, None, PreprocessorTable()):
+                shown = name if name == "extra" else f"[{name}]"
                 yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
+    yield from find_preprocessor_problems(found.preprocessor)
     if found.extra == "drop":
         yield Problem(
             ("extra",),
@@ -152,6 +167,16 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
     times = data.get("times", {})
     if isinstance(times, dict):
         yield from find_problems(times, Times, ("times",))
+
+
+def _with_kind(path: Path, config: Config) -> Config:
+    """The configuration with the kind of interest that it defines."""
+    try:
+        kind = read_preprocessor(config.preprocessor, config.folder)
+        Declaration(config.channel, declared_attributes(config), kind, "")
+    except TidingsError as problem:
+        raise ConfigError(f"{path}: preprocessor: {problem}") from None
+    return msgspec.structs.replace(config, kind=kind)
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
@@ -188,16 +213,24 @@ def make_node(config: Config) -> Server:
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
-        attributes = Attributes(config.columns, extra=config.extra) if config.columns else None
         journal = config.at(config.journal)
         return RootNode(
-            config.name, journal, door, attributes=attributes, times=times, forwarding=forwarding
-        )
+            config.name, journal, door, attributes=declared_attributes(config), kind=config.kind,
+            times=times, forwarding=forwarding,
+        )  # fmt: skip
     above = address_of(config.upstream or "", "upstream")
     tls = _client_tls(config)
     return RouterNode(
         config.name, above, door, times=times, token=config.token, tls=tls, forwarding=forwarding
     )
+
+
+def declared_attributes(config: Config) -> Attributes | None:
+    """The attributes that a file declares; None if there are none."""
+    has_kind = config.preprocessor.kind != "content"
+    if not config.columns and not (has_kind and config.extra):
+        return None
+    return Attributes(config.columns, extra=config.extra)
 
 
 def make_door(listen: str, channel: str, config: Config | None) -> Door:

@@ -21,11 +21,13 @@ from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
 from tidings.broker.server import CACHE_BYTES, Server
+from tidings.channel import Declaration
 from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest_kernels
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem, write_path
+from tidings.model import EnvironmentProblem
 from tidings.network import FrameCache, Link, ask_for_kernels, draw_life
+from tidings.preprocessing import KindDefinition
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
@@ -113,18 +115,17 @@ class RootNode(Server):
         door: Door,
         *,
         attributes: Attributes | None = None,
+        kind: KindDefinition | None = None,
         times: Times | None = None,
         forwarding: Forwarding | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._path = Path(journal)
-        self._attributes = attributes
         self.extra = ExtraFields()  # shared by all state machines of this node
         self._times = times
         self._name = name
         self._cache_bytes = cache_bytes
         self._limits = door.limits
-        self._definition = _define(door.channel, attributes)
         limits = door.limits
         retention = Retention(
             bytes=limits.kept_bytes,
@@ -135,6 +136,10 @@ class RootNode(Server):
         with collect_nothing():
             self.journal = FileJournal(self._path, retention, apart=True)
             try:
+                stored = self.journal.history.declaration
+                self.declaration = Declaration(
+                    door.channel, attributes, kind or KindDefinition(), stored
+                )
                 self.journal.begin_life(draw_life())
             except BaseException:
                 self.journal.close()
@@ -204,19 +209,20 @@ class RootNode(Server):
         """A machine that continues from the state on disk."""
         last = self.journal.history.base
         interests = self._interests = ArrayInterests(
-            self._attributes,
+            None,
             self.journal.interests(),
             last,
             self._limits,
             self.extra,
             Path(f"{self._path}.interests"),
+            self.declaration.kind,
         )
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
         return FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
-            self._definition,
+            self.declaration.definition,
         )  # fmt: skip
 
     @property
@@ -225,10 +231,7 @@ class RootNode(Server):
 
     def _renew(self, interests: ArrayInterests) -> None:
         """If stored filters are read differently than before, programs that tag must start over."""
-        hidden, what = tuple(sorted(interests.refused)), self._definition
-        declared = what.attributes is not None
-        text = msgspec.json.encode((what.attributes, what.extra)) if declared else b""
-        declaration = text.decode()
+        hidden, declaration = tuple(sorted(interests.refused)), self.declaration.text
         history = self.journal.history
         if (hidden, declaration) != (history.hidden, history.declaration):
             self.journal.renew(interests.take_number(), hidden, declaration)
@@ -322,10 +325,3 @@ def _must_split(run: Run, found: Permissions) -> bool:
     """Must the publications of a run be checked one by one? Otherwise all of them are accepted,
     because they have the same publisher."""
     return bool(found.refusal(run.message(0))) or (not found.may_tag and run.lacks_contents)
-
-
-def _define(channel: str, attributes: Attributes | None) -> Definition:
-    if attributes is None:
-        return Definition(channel)
-    types = {write_path((name,)): str(kind) for name, kind in attributes.tree.items()}
-    return Definition(channel, types, attributes.extra)

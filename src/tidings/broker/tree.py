@@ -26,13 +26,14 @@ import time
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.tree_file import Member, Tree, flat_columns
+from tidings.broker.preprocessor_table import flatten_columns
+from tidings.broker.tree_file import Member, Tree
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 
@@ -269,11 +270,12 @@ class RunningTree:
             plain["upstream"] = above.address(above.member.reached)
             if tree.tokens is not None:
                 plain["token"] = self._keys[member.name]
-        tables: dict[str, Mapping[str, str | float | Grant]] = {"times": tree.times}
+        tables: dict[str, Mapping[str, Any]] = {"times": tree.times}
         if member.upstream is None:
-            tables["columns"] = flat_columns(tree.columns)
+            tables["columns"] = flatten_columns(tree.columns)
             if tree.extra is not None:
                 plain["extra"] = tree.extra
+            tables["preprocessor"] = tree.preprocessor.given()
         if tree.tokens is not None:
             below = [one.name for one in tree.members if one.upstream == member.name]
             keys = {self._keys[name]: Grant(name, ROUTE) for name in below}
@@ -335,7 +337,7 @@ def _shorten(log: Path) -> None:
         os.truncate(log, 0)
 
 
-def _pairs(table: Mapping[str, str | float | Grant]) -> list[str]:
+def _pairs(table: Mapping[str, Any]) -> list[str]:
     return [f"{_key(key)} = {_toml_value(value)}" for key, value in table.items()]
 
 
@@ -343,7 +345,7 @@ def _key(text: str) -> str:
     return text if _BARE.fullmatch(text) else _quote(text)
 
 
-def _toml_value(value: str | float | Grant) -> str:
+def _toml_value(value: Any) -> str:
     if isinstance(value, Grant):
         parts = [f"name = {_quote(value.name)}"]
         if value.may is not None:
@@ -351,6 +353,12 @@ def _toml_value(value: str | float | Grant) -> str:
         if value.within:
             parts.append(f"within = {_quote(value.within)}")
         return f"{{{', '.join(parts)}}}"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_pairs(value))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, bool | int):
+        return str(value).lower()
     return _quote(value) if isinstance(value, str) else repr(float(value))
 
 

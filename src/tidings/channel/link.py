@@ -63,7 +63,9 @@ class ChannelLink:
             self._do(asking)
         found = asking.follower.described
         assert found is not None
-        return Description(found.name, found.life, found.attributes, found.extra)
+        return Description(
+            found.name, found.life, found.attributes, found.extra, found.preprocessor
+        )
 
     def changes(self, since: int = 0, life: int = 0) -> Changes:
         """The changes of nodes since a version, as the owner currently knows them. All these

@@ -83,7 +83,10 @@ class Following:
         loop = asyncio.get_running_loop()
         described = (await self._ask(m.Describe(self._next(), relayed=True))).described
         assert described is not None
-        view = ChannelView(described)
+        try:
+            view = ChannelView(described)
+        except TidingsError as problem:  # an application's class may be missing here
+            raise Refusal(str(problem)) from None
         while True:
             question = m.Follow(self._next(), view.version, view.life, relayed=True)
             changed = (await self._ask(question)).changed

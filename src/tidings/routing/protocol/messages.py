@@ -583,6 +583,7 @@ class Described(Down, frozen=True, tag="described"):
     attributes: dict[str, str] | None = None
     extra: str = ""
     refusal: str = ""
+    preprocessor: str = ""  # the kind of interest, as JSON; empty for content
 
 
 class NodeChange(NamedTuple):

@@ -21,6 +21,7 @@ class Definition(msgspec.Struct, frozen=True):
     name: str = ""
     attributes: dict[str, str] | None = None  # the declared types, as texts
     extra: str = "open"  # what happens to undeclared attributes
+    preprocessor: str = ""  # the kind of interest, as JSON; empty for content
 
 
 class Following:
@@ -75,8 +76,9 @@ class Following:
         if isinstance(message, m.Describe):
             life, what = self._registry.history.life, self._definition
             answer: m.Message = m.Described(
-                epoch, request, what.name, life, what.attributes, what.extra
-            )
+                epoch, request, what.name, life, what.attributes, what.extra,
+                preprocessor=what.preprocessor,
+            )  # fmt: skip
             self._charges.charge(sender, 1)
         else:
             answer = self._registry.page(message, self._interests.text, epoch)

@@ -129,9 +129,7 @@ def test_topics_in_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
             sentence = "there is no topic 'footbal'; did you mean 'football'? (at character 1)"
             assert await refusal_of(reader, "footbal", "topics") == sentence
             for writer in writers:
-                with pytest.raises(
-                    Refusal, match="no topic .sport.; did you mean .sports."
-                ):
+                with pytest.raises(Refusal, match="no topic 'sport'; did you mean 'sports'"):
                     await writer.publish({"topic": "sport"}, b"nobody")
 
     try:
@@ -154,13 +152,14 @@ def test_types(tmp_path: Path) -> None:
             reader.subscribe("quote WHERE price > 90", "types") as dear,
             reader.subscribe("deal WHERE region = 'EU'", "types") as deals,
         ):
-            for number, event in enumerate([
+            published: list[dict[str, Any]] = [
                 {"type": "event", "at": "2026-01-01T00:00:00Z"},
                 {"type": "quote", "price": 91},
                 {"type": "trade", "price": 95, "region": "EU"},
                 {"type": "deal", "region": "EU"},
                 {"type": "quote", "price": 5},
-            ]):  # fmt: skip
+            ]
+            for number, event in enumerate(published):
                 await writer.publish(event, b"%d" % number)
             assert await payloads(events, 4) == [b"0", b"1", b"2", b"4"]
             assert await payloads(dear, 2) == [b"1", b"2"]
@@ -201,9 +200,7 @@ def test_an_applications_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert await payloads(told, 4) == [b"0 0", b"0 1", b"1 0", b"1 1"]
             assert await payloads(dear, 2) == [b"1 0", b"1 1"]
             assert writer._preprocessors.asked == 3
-            with pytest.raises(
-                Refusal, match="preprocessor .portfolios. is not installed here"
-            ):
+            with pytest.raises(Refusal, match="'portfolios' is not installed here"):
                 await connect(place, tag="local").__aenter__()
             with pytest.raises(Refusal, match="found USD, expected EUR"):
                 await writer.publish({"name": "sap", "currency": "USD"}, b"nobody")

@@ -121,8 +121,9 @@ def load_config(path: str | Path) -> Config:
         problems = [*_problems(found), *find_token_problems(found.tokens or {})]
     if problems:
         raise ConfigError(file.describe(problems))
-    found = msgspec.structs.replace(found, folder=path.parent.absolute())
-    return _with_secrets(path, _with_kind(path, found))
+    kind = read_kind(path, found.preprocessor, found.columns, found.extra)
+    found = msgspec.structs.replace(found, kind=kind, folder=path.parent.absolute())
+    return _with_secrets(path, found)
 
 
 def _problems(found: Config) -> Iterator[Problem]:
@@ -169,14 +170,16 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
         yield from find_problems(times, Times, ("times",))
 
 
-def _with_kind(path: Path, config: Config) -> Config:
-    """The configuration with the kind of interest that it defines."""
+def read_kind(
+    path: Path, table: PreprocessorTable, columns: dict[str, Any], extra: Extra | None
+) -> KindDefinition:
+    """The kind of interest that a file defines; ConfigError if it does not fit the columns."""
     try:
-        kind = read_preprocessor(config.preprocessor, config.folder)
-        Declaration(config.channel, declared_attributes(config), kind, "")
+        kind = read_preprocessor(table, path.parent.absolute())
+        Declaration("", _declared_attributes(columns, extra, kind), kind, "")
     except TidingsError as problem:
         raise ConfigError(f"{path}: preprocessor: {problem}") from None
-    return msgspec.structs.replace(config, kind=kind)
+    return kind
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
@@ -214,9 +217,10 @@ def make_node(config: Config) -> Server:
     forwarding = _forwarding(config)
     if config.journal is not None:
         journal = config.at(config.journal)
+        attributes = _declared_attributes(config.columns, config.extra, config.kind)
         return RootNode(
-            config.name, journal, door, attributes=declared_attributes(config), kind=config.kind,
-            times=times, forwarding=forwarding,
+            config.name, journal, door, attributes=attributes, kind=config.kind, times=times,
+            forwarding=forwarding,
         )  # fmt: skip
     above = address_of(config.upstream or "", "upstream")
     tls = _client_tls(config)
@@ -225,12 +229,13 @@ def make_node(config: Config) -> Server:
     )
 
 
-def declared_attributes(config: Config) -> Attributes | None:
+def _declared_attributes(
+    columns: dict[str, Any], extra: Extra | None, kind: KindDefinition
+) -> Attributes | None:
     """The attributes that a file declares; None if there are none."""
-    has_kind = config.preprocessor.kind != "content"
-    if not config.columns and not (has_kind and config.extra):
+    if not columns and not (kind.kind != "content" and extra):
         return None
-    return Attributes(config.columns, extra=config.extra)
+    return Attributes(columns, extra=extra)
 
 
 def make_door(listen: str, channel: str, config: Config | None) -> Door:

@@ -35,6 +35,7 @@ from tidings.broker.config import (
     find_column_problems,
     find_time_problems,
     find_token_problems,
+    read_kind,
 )
 from tidings.broker.preprocessor_table import PreprocessorTable, find_preprocessor_problems
 from tidings.files import SecretError, check_secret, find_problems, read_toml
@@ -122,6 +123,7 @@ def load_tree(path: str | Path) -> Tree:
     problems = [*_problems(file, folder), *find_token_problems(file.tokens or {})]
     if problems:
         raise ConfigError(raw.describe(problems))
+    read_kind(path, file.preprocessor, file.columns, file.extra)
     try:
         return _tree(path, file, folder)
     except SecretError as problem:  # the message already names the file

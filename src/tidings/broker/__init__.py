@@ -22,7 +22,7 @@ root.py.
 """
 
 from tidings.broker.admission.listen import Address, Door
-from tidings.broker.config import load_config, make_door, make_node, renew
+from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
 from tidings.broker.garbage import collect_seldom
 from tidings.broker.preprocessor import PreprocessorNode
 from tidings.broker.root import RootNode
@@ -33,6 +33,7 @@ from tidings.broker.tree_file import Tree, load_tree
 
 __all__ = [
     "Address",
+    "Config",
     "Door",
     "PreprocessorNode",
     "RootNode",
@@ -47,4 +48,5 @@ __all__ = [
     "make_door",
     "make_node",
     "renew",
+    "revise",
 ]

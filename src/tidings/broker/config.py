@@ -40,7 +40,8 @@ Paths are relative to the file. `renew` reads the tokens again while a node runs
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -59,6 +60,7 @@ from tidings.broker.server import Server
 from tidings.channel import Declaration
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.filters import Attributes, parse
+from tidings.filters.values import Revision
 from tidings.model import AttributesError, Extra, FilterError, Problem, TidingsError
 from tidings.network import (
     Policy,
@@ -71,6 +73,8 @@ from tidings.network import (
 from tidings.preprocessing import KindDefinition
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Limits, Times
+
+MOST_TOLD = 10  # removed topics in one sentence
 
 
 class ConfigError(TidingsError):
@@ -256,6 +260,31 @@ def renew(node: Server, config: Config) -> int:
             + ", as when the node was started; to add or remove [tokens], restart the node"
         )
     return node.renew(config.tokens, config.token)
+
+
+async def revise(node: Server, config: Config) -> str:
+    """Make a running rendezvous point use the kind of interest that is now in its file; return a
+    sentence about what changed. TidingsError if it can't be used; then nothing changes."""
+    if not isinstance(node, RootNode) or node.kind == config.kind:
+        return ""
+    found = await node.revise(config.kind)
+    return "" if found is None else f"the preprocessor was revised{_tell(found)}"
+
+
+def _tell(found: Revision) -> str:
+    parts = [f"{len(found.added):,} names were added"] if found.added else []
+    few = islice(found.moved.items(), MOST_TOLD)
+    parts += [f"'{name}' was removed, and stands for {_list(stand)}" for name, stand in few]
+    if len(found.moved) > MOST_TOLD:
+        parts.append(f"{len(found.moved) - MOST_TOLD:,} more were removed")
+    if found.dropped:
+        parts.append(f"nothing stands for {_list(found.dropped)}")
+    return ": " + "; ".join(parts) if parts else ""
+
+
+def _list(names: Iterable[str]) -> str:
+    shown = [f"'{name}'" for name in islice(names, MOST_TOLD + 1)]
+    return ", ".join(shown[:MOST_TOLD]) + (" and others" if len(shown) > MOST_TOLD else "")
 
 
 def _forwarding(config: Config) -> Forwarding:

@@ -32,7 +32,7 @@ import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.preprocessor_table import flatten_columns
+from tidings.broker.preprocessor_table import PreprocessorTable, flatten_columns
 from tidings.broker.tree_file import Member, Tree
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
@@ -233,8 +233,13 @@ class RunningTree:
         branch.tokens = self.tree.tokens
         return path
 
-    def renew(self, tokens: Mapping[str, str | Grant] | None) -> None:
-        """Make all nodes use other tokens."""
+    def renew(
+        self,
+        tokens: Mapping[str, str | Grant] | None,
+        preprocessor: PreprocessorTable | None = None,
+    ) -> None:
+        """Make all nodes use other tokens, and the rendezvous point another preprocessor. It also
+        reads its ontology again."""
         if (tokens is None) != (self.tree.tokens is None):
             raise ConfigError(
                 "found "
@@ -242,7 +247,9 @@ class RunningTree:
                 + ", as when the tree was started; to add or remove [tokens], restart the tree"
             )
         known = None if tokens is None else dict(tokens)
-        self.tree = msgspec.structs.replace(self.tree, tokens=known)
+        self.tree = msgspec.structs.replace(
+            self.tree, tokens=known, preprocessor=preprocessor or self.tree.preprocessor
+        )
         for branch in self.branches.values():
             if branch.state is State.RUNNING:
                 self._renew(branch)

@@ -6,6 +6,7 @@
     changes.py    the description of a channel, and the changes of its nodes
     part.py       a part of a tagged batch, as columns
     declaration.py    what the owner declares: its attributes and its kind of interest
+    renumbering.py    replaces nodes whose interests have another meaning than before
     interests/    the filters of the channel, by the million, at its rendezvous point
     link.py       the link to the owner, for code without `async`
     work.py       a question or a hand-over, which lasts over several connections
@@ -18,6 +19,7 @@ from tidings.channel.changes import Changes, Description, NodeChange
 from tidings.channel.declaration import Declaration
 from tidings.channel.link import ChannelLink
 from tidings.channel.part import MOST_BYTES, Part
+from tidings.channel.renumbering import renumber
 from tidings.network import Outdated
 
 __all__ = [
@@ -29,4 +31,5 @@ __all__ = [
     "NodeChange",
     "Outdated",
     "Part",
+    "renumber",
 ]

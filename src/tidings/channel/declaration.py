@@ -14,13 +14,14 @@ from typing import Any
 import msgspec
 
 from tidings.filters import Attributes
-from tidings.model import write_path
+from tidings.model import Extra, TidingsError, need_extra, write_path
 from tidings.preprocessing import (
     Kind,
     KindDefinition,
     declare,
     make_kind,
     replace_definition,
+    restore_attributes,
 )
 from tidings.routing.root import Definition
 
@@ -33,10 +34,21 @@ class Declaration:
     ) -> None:
         """`attributes` and `kind` are those of the file; `stored` is the text of the declaration
         before. TidingsError if the two don't fit."""
-        definition, self.revision = replace_definition(_stored_kind(stored), kind)
+        before, types, extra = _read_stored(stored)
+        definition, self.revision = replace_definition(before, kind)
         """`revision` says how the ontology changed; None if there is none."""
+        self._before = before, types, extra
         self.kind: Kind = make_kind(declare(attributes, definition), definition)
         self.definition = _define(channel, self.kind)
+
+    def kind_before(self) -> Kind | None:
+        """The kind of the declaration before; None if it can't be made any more, because the class
+        of an application has changed."""
+        definition, types, extra = self._before
+        try:
+            return make_kind(restore_attributes(types, extra, definition), definition)
+        except TidingsError:
+            return None
 
     @property
     def text(self) -> str:
@@ -50,9 +62,11 @@ class Declaration:
         return msgspec.json.encode(parts).decode()
 
 
-def _stored_kind(text: str) -> KindDefinition:
-    parts = msgspec.json.decode(text, type=list[Any]) if text else []
-    return KindDefinition.decode(parts[2]) if len(parts) > 2 else KindDefinition()
+def _read_stored(text: str) -> tuple[KindDefinition, dict[str, str] | None, Extra | None]:
+    if not text:
+        return KindDefinition(), None, None
+    types, extra, *rest = msgspec.json.decode(text, type=list[Any])
+    return KindDefinition.decode(rest[0] if rest else ""), types, need_extra(extra)
 
 
 def _define(channel: str, kind: Kind) -> Definition:

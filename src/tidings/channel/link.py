@@ -71,7 +71,8 @@ class ChannelLink:
         """The changes of nodes since a version, as the owner currently knows them. All these
         changes are on the owner's disk. The end of an unknown node must be ignored."""
         with self._lock:
-            asking = Asking(m.Follow(self._next_request(), since, life))
+            question = m.Follow(self._next_request(), since, life, follower=self._hello.name)
+            asking = Asking(question)
             self._do(asking)
         found = asking.follower.changed
         assert found is not None

@@ -1,6 +1,8 @@
-"""Commands of the network: `router`, `preprocessor`, `up`, `top`, `publish` and `subscribe`.
+"""Commands of the network: `router`, `channel`, `preprocessor`, `up`, `top`, `publish`,
+`subscribe`.
 
     router_command.py         runs a node
+    channel_command.py        publishes a revised definition of a channel
     preprocessor_command.py   runs a preprocessor
     publish_command.py, subscribe_command.py    connect to one (connecting.py: options, tokens)
     up_command.py             starts a whole tree of nodes from one file

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ class Following:
         self._send = send
         self._times = times
         self._request = FIRST
+        self._name = uuid.uuid4().hex
         self._follower: Follower | None = None
         self._answered = asyncio.Event()
         self.view: ChannelView | None = None
@@ -88,7 +90,9 @@ class Following:
         except TidingsError as problem:  # an application's class may be missing here
             raise Refusal(str(problem)) from None
         while True:
-            question = m.Follow(self._next(), view.version, view.life, relayed=True)
+            question = m.Follow(
+                self._next(), view.version, view.life, relayed=True, follower=self._name
+            )
             changed = (await self._ask(question)).changed
             assert changed is not None
             if view.version and (changed.whole or changed.life != view.life):

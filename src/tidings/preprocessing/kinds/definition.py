@@ -3,6 +3,7 @@ as JSON."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Literal
 
 import msgspec
@@ -46,6 +47,11 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     def encode(self) -> str:
         """As JSON; empty for the kind `content`. Equal definitions have equal texts."""
         return "" if self.kind == "content" else _encode(self).decode()
+
+    @property
+    def digest(self) -> str:
+        """Distinguishes definitions in reports."""
+        return hashlib.blake2b(self.encode().encode(), digest_size=8).hexdigest()
 
     @classmethod
     def decode(cls, text: str) -> KindDefinition:

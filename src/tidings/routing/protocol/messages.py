@@ -196,6 +196,10 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     neighbours: Number = 0  # below
     links: Annotated[tuple[LinkStatus, ...], msgspec.Meta(max_length=MOST_LINKS)] = ()
     undeclared: Number = 0  # attributes in publications that the channel does not declare
+    defined: Short = ""  # identifies the kind of interest in the file of a rendezvous point
+    renewed: Number = 0  # the version since which filters are read as they are now
+    followers: Number = 0  # processes that tag for the channel
+    acknowledged: Number = 0  # those of them that have this version or a later one
 
 
 class Watch(Message, frozen=True, tag="watch"):
@@ -350,7 +354,8 @@ class Describe(Message, frozen=True, tag="describe"):
 class Follow(Message, frozen=True, tag="follow"):
     """Which nodes began or ended since a version? The answer is a page of changes. To get the next
     page, the same question names the version of the first page (`upto`), and the version of the
-    last change so far (`after`)."""
+    last change so far (`after`). A follower that asks again and again gives itself a name: with
+    each question it acknowledges the version `since`."""
 
     request: Number
     since: Number = 0
@@ -358,6 +363,7 @@ class Follow(Message, frozen=True, tag="follow"):
     upto: Number = 0
     after: Number = 0
     relayed: bool = False
+    follower: PartyName = ""
 
 
 class HandOver(Message, frozen=True, tag="hand over"):

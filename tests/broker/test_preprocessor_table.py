@@ -56,7 +56,7 @@ def test_what_it_defines(tmp_path: Path) -> None:
         ('ontology = "topics.json"', "line 5: preprocessor: found ontology, which only the kind "
                                      "'topics' has, with the kind 'content'"),
         ('kind = "topics"\nontology = "none.json"', "none.json: the file can't be read"),
-        ('kind = "topics"\nontology = "loop.json"', "loop.json: the ontology has a loop"),
+        ('kind = "topics"\nontology = "loop.json"', "loop.json: the ontology has a cycle"),
         ('kind = "topics"\nontology = "topics.json"\nsynonyms = {a = "b"}',
          "preprocessor: found the synonym 'a' of 'b', which is not a topic"),
         ('kind = "topics"\nontology = "topics.json"\n[columns]\ntopic = "integer"',

@@ -219,7 +219,7 @@ def test_tags_of_before_are_corrected_or_refused(tmp_path: Path) -> None:
                 await reader.publish_content(b"", b"private", tag=tag)
             assert refused.value.version == root.machine.history.version
             await until(lambda: tagger.view is not None and tagger.view.version > history.version)
-            assert root.machine.following.count_followers() == (1, 1)
+            await until(lambda: root.machine.following.count_followers() == (1, 1))
             await until(lambda: root.machine.graph and mlb.node in root.machine.graph)
             await until(lambda: kbo.node in root.machine.graph)
             await asyncio.sleep(1)  # the subscriptions follow their nodes

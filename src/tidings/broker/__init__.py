@@ -9,6 +9,7 @@
     preprocessor.py   a running preprocessor, which tags for agents
     recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
+    listening_server.py    the socket and the background tasks of a node
     admission/        who may connect          queues/    whose turn it is
     released/         notifications that leave the rendezvous point, as frames
     config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes

@@ -114,7 +114,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a router's file; ConfigError, with all problems, if it can't be used."""
+    """Read a router's file; raise ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     file = read_toml(path, ConfigError)
     problems = list(find_problems(file.data, Config, hidden=("folder", "kind", "warnings")))
@@ -187,7 +187,8 @@ def read_kind(
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
-    """The configuration with its token; ConfigError if others may read a file with tokens."""
+    """The configuration with its token; raises ConfigError if others may read a file with
+    tokens."""
     token, warnings = config.token, []
     try:
         if config.tokens or config.token:
@@ -243,11 +244,19 @@ def _declared_attributes(
 
 
 def make_door(listen: str, channel: str, config: Config | None) -> Door:
-    """Where a preprocessor listens. The tokens and limits of a router's file apply, if given."""
+    """Where a preprocessor listens. The tokens, certificates and limits of a router's file apply,
+    if given."""
     place = address_of(listen, "listen")
     if config is None:
         return Door(place, channel=channel)
-    return Door(place, tokens=config.tokens, channel=channel, limits=config.limits)
+    return Door(
+        place,
+        _server_tls(config),
+        config.tokens,
+        config.tls is not None and config.tls.authorities is not None,
+        channel,
+        limits=config.limits,
+    )
 
 
 def renew(node: Server, config: Config) -> int:

@@ -49,7 +49,8 @@ class Connections:
         self._warned_at = float("-inf")
 
     async def listen(self, spawn: Callable[[Any], None]) -> asyncio.Server:
-        """Start listening at the address of the door. EnvironmentProblem if that is impossible."""
+        """Start listening at the address of the door. Raise EnvironmentProblem if that is
+        impossible."""
         address = self.door.address
         try:
             return await asyncio.get_running_loop().create_server(
@@ -84,8 +85,8 @@ class Connections:
         return link
 
     def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
-        """Process the first message of a stranger; True if it becomes a neighbour. `room` returns
-        why there is no room for a name; empty if there is room."""
+        """Process the first message of a stranger; return True if it becomes a neighbour. `room`
+        returns the reason why there is no room for a name, or "" if there is room."""
         self.connection_limits.end_greeting(link)
         if not isinstance(message, m.Hello):
             self.connection_limits.send_away(link, "expected a greeting")

@@ -15,7 +15,6 @@ import numpy as np
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions
-from tidings.broker.garbage import collect_nothing
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
@@ -31,7 +30,7 @@ from tidings.channel.interests import (
 from tidings.filters import Attributes, Ontology
 from tidings.filters.values import Revision
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem
+from tidings.model import EnvironmentProblem, pause_gc
 from tidings.network import FrameCache, Link, ask_for_kernels, draw_life
 from tidings.preprocessing import Kind, KindDefinition
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
@@ -50,6 +49,7 @@ from tidings.routing.root import (
 from tidings.store.journal import FileJournal, Retention
 
 FEW = 8  # if a buffer has fewer frames, they are read one by one
+LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
@@ -142,7 +142,7 @@ class RootNode(Server):
             seconds=limits.kept_seconds,
             disk_bytes=limits.disk_bytes,
         )
-        with collect_nothing():
+        with pause_gc():
             self.journal = FileJournal(self._path, retention, apart=True)
             try:
                 self.declaration = self._declare(self.kind, door.channel)
@@ -184,9 +184,17 @@ class RootNode(Server):
         self._preparing.forget(link)
 
     async def _load_block_kernels(self) -> None:
-        """Load the kernels for parts and for runs of publications. Nothing else waits for them."""
-        await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
-        self._takes_parts = True
+        """Load the kernels for parts and for runs of publications. Nothing else waits for them. If
+        that fails, because the disk is full for example, try again later."""
+        while True:
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
+            except Exception:
+                _log.exception("can't load the kernels for parts; trying again in %d s", LOAD_AGAIN)
+                await asyncio.sleep(LOAD_AGAIN)
+            else:
+                self._takes_parts = True
+                return
 
     def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:
@@ -260,14 +268,16 @@ class RootNode(Server):
             if self.machine.failed:
                 raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
             # no await from here on: whatever was accepted is on the disk
-            followers = self.machine.following.followers
+            followers = self.machine.following.followers.items()
             fresh = self._read(declaration.kind)
             gained = find_gained(self._interests.all_placed(), fresh.all_placed())
             self.journal.begin_life(draw_life())
             renumber(self.journal, gained)
             self.kind, self.declaration = kind, declaration
             self.take_machine(self._load_machine())
-            self.machine.following.followers = followers
+            # they could not be heard meanwhile, and must acknowledge the revision
+            heard = {name: one._replace(time=self.now) for name, one in followers}
+            self.machine.following.followers = heard
             return declaration.revision or Revision(Ontology({}))
 
     def _find_gained(self) -> set[int]:

@@ -1,13 +1,14 @@
 """A running node: a state machine with links and a clock.
 
-frames ─> links ─> messages ─> publications, backlog ─> machine ─> messages ─> links ─> frames
-              └──> notifications from above, by their fronts alone ────────────┘
+    frames ─> links ─> messages ─> publications, backlog ─> machine ─> messages ─> links ─> frames
+                  └──> notifications from above, by their fronts alone ────────────┘
+
+Routers and rendezvous points have this class in common.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ import msgspec
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.connections import Connections
+from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
 from tidings.broker.reports import Reports, status_of
@@ -44,6 +46,7 @@ class Server:
         self._forwarding = forwarding or measure_costs()
         self.limits = door.limits
         self.connections = Connections(machine.name, door, self._make_link)
+        self._listening = ListeningServer(self.connections)
         self.take_machine(machine)
         self.links, self.connection_limits = (
             self.connections.links,
@@ -56,10 +59,8 @@ class Server:
         self.passed_on = 0  # notifications forwarded so far
         self._marks = 0  # the number of marks of one of the latest notifications
         self.reports = Reports(machine.times.expire)
-        self._server: asyncio.Server | None = None
         self._pausing = False  # is reading from neighbours paused?
         self._upstream_is_slow = False  # is the queue to the node above long?
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     def take_machine(self, machine: Any) -> None:
         """Run another state machine from now on."""
@@ -77,14 +78,13 @@ class Server:
 
     async def start(self) -> None:
         """Start listening, and start the periodic work."""
-        self._server = await self.connections.listen(self._spawn)
+        await self._listening.start()
         self._spawn(self._tick_forever())
 
     @property
     def port(self) -> int:
         """The port that the node listens on."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._listening.port
 
     @property
     def undeclared(self) -> int:
@@ -93,25 +93,10 @@ class Server:
 
     async def stop(self) -> None:
         """Stop listening, and close all links."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._server is not None:
-            self._server.close()
-        await self.connections.close_all("the router stops")
-        if self._server is not None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._server.wait_closed(), 2)
+        await self._listening.stop("the router stops")
 
     def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finish_task)
-
-    def _finish_task(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("%s: a background task failed", self.machine.name, exc_info=task.exception())
+        self._listening.spawn(work)
 
     # -- connections ---------------------------------------------------------------------------
 
@@ -214,8 +199,8 @@ class Server:
         self.backlog.put(link, message)
 
     def _is_beyond(self, link: Link, message: m.Message) -> bool:
-        """Must a large message be dropped before it is split, because its sender asks for too much?
-        A sender that names another life is told the current life at once."""
+        """Should a large message be dropped instead of split, because its sender has asked for too
+        much, or is in another life? In the second case the sender is told the current life."""
         if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
             return False
         if message.epoch != self.machine.epoch:

@@ -113,7 +113,8 @@ class RunningTree:
     # -- starting ------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start all nodes, and wait until they listen; EnvironmentProblem if one can't start."""
+        """Start all nodes, and wait until they listen; raise EnvironmentProblem if one can't
+        start."""
         self._prepare()
         self._tasks = [asyncio.create_task(self._keep(one)) for one in self.branches.values()]
         listening = asyncio.create_task(self._all_listen())

@@ -110,7 +110,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_tree(path: str | Path) -> Tree:
-    """Read a tree's file; ConfigError, with all problems, if it can't be used."""
+    """Read a tree's file; raise ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     raw = read_toml(path, ConfigError)
     problems = list(find_problems(raw.data, _File))

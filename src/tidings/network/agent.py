@@ -35,6 +35,7 @@ from tidings.network.agents import (
     Refusal,
     Subscription,
     TimedOut,
+    encode_attributes,
     pairs_of,
 )
 from tidings.network.agents.following import Following
@@ -99,11 +100,6 @@ def check_payload(payload: object) -> None:
         raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
 
 
-def encode_attributes(attributes: Mapping[str, Any] | bytes) -> bytes:
-    """Encode attributes as JSON. Bytes are already encoded."""
-    return attributes if isinstance(attributes, bytes) else msgspec.json.encode(attributes)
-
-
 def _check_size(content: bytes, payload: bytes) -> None:
     check_payload(payload)
     size = len(content) + len(payload)
@@ -163,14 +159,14 @@ class Agent:
         self._tasks: list[asyncio.Task[None]] = []
         self._tagging = tag
         self._following = Following(self._send_up, self._times)
-        self._preprocessors = Preprocessors(self._send_up, self._hello, self._times)
+        self._preprocessors = Preprocessors(self._send_up, self._hello, self._times, tls)
         self._seeking = False
         self._untagged = Untagged(self._preprocessors.tag, self._publish_tagged)
 
     # -- for applications ----------------------------------------------------------------------
 
     async def start(self, timeout: float | None = None) -> None:
-        """Connect; EnvironmentProblem or Refusal if that fails."""
+        """Connect; raise EnvironmentProblem or Refusal if that fails."""
         try:
             async with asyncio.timeout(timeout):
                 await self._connect_to_any()
@@ -227,8 +223,8 @@ class Agent:
 
     async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
         """Obtain the header of a notification in advance, from the nodes in this process or from a
-        preprocessor. EnvironmentProblem if no preprocessor is found; Refusal if the attributes are
-        refused."""
+        preprocessor. Raise EnvironmentProblem if no preprocessor is found, and Refusal if the
+        attributes are refused."""
         content = encode_attributes(attributes)
         if self._following.view is not None:
             tag = self._following.tag(content)
@@ -298,13 +294,13 @@ class Agent:
         timeout: float | None = None,
     ) -> Subscription:
         """Subscribe to a filter in a dialect. Use `async with` to wait until the subscription is in
-        force, for at most `timeout` seconds; Refusal if the rendezvous point refuses the filter.
-        The subscription holds at most `most` unread notifications; the rest stays at the rendezvous
-        point until there is room. Notifications come in the order of their serials: if one is
-        missing, later ones wait until it arrives or is known to be lost. With `order="none"`, later
-        notifications do not wait. With `fast`, missing notifications are neither noticed nor
-        requested, and the order is arbitrary. After an interruption of more than `drop_after`
-        seconds, the subscription ends with a `Break`.
+        force, for at most `timeout` seconds; it raises Refusal if the rendezvous point refuses the
+        filter. The subscription holds at most `most` unread notifications; the rest stays at the
+        rendezvous point until there is room. Notifications come in the order of their serials: if
+        one is missing, later ones wait until it arrives or is known to be lost. With
+        `order="none"`, later notifications do not wait. With `fast`, missing notifications are
+        neither noticed nor requested, and the order is arbitrary. After an interruption of more
+        than `drop_after` seconds, the subscription ends with a `Break`.
 
         With a `name` the subscription is durable: the rendezvous point keeps notifications for it
         until they are confirmed (`Subscription.confirm`), even while no agent is connected. An
@@ -376,15 +372,15 @@ class Agent:
         The stamps of an agent begin with 1. A payload that is sent in pieces takes several stamps,
         and the last of them is returned. With `fast`, only subscribers that are connected get the
         notification, without a stamp, a serial or the journal; 0 is returned at once, and a loss is
-        not noticed. Refusal if the notification was refused; Broken if earlier acknowledged
-        notifications are gone, and then nothing is published. TimedOut if the notification is not
-        acknowledged within `timeout` seconds; the agent still tries to publish it. The attributes
-        are a mapping, or bytes that are already encoded as a JSON object, a map in MessagePack, or
-        XML.
+        not noticed. Raise Refusal if the notification was refused, and Broken if earlier
+        acknowledged notifications are gone; in that case nothing is published. Raise TimedOut if
+        the notification is not acknowledged within `timeout` seconds; the agent still tries to
+        publish it. The attributes are a mapping, or bytes that are already encoded as a JSON
+        object, a map in MessagePack, or XML.
 
         `header` is a header that was obtained in advance, with the method `header`. With a header,
-        the attributes may be left out, and are then not sent. Outdated if such a header is too
-        old."""
+        the attributes may be left out, and are then not sent. Raise Outdated if such a header is
+        too old."""
         if header is None and attributes is None:
             raise Refusal("found neither attributes nor a header, expected one of them")
         if fast:
@@ -428,7 +424,7 @@ class Agent:
         share: bool = True,
     ) -> None:
         """Send a notification to connected subscribers; see `publish`. It is dropped if there is no
-        link, or if too much waits to be sent. Refusal if it does not fit into a frame."""
+        link, or if too much waits to be sent. Raise Refusal if it does not fit into a frame."""
         content = encode_attributes(attributes)
         self._check(content, payload, subject)
         if len(content) + len(payload) > LARGEST:

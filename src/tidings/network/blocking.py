@@ -32,7 +32,6 @@ from tidings.network.agent import (
     Tagging,
     check_payload,
     connect,
-    encode_attributes,
 )
 from tidings.network.agents import (
     ArrowRows,
@@ -41,6 +40,7 @@ from tidings.network.agents import (
     Pairs,
     Refusal,
     Subscription,
+    encode_attributes,
     pairs_of,
 )
 from tidings.network.tls import Path
@@ -168,10 +168,11 @@ class BlockingAgent:
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1. Refusal if the notification was refused; Broken if
-        earlier acknowledged notifications are gone, and then nothing is published. TimedOut if the
-        notification is not acknowledged within `timeout` seconds; the agent still tries to publish
-        it, until the agent is closed. For `fast` and `header`, see `Agent.publish`."""
+        The stamps of an agent begin with 1. Raise Refusal if the notification was refused, and
+        Broken if earlier acknowledged notifications are gone; in that case nothing is published.
+        Raise TimedOut if the notification is not acknowledged within `timeout` seconds; the agent
+        still tries to publish it, until the agent is closed. For `fast` and `header`, see
+        `Agent.publish`."""
         self.check_thread()
         if header is not None or attributes is None:
             return self.run(
@@ -282,8 +283,8 @@ class BlockingAgent:
         drop_after: float | None = None,
         timeout: float | None = None,
     ) -> BlockingSubscription:
-        """Subscribe to a filter. When this returns, the subscription is in force. Refusal if the
-        filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
+        """Subscribe to a filter. When this returns, the subscription is in force. Raise Refusal if
+        the filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
         rest, see `Agent.subscribe`."""
         how = {
             "node": node,
@@ -294,6 +295,11 @@ class BlockingAgent:
             "timeout": timeout,
         }
         return self.run(self._subscribe(interest, dialect, how))
+
+    @property
+    def preprocessed(self) -> int:
+        """How many notifications preprocessors tagged for this agent."""
+        return self._agent.preprocessors.asked
 
     @property
     def state(self) -> LinkState:
@@ -327,7 +333,7 @@ class BlockingAgent:
     # -- between the threads -------------------------------------------------------------------
 
     def start(self) -> None:
-        """Connect; EnvironmentProblem or Refusal if that fails."""
+        """Connect; raise EnvironmentProblem or Refusal if that fails."""
         self._thread.start()
         try:
             self._started.result()
@@ -359,7 +365,7 @@ class BlockingAgent:
             raise
 
     def call_soon(self, work: Callable[[], object]) -> None:
-        """Call a function in the loop; Refusal if the agent is closed."""
+        """Call a function in the loop; raise Refusal if the agent is closed."""
         with self._lock:
             if self._is_closed:
                 raise Refusal(_CLOSED)

@@ -16,8 +16,8 @@ from tidings.routing.protocol import frames, messages as m
 
 BUSY = 200_000  # after this many frames, loading the kernels is worthwhile
 LEAST = 1 << 14  # bytes; smaller buffers are not worth a kernel call
-MOST_KNOWN = 100_000  # the most labels whose plans are remembered
-_MOST_ARENA = 1 << 24  # the most bytes that the remembered labels may take
+MOST_KNOWN = 100_000  # the most labels whose plans are cached
+_MOST_ARENA = 1 << 24  # the most bytes that the cached labels may take
 
 _log = logging.getLogger(__name__)
 

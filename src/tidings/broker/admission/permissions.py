@@ -108,7 +108,8 @@ class Permissions(msgspec.Struct, frozen=True):
         return f"found a publication by {message.publisher[:80]!r}, expected one by {mine!r}"
 
     def _refuse_tagging(self) -> str:
-        wanted = f'{{name = "{self.name[:80]}", may = ["preprocess"]}}'
+        rights = ", ".join(f'"{one}"' for one in (*sorted(self.may), "preprocess"))
+        wanted = f'{{name = "{self.name[:80]}", may = [{rights}]}}'
         return (
             f"{self.name!r} may not preprocess here; expected a token with "
             f"{wanted} at the rendezvous point"

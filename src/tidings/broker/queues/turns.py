@@ -55,7 +55,7 @@ class FairLine(Generic[Key]):
         self._turns.pop(key, None)
 
     def pop(self) -> Key:
-        """Remove and return the next key; IndexError if there is none."""
+        """Remove and return the next key; raise IndexError if there is none."""
         while True:
             used, number, key = heappop(self._heap)
             if self._turns.get(key) != number:
@@ -166,7 +166,7 @@ class Turns(Generic[Item]):
             self._owners.join(owner)
 
     def take(self) -> tuple[Link, Item]:
-        """The next item; IndexError if there is none."""
+        """The next item; raises IndexError if there is none."""
         link, _, item = self._take()
         return link, item
 

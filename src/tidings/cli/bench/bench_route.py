@@ -49,11 +49,12 @@ def bench_route(
     acknowledged after it is on disk; then (`mixed`) the same with 10,000 filters, next to JetStream
     of nats-server. parts: notifications that were tagged elsewhere, handed over to a rendezvous
     point in parts of 16,384. preprocessors: the processor time of a rendezvous point per
-    notification, with 10,000 filters, when it tags and when preprocessors tag; and how many these
-    tag. interests: new ones at a rendezvous point that has a million, one at a
-    time and at 500/s, also beside 20,000 publications/s, and its restart. lookup: a router's work
-    for a header and for a subscription, without a network, for up to a million subscribers. modes:
-    the cost of labels, of lists and of choosing between them, in graphs of different shapes.
+    notification, with 10,000 filters, when it tags and when preprocessors tag; and how many
+    notifications the preprocessors tag. interests: adding interests to a rendezvous point that has
+    a million, one at a time and at 500/s, with and without 20,000 publications/s; and its restart.
+    lookup: a router's work for a header and for a subscription, without a network, for up to a
+    million subscribers. modes: the cost of labels, of lists and of choosing between them, in graphs
+    of different shapes.
 
     If anything that was sent is not received, the command fails without figures.
 

@@ -18,7 +18,7 @@ from tidings.routing.protocol import messages as m
 SILENT = 5_000  # milliseconds without a report after which a node counts as silent
 AGENTS = 3  # agents shown for each node
 NAME = 20  # characters for a name and its branch lines
-LEAST = 8  # characters kept for a name, however deep it is
+LEAST = 8  # characters for a name, at least, however deep its node is
 NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
 
 Path = tuple[str, ...]

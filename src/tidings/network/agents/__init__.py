@@ -6,6 +6,7 @@
     refusals.py       the errors of agents
     following.py      tags in the agent's own process, which follows the nodes of the channel
     preprocessors.py  tags from preprocessors, which the agent finds through the channel
+    encoding.py       attributes as JSON or MessagePack
     untagged.py       notifications that wait for their tags
     arrow_rows.py     the rows of Arrow data as notifications
 
@@ -13,6 +14,7 @@ Used by agent.py and blocking.py. Users get the names from `tidings`. Start at s
 """
 
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs, pairs_of
+from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.header import Header
 from tidings.network.agents.link_state import LinkState
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
@@ -28,5 +30,6 @@ __all__ = [
     "Refusal",
     "Subscription",
     "TimedOut",
+    "encode_attributes",
     "pairs_of",
 ]

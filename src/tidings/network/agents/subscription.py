@@ -56,7 +56,8 @@ class Subscription:
 
     async def __aenter__(self) -> Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.
-        Refusal if the filter is refused, TimedOut after the `timeout` of `Agent.subscribe`."""
+        Raise Refusal if the filter is refused, TimedOut after the `timeout` of
+        `Agent.subscribe`."""
         try:
             async with asyncio.timeout(self._timeout):
                 while self._machine.phase is not Phase.ON:
@@ -81,14 +82,14 @@ class Subscription:
             self._agent.unsubscribe(self._machine)
 
     def confirm_soon(self, one: Delivery) -> None:
-        """Confirm a notification and all before it, without waiting. Refusal if the subscription
-        has no name."""
+        """Confirm a notification and all before it, without waiting. Raise Refusal if the
+        subscription has no name."""
         self._confirming()
         self._agent.confirm(self._machine, one.serial)
 
     async def confirm(self, one: Delivery, timeout: float | None = None) -> None:
         """Confirm a notification and all before it, and wait until the confirmation is on the disk
-        of the rendezvous point. TimedOut after `timeout` seconds."""
+        of the rendezvous point. Raise TimedOut after `timeout` seconds."""
         self.confirm_soon(one)
         state = self._confirming()
         await self._wait(lambda: state.stored >= one.serial, "it was not confirmed", timeout)

@@ -45,7 +45,7 @@ from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
 
 MOST_FREE = 1000  # nodes that a neighbour may list as wanted even if it has no credit left
-MOST_WAYS = 100_000  # headers whose ways are remembered
+MOST_WAYS = 100_000  # the most headers whose ways are cached
 
 
 class Downstream(ABC):

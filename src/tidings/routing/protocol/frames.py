@@ -111,7 +111,8 @@ def encode_labels(labels: Sequence[m.Label]) -> bytes:
 
 
 def decode_labels(data: bytes, marks: int) -> list[m.Label]:
-    """Decode the labels of a notification; FrameError unless there is exactly one per mark."""
+    """Decode the labels of a notification; raise FrameError unless there is exactly one per
+    mark."""
     found: list[m.Label] = []
     at = 0
     try:
@@ -129,8 +130,8 @@ def decode_labels(data: bytes, marks: int) -> list[m.Label]:
 
 
 def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tuple[list[int], int]:
-    """Find where each complete frame of a buffer begins, and where the last one ends. FrameError if
-    a frame is invalid or too large."""
+    """Find where each complete frame of a buffer begins, and where the last one ends. Raise
+    FrameError if a frame is invalid or too large."""
     starts: list[int] = []
     at, last = 0, len(buffer) - 6  # the last offset at which a frame can begin
     unpack, found = _FIRST.unpack_from, starts.append
@@ -175,8 +176,8 @@ def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
 
 
 def front_of(buffer: bytes | memoryview, start: int) -> Front:
-    """Locate the parts of the notification that begins at `start`; FrameError if they do not fit
-    into its frame."""
+    """Locate the parts of the notification that begins at `start`; raise FrameError if they do not
+    fit into its frame."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if length + 4 < HEAD:
         raise FrameError(TOO_SHORT)
@@ -194,8 +195,8 @@ def marks_at(buffer: bytes, start: int) -> int:
 
 
 def place_of(buffer: bytes, start: int) -> tuple[int, int]:
-    """The epoch and the serial of the notification that begins at `start`; FrameError if it is too
-    short."""
+    """The epoch and the serial of the notification that begins at `start`; raises FrameError if it
+    is too short."""
     if size_at(buffer, start) < HEAD:
         raise FrameError(TOO_SHORT)
     epoch, serial = _PLACE.unpack_from(buffer, start + _PLACE_AT)
@@ -203,7 +204,7 @@ def place_of(buffer: bytes, start: int) -> tuple[int, int]:
 
 
 def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """Decode the frame that begins at `start`; FrameError if it is invalid."""
+    """Decode the frame that begins at `start`; raise FrameError if it is invalid."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] != NOTIFICATION:
         return _decode_other(_OTHERS, buffer[start + 6 : start + 4 + length])
@@ -229,7 +230,7 @@ def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """Decode a frame from below; FrameError unless it is a message that goes up."""
+    """Decode a frame from below; raise FrameError unless it is a message that goes up."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
         raise FrameError("found a notification from below, expected a message that goes up")

@@ -18,7 +18,7 @@ from tidings.filters.language.evaluation import evaluate
 from tidings.filters.language.expression import Attribute, Call
 from tidings.filters.language.functions import ALIASES, BOUND, FUNCTIONS, OPERATORS
 from tidings.filters.values import regular
-from tidings.filters.values.ontology import Ontology
+from tidings.filters.values.topics import Ontology
 from tidings.model import ABSENT, TYPES, type_of
 
 NAN, INF = math.nan, math.inf

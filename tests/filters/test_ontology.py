@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidings.filters.values.ontology import Ontology
+from tidings.filters.values.topics import Ontology
 from tidings.model import AttributesError
 
 TREE = {"baseball": "ballgames", "mlb": "baseball", "football": "ballgames", "ballgames": "sports"}

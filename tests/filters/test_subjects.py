@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidings.filters.values.ontology import Ontology
 from tidings.filters.values.subjects import MAX_FIELDS, field, isa, length, matches, pattern_problem
+from tidings.filters.values.topics import Ontology
 
 
 @pytest.mark.parametrize(

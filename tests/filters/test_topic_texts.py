@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tidings import AttributesError, EnvironmentProblem, Ontology
-from tidings.filters.values.topic_texts import read_ontology
+from tidings.filters.values.topics import read_ontology
 
 WANTED = {
     "sports": [],

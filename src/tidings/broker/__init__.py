@@ -15,6 +15,7 @@
     links/            links to nodes above, and the channels of a link
     released/         notifications that leave the rendezvous point, as frames
     config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes
+    preprocessor_table.py    the kind of interest, in a rendezvous point's file
     reports.py        the status of a node and of the nodes below it
     garbage.py        infrequent full garbage collections
 
@@ -26,7 +27,7 @@ Users who run nodes in their own programs import `RootNode`, `RouterNode`, `Prep
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.admission.signing import KeyProblem, Signer
-from tidings.broker.config import load_config, make_door, make_node, renew
+from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
 from tidings.broker.garbage import collect_seldom
 from tidings.broker.preprocessor import PreprocessorNode
 from tidings.broker.root import RootNode
@@ -37,6 +38,7 @@ from tidings.broker.tree_file import Tree, load_tree
 
 __all__ = [
     "Address",
+    "Config",
     "Door",
     "Grant",
     "KeyProblem",
@@ -54,4 +56,5 @@ __all__ = [
     "make_door",
     "make_node",
     "renew",
+    "revise",
 ]

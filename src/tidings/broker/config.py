@@ -23,6 +23,10 @@
     [columns]                        declared attributes; only for a rendezvous point
     price = "double"
 
+    [preprocessor]                   the kind of interest, see preprocessor_table.py
+    kind = "topics"
+    ontology = "topics.yaml"
+
     [tokens]                         who may connect, see admission/permissions.py
     "..." = {name = "edge-1", may = ["route"]}
     "..." = "desk"
@@ -47,7 +51,8 @@ Paths are relative to the file. `renew` reads the tokens and keys again while a 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -56,11 +61,18 @@ import msgspec
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import ANY, Grant
 from tidings.broker.admission.signing import find_key_problems
+from tidings.broker.preprocessor_table import (
+    PreprocessorTable,
+    find_preprocessor_problems,
+    read_preprocessor,
+)
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
+from tidings.channel import Declaration
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.filters import Attributes, parse
+from tidings.filters.values import Revision
 from tidings.model import AttributesError, Extra, FilterError, Problem, TidingsError
 from tidings.network import (
     Policy,
@@ -70,9 +82,12 @@ from tidings.network import (
     measure_costs,
     server_context,
 )
+from tidings.preprocessing import KindDefinition
 from tidings.routing.channels import Route
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Limits, Times
+
+MOST_TOLD = 10  # removed topics in one sentence
 
 
 class ConfigError(TidingsError):
@@ -105,6 +120,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
     extra: Extra | None = None
     columns: dict[str, Any] = {}  # names with types, perhaps in nested tables
+    preprocessor: PreprocessorTable = PreprocessorTable()
     tokens: dict[str, str | Grant] | None = None
     tls: Tls | None = None
     times: dict[str, float] = {}
@@ -112,6 +128,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     upstreams: dict[str, str | list[str]] = {}
     channels: dict[str, str | OtherChannel] = {}
     grants: dict[str, str] | None = None  # public keys whose grants are accepted, by name
+    kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
     warnings: tuple[str, ...] = ()  # warnings about secret files that others may read
 
@@ -123,7 +140,7 @@ def load_config(path: str | Path) -> Config:
     """Read a router's file; raise ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     file = read_toml(path, ConfigError)
-    problems = list(find_problems(file.data, Config, hidden=("folder", "warnings")))
+    problems = list(find_problems(file.data, Config, hidden=("folder", "kind", "warnings")))
     problems += find_column_problems(file.data)
     problems += find_time_problems(file.data)
     if not problems:
@@ -135,7 +152,9 @@ def load_config(path: str | Path) -> Config:
         ]
     if problems:
         raise ConfigError(file.describe(problems))
-    return _with_secrets(path, msgspec.structs.replace(found, folder=path.parent.absolute()))
+    kind = read_kind(path, found.preprocessor, found.columns, found.extra)
+    found = msgspec.structs.replace(found, kind=kind, folder=path.parent.absolute())
+    return _with_secrets(path, found)
 
 
 def _problems(found: Config) -> Iterator[Problem]:
@@ -146,15 +165,16 @@ def _problems(found: Config) -> Iterator[Problem]:
             "point"
         )  # fmt: skip
     if found.journal is None:
-        for name, given in (("columns", found.columns), ("extra", found.extra)):
-            if given:
-                shown = f"[{name}]" if name == "columns" else name
+        for name in ("columns", "extra", "preprocessor"):
+            if getattr(found, name) not in ({}, None, PreprocessorTable()):
+                shown = name if name == "extra" else f"[{name}]"
                 yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
     else:
         for name in ("upstreams", "channels"):
             if getattr(found, name):
                 yield Problem((name,), f"found [{name}], which only a router may have")
     yield from _find_channel_problems(found)
+    yield from find_preprocessor_problems(found.preprocessor)
     if found.extra == "drop":
         yield Problem(
             ("extra",),
@@ -229,6 +249,18 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
         yield from find_problems(times, Times, ("times",))
 
 
+def read_kind(
+    path: Path, table: PreprocessorTable, columns: dict[str, Any], extra: Extra | None
+) -> KindDefinition:
+    """The kind of interest that a file defines; ConfigError if it does not fit the columns."""
+    try:
+        kind = read_preprocessor(table, path.parent.absolute())
+        Declaration("", _declared_attributes(columns, extra, kind), kind, "")
+    except TidingsError as problem:
+        raise ConfigError(f"{path}: preprocessor: {problem}") from None
+    return kind
+
+
 def _with_secrets(path: Path, config: Config) -> Config:
     """The configuration with its token; raises ConfigError if others may read a file with
     tokens."""
@@ -265,11 +297,12 @@ def make_node(config: Config) -> Server:
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
-        attributes = Attributes(config.columns, extra=config.extra) if config.columns else None
         journal = config.at(config.journal)
+        attributes = _declared_attributes(config.columns, config.extra, config.kind)
         return RootNode(
-            config.name, journal, door, attributes=attributes, times=times, forwarding=forwarding
-        )
+            config.name, journal, door, attributes=attributes, kind=config.kind, times=times,
+            forwarding=forwarding,
+        )  # fmt: skip
     hops = {
         name: [address_of(text, "upstreams") for text in _list(given)]
         for name, given in config.upstreams.items()
@@ -285,6 +318,15 @@ def make_node(config: Config) -> Server:
         hops=hops,
         routes=_routes(config),
     )
+
+
+def _declared_attributes(
+    columns: dict[str, Any], extra: Extra | None, kind: KindDefinition
+) -> Attributes | None:
+    """The attributes that a file declares; None if there are none."""
+    if not columns and not (kind.kind != "content" and extra):
+        return None
+    return Attributes(columns, extra=extra)
 
 
 def make_door(listen: str, channel: str, config: Config | None) -> Door:
@@ -314,6 +356,31 @@ def renew(node: Server, config: Config) -> int:
         )
     node.renew_keys(config.grants)
     return node.renew(config.tokens, config.token)
+
+
+async def revise(node: Server, config: Config) -> str:
+    """Make a running rendezvous point use the kind of interest that is now in its file; return a
+    sentence about what changed. TidingsError if it can't be used; then nothing changes."""
+    if not isinstance(node, RootNode) or node.kind == config.kind:
+        return ""
+    found = await node.revise(config.kind)
+    return "" if found is None else f"the preprocessor was revised{_tell(found)}"
+
+
+def _tell(found: Revision) -> str:
+    parts = [f"{len(found.added):,} names were added"] if found.added else []
+    few = islice(found.moved.items(), MOST_TOLD)
+    parts += [f"'{name}' was removed, and stands for {_join_some(stand)}" for name, stand in few]
+    if len(found.moved) > MOST_TOLD:
+        parts.append(f"{len(found.moved) - MOST_TOLD:,} more were removed")
+    if found.dropped:
+        parts.append(f"nothing stands for {_join_some(found.dropped)}")
+    return ": " + "; ".join(parts) if parts else ""
+
+
+def _join_some(names: Iterable[str]) -> str:
+    shown = [f"'{name}'" for name in islice(names, MOST_TOLD + 1)]
+    return ", ".join(shown[:MOST_TOLD]) + (" and others" if len(shown) > MOST_TOLD else "")
 
 
 def _forwarding(config: Config) -> Forwarding:

@@ -21,11 +21,19 @@ from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
 from tidings.broker.server import CACHE_BYTES, Server
-from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest_kernels
-from tidings.filters import Attributes
+from tidings.channel import Declaration, renumber
+from tidings.channel.interests import (
+    ArrayInterests,
+    ExtraFields,
+    find_gained,
+    load_interest_kernels,
+)
+from tidings.filters import Attributes, Ontology
+from tidings.filters.values import Revision
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem, pause_gc, write_path
+from tidings.model import EnvironmentProblem, pause_gc
 from tidings.network import FrameCache, ask_for_kernels, draw_life
+from tidings.preprocessing import Kind, KindDefinition
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
@@ -114,18 +122,20 @@ class RootNode(Server):
         door: Door,
         *,
         attributes: Attributes | None = None,
+        kind: KindDefinition | None = None,
         times: Times | None = None,
         forwarding: Forwarding | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._path = Path(journal)
         self._attributes = attributes
+        self.kind = kind or KindDefinition()
+        """The kind of interest in the file, without topics that were removed before."""
         self.extra = ExtraFields()  # shared by all state machines of this node
         self._times = times
         self._name = name
         self._cache_bytes = cache_bytes
         self._limits = door.limits
-        self._definition = _define(door.channel, attributes)
         limits = door.limits
         retention = Retention(
             bytes=limits.kept_bytes,
@@ -136,13 +146,17 @@ class RootNode(Server):
         with pause_gc():
             self.journal = FileJournal(self._path, retention, apart=True)
             try:
+                self.declaration = self._declare(self.kind, door.channel)
+                gained = self._find_gained()
                 self.journal.begin_life(draw_life())
+                renumber(self.journal, gained)
             except BaseException:
                 self.journal.close()
                 raise
             machine = self._load_machine()
         super().__init__(machine, door, forwarding)
         self._writing: asyncio.Task[None] | None = None
+        self._revising = asyncio.Lock()
         self._tending: asyncio.Task[None] | None = None
         self._tended = float("-inf")  # when tending last failed
         self._takes_parts = False  # are the kernels for parts and runs loaded?
@@ -212,22 +226,88 @@ class RootNode(Server):
 
     def _load_machine(self) -> FramedRendezvous:
         """A machine that continues from the state on disk."""
-        last = self.journal.history.base
+        history = self.journal.history
+        last = max(history.base, history.version)
         interests = self._interests = ArrayInterests(
-            self._attributes,
+            None,
             self.journal.interests(),
             last,
             self._limits,
             self.extra,
-            Path(f"{self._path}.interests"),
+            self._folder,
+            self.declaration.kind,
         )
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
         return FramedRendezvous(
             self._name, interests, self.journal, memory, self._times, self._frames, self._limits,
-            self._definition,
+            self.declaration.definition,
         )  # fmt: skip
+
+    def _declare(self, kind: KindDefinition, channel: str) -> Declaration:
+        """The declaration that follows the one in the journal."""
+        return Declaration(channel, self._attributes, kind, self.journal.history.declaration)
+
+    async def revise(self, kind: KindDefinition) -> Revision | None:
+        """Use another kind of interest from now on, such as a revised ontology; return what
+        changed, or None if nothing did. TidingsError if it can't be used; then nothing changes.
+
+        The state machine is replaced, as after a restart: nodes keep their numbers, a new life
+        begins, neighbours resubscribe, and all who tag start over. Interests that now have a wider
+        meaning get new nodes, and their subscribers start over, with a break. Cost: all filters
+        are read again, in a thread; then the event loop stands still for about twice as long as a
+        restart takes that finds compiled filters.
+        """
+        async with self._revising:
+            declaration = self._declare(kind, self.door.channel)
+            if declaration.text == self.declaration.text:
+                self.kind = kind
+                return None
+            await asyncio.get_running_loop().run_in_executor(None, self._read, declaration.kind)
+            while self._writing is not None and not self._writing.done():
+                await asyncio.wait([self._writing])
+            if self.machine.failed:
+                raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
+            # no await from here on: whatever was accepted is on the disk
+            followers = self.machine.following.followers.items()
+            fresh = self._read(declaration.kind)
+            gained = find_gained(self._interests.all_placed(), fresh.all_placed())
+            self.journal.begin_life(draw_life())
+            renumber(self.journal, gained)
+            self.kind, self.declaration = kind, declaration
+            self.take_machine(self._load_machine())
+            # they could not be heard meanwhile, and must acknowledge the revision
+            heard = {name: one._replace(time=self.now) for name, one in followers}
+            self.machine.following.followers = heard
+            return declaration.revision or Revision(Ontology({}))
+
+    def _find_gained(self) -> set[int]:
+        """The nodes that must be replaced at a start, because the file has another kind of interest
+        than before."""
+        before, now = self.declaration.kind_before(), self.declaration.kind
+        same_text = self.declaration.text == self.journal.history.declaration
+        if same_text or all(one and one.definition.kind == "content" for one in (before, now)):
+            return set()
+        placed = () if before is None else self._read(before).all_placed()
+        return find_gained(placed, self._read(now).all_placed())
+
+    def _read(self, kind: Kind) -> ArrayInterests:
+        """Read the stored filters as this kind does. If there are many, they are compiled, and need
+        only be opened the next time."""
+        stored, last = self.journal.interests(), self.journal.history.base
+        return ArrayInterests(None, stored, last, self._limits, None, self._folder, kind)
+
+    def status(self, now: float) -> m.NodeStatus:
+        followers, acknowledged = self.machine.following.count_followers()
+        return msgspec.structs.replace(
+            super().status(now), defined=self.kind.digest, renewed=self.machine.history.renewed,
+            followers=followers, acknowledged=acknowledged,
+        )  # fmt: skip
+
+    @property
+    def _folder(self) -> Path:
+        return Path(f"{self._path}.interests")
 
     @property
     def undeclared(self) -> int:
@@ -235,10 +315,7 @@ class RootNode(Server):
 
     def _renew(self, interests: ArrayInterests) -> None:
         """If stored filters are read differently than before, programs that tag must start over."""
-        hidden, what = tuple(sorted(interests.refused)), self._definition
-        declared = what.attributes is not None
-        text = msgspec.json.encode((what.attributes, what.extra)) if declared else b""
-        declaration = text.decode()
+        hidden, declaration = tuple(sorted(interests.refused)), self.declaration.text
         history = self.journal.history
         if (hidden, declaration) != (history.hidden, history.declaration):
             self.journal.renew(interests.take_number(), hidden, declaration)
@@ -332,10 +409,3 @@ def _must_split(run: Run, found: Permissions) -> bool:
     """Must the publications of a run be checked one by one? Otherwise all of them are accepted,
     because they have the same publisher."""
     return bool(found.refusal(run.message(0))) or (not found.may_tag and run.lacks_contents)
-
-
-def _define(channel: str, attributes: Attributes | None) -> Definition:
-    if attributes is None:
-        return Definition(channel)
-    types = {write_path((name,)): str(kind) for name, kind in attributes.tree.items()}
-    return Definition(channel, types, attributes.extra)

@@ -459,8 +459,12 @@ class Server:
         if not to:
             return
         now = self.now
-        report = self.reports.gather(status_of(self, now), now)
+        report = self.reports.gather(self.status(now), now)
         self.transmit((name, 0, report) for name in to)
+
+    def status(self, now: float) -> m.NodeStatus:
+        """The status of this node."""
+        return status_of(self, now)
 
     # -- periodic work -------------------------------------------------------------------------
 

@@ -26,13 +26,14 @@ import time
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.tree_file import Member, Tree, flat_columns, other_root
+from tidings.broker.preprocessor_table import PreprocessorTable, flatten_columns
+from tidings.broker.tree_file import Member, Tree, other_root
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 
@@ -235,8 +236,13 @@ class RunningTree:
         branch.tokens = self.tree.tokens
         return path
 
-    def renew(self, tokens: Mapping[str, str | Grant] | None) -> None:
-        """Make all nodes use other tokens."""
+    def renew(
+        self,
+        tokens: Mapping[str, str | Grant] | None,
+        preprocessor: PreprocessorTable | None = None,
+    ) -> None:
+        """Make all nodes use other tokens, and the rendezvous point another preprocessor. It also
+        reads its ontology again."""
         if (tokens is None) != (self.tree.tokens is None):
             raise ConfigError(
                 "found "
@@ -244,7 +250,9 @@ class RunningTree:
                 + ", as when the tree was started; to add or remove [tokens], restart the tree"
             )
         known = None if tokens is None else dict(tokens)
-        self.tree = msgspec.structs.replace(self.tree, tokens=known)
+        self.tree = msgspec.structs.replace(
+            self.tree, tokens=known, preprocessor=preprocessor or self.tree.preprocessor
+        )
         for branch in self.branches.values():
             if branch.state is State.RUNNING:
                 self._renew(branch)
@@ -279,12 +287,14 @@ class RunningTree:
             plain["upstream"] = above.address(above.member.reached)
             if tree.tokens is not None:
                 plain["token"] = self._keys[member.name]
-        tables: dict[str, Mapping[str, str | float | Grant]] = {"times": tree.times}
+        tables: dict[str, Mapping[str, Any]] = {"times": tree.times}
         if member.upstream is None:
             own = tree.channels.get(member.channel, tree)
-            tables["columns"] = flat_columns(own.columns)
+            tables["columns"] = flatten_columns(own.columns)
             if own.extra is not None:
                 plain["extra"] = own.extra
+            if own is tree:
+                tables["preprocessor"] = tree.preprocessor.given()
         elif tree.channels:
             direct = self._other_roots(member)
             roots = {name: self.branches[name] for name in direct}
@@ -357,7 +367,7 @@ def _shorten(log: Path) -> None:
         os.truncate(log, 0)
 
 
-def _pairs(table: Mapping[str, str | float | Grant]) -> list[str]:
+def _pairs(table: Mapping[str, Any]) -> list[str]:
     return [f"{_key(key)} = {_toml_value(value)}" for key, value in table.items()]
 
 
@@ -365,7 +375,7 @@ def _key(text: str) -> str:
     return text if _BARE.fullmatch(text) else _quote(text)
 
 
-def _toml_value(value: str | float | Grant) -> str:
+def _toml_value(value: Any) -> str:
     if isinstance(value, Grant):
         parts = [f"name = {_quote(value.name)}"]
         if value.may is not None:
@@ -375,6 +385,12 @@ def _toml_value(value: str | float | Grant) -> str:
         if value.channels is not None:
             parts.append(f"channels = [{', '.join(map(_quote, value.channels))}]")
         return f"{{{', '.join(parts)}}}"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_pairs(value))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, bool | int):
+        return str(value).lower()
     return _quote(value) if isinstance(value, str) else repr(float(value))
 
 

@@ -16,7 +16,8 @@
     listen = 7500                    root-tea
     extra = "keep"                   [channels.tea.columns] has its declared attributes
 
-    [columns] [tokens] [times] policy extra      as in a router's file, but for all nodes
+    [columns] [preprocessor] [tokens] [times] policy extra      as in a router's file, but for all
+                                                                nodes
 
 Paths are relative to the file; without `folder`, the folder is named after the file.
 """
@@ -24,7 +25,7 @@ Paths are relative to the file; without `folder`, the folder is named after the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -38,9 +39,11 @@ from tidings.broker.config import (
     find_column_problems,
     find_time_problems,
     find_token_problems,
+    read_kind,
 )
+from tidings.broker.preprocessor_table import PreprocessorTable, find_preprocessor_problems
 from tidings.files import SecretError, check_secret, find_problems, read_toml
-from tidings.model import Extra, Problem, read_declaration, write_path
+from tidings.model import Extra, Problem
 
 HERE = "127.0.0.1"
 _ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # host to listen on -> host to connect to
@@ -80,6 +83,7 @@ class Tree(msgspec.Struct, frozen=True):
     policy: str
     columns: dict[str, Any]
     extra: Extra | None
+    preprocessor: PreprocessorTable
     tokens: dict[str, str | Grant] | None
     times: dict[str, float]
     patience: float
@@ -111,6 +115,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: Literal["drop", "disconnect"] = "drop"
     columns: dict[str, Any] = {}
     extra: Extra | None = None
+    preprocessor: PreprocessorTable = PreprocessorTable()
     tokens: dict[str, str | Grant] | None = None
     times: dict[str, float] = {}
     patience: Annotated[float, msgspec.Meta(ge=3)] = 30.0
@@ -133,6 +138,7 @@ def load_tree(path: str | Path) -> Tree:
     problems = [*_problems(file, folder), *find_token_problems(file.tokens or {})]
     if problems:
         raise ConfigError(raw.describe(problems))
+    read_kind(path, file.preprocessor, file.columns, file.extra)
     try:
         return _tree(path, file, folder)
     except SecretError as problem:  # the message already names the file
@@ -150,7 +156,14 @@ def _problems(file: _File, folder: Path) -> Iterator[Problem]:
         yield Problem(
             ("folder",), f"folder: {folder} is a file; expected a folder or an unused path"
         )
+    yield from find_preprocessor_problems(file.preprocessor)
     yield from _member_problems(file)
+
+
+def _with_absolute_path(table: PreprocessorTable, path: Path) -> PreprocessorTable:
+    if table.ontology is None:
+        return table
+    return msgspec.structs.replace(table, ontology=str((path.parent / table.ontology).absolute()))
 
 
 def _tree(path: Path, file: _File, folder: Path) -> Tree:
@@ -161,6 +174,7 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
         file.policy,
         file.columns,
         file.extra,
+        _with_absolute_path(file.preprocessor, path),
         file.tokens,
         file.times,
         file.patience,
@@ -276,13 +290,6 @@ def _circle(above: dict[str, str]) -> str:
 def _address(listen: str | int, where: str) -> Address:
     text = f"{HERE}:{listen}" if isinstance(listen, int) else listen
     return address_of(text, f"{where}: listen")
-
-
-def flat_columns(columns: Mapping[str, Any]) -> dict[str, str]:
-    """The declared attributes as one table of names and types."""
-    if not columns:
-        return {}
-    return {write_path((name,)): str(kind) for name, kind in read_declaration(columns).items()}
 
 
 def _is_local(host: str) -> bool:

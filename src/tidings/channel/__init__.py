@@ -5,6 +5,8 @@
 
     changes.py    the description of a channel, and the changes of its nodes
     part.py       a part of a tagged batch, as columns
+    declaration.py    what the owner declares: its attributes and its kind of interest
+    renumbering.py    replaces nodes whose interests have another meaning than before
     interests/    the filters of the channel, by the million, at its rendezvous point
     link.py       the link to the owner, for code without `async`
     work.py       a question or a hand-over, which lasts over several connections
@@ -14,8 +16,20 @@ For spark, and for users who tag by other means (docs/network.md). Start at link
 """
 
 from tidings.channel.changes import Changes, Description, NodeChange
+from tidings.channel.declaration import Declaration
 from tidings.channel.link import ChannelLink
 from tidings.channel.part import MOST_BYTES, Part
+from tidings.channel.renumbering import renumber
 from tidings.network import Outdated
 
-__all__ = ["MOST_BYTES", "Changes", "ChannelLink", "Description", "NodeChange", "Outdated", "Part"]
+__all__ = [
+    "MOST_BYTES",
+    "Changes",
+    "ChannelLink",
+    "Declaration",
+    "Description",
+    "NodeChange",
+    "Outdated",
+    "Part",
+    "renumber",
+]

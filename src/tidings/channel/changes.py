@@ -17,6 +17,8 @@ class Description(msgspec.Struct, frozen=True):
     is declared."""
     extra: str
     """What happens to attributes that are not declared."""
+    preprocessor: str = ""
+    """The kind of interest, as JSON; empty for content."""
 
 
 class NodeChange(msgspec.Struct, frozen=True):

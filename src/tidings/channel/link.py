@@ -63,13 +63,16 @@ class ChannelLink:
             self._do(asking)
         found = asking.follower.described
         assert found is not None
-        return Description(found.name, found.life, found.attributes, found.extra)
+        return Description(
+            found.name, found.life, found.attributes, found.extra, found.preprocessor
+        )
 
     def changes(self, since: int = 0, life: int = 0) -> Changes:
         """The changes of nodes since a version, as the owner currently knows them. All these
         changes are on the owner's disk. The end of an unknown node must be ignored."""
         with self._lock:
-            asking = Asking(m.Follow(self._next_request(), since, life))
+            question = m.Follow(self._next_request(), since, life, follower=self._hello.name)
+            asking = Asking(question)
             self._do(asking)
         found = asking.follower.changed
         assert found is not None

@@ -20,6 +20,7 @@ from tidings.cli.filters.doctor_command import examine_file
 from tidings.cli.filters.explain_command import explain_event
 from tidings.cli.filters.graph_command import show_graph
 from tidings.cli.filters.match_command import match_events
+from tidings.cli.network.channel_command import channel
 from tidings.cli.network.key_command import make_key
 from tidings.cli.network.preprocessor_command import run_preprocessor
 from tidings.cli.network.publish_command import publish_notification
@@ -89,6 +90,7 @@ bench.command("chain")(guard(bench_chain))
 bench.command("route")(guard(bench_route))
 bench.command("spark")(guard(bench_spark))
 bench.command("stream")(guard(bench_stream))
+app.add_typer(channel, name="channel")
 app.add_typer(pipeline, name="pipeline")
 app.add_typer(outbox, name="outbox")
 app.add_typer(dead_letters, name="dead-letters")

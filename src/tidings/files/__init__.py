@@ -24,7 +24,14 @@ from tidings.files.durable import (
     write_at,
     write_file,
 )
-from tidings.files.lock_files import hold_lock, release_lock, share_lock, take_lock, try_lock
+from tidings.files.lock_files import (
+    hold_lock,
+    holder_of,
+    release_lock,
+    share_lock,
+    take_lock,
+    try_lock,
+)
 from tidings.files.places import address_of, copy_here, local_path, open_place, scheme_of
 from tidings.files.private import FOLDER, make_folder, make_private, open_private, private_file
 from tidings.files.secret import SecretError, check_secret, read_secret
@@ -44,6 +51,7 @@ __all__ = [
     "find_problems",
     "folder_identity",
     "hold_lock",
+    "holder_of",
     "local_path",
     "make_durable_folder",
     "make_folder",

@@ -34,7 +34,7 @@ from tidings.filters.oddities import (
     RESIDUAL_ONLY,
     oddities_of,
 )
-from tidings.filters.values.ontology import Ontology
+from tidings.filters.values.topics import Ontology
 
 __all__ = [
     "ALWAYS_TRUE",

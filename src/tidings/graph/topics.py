@@ -48,7 +48,7 @@ class TopicGraph(InterestGraph[str, Topics]):
 
     def node(self, topic: object) -> InterestNode[str] | None:
         """The node of a topic, or None if the topic is unknown."""
-        return self._by_key.get(topic) if isinstance(topic, str) else None
+        return self._by_key.get(self.ontology.topic_of(topic)) if isinstance(topic, str) else None
 
     def matching(self, notification: Topics) -> list[InterestNode[str]]:
         """The topics of the notification, and all topics above them."""

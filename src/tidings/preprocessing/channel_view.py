@@ -13,7 +13,7 @@ version before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,11 +21,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.filters import Attributes, parse
+from tidings.filters import parse
 from tidings.matching import load_kernels
 from tidings.model import Event, FilterError, TidingsError, need_extra
 from tidings.preprocessing.change import Change
 from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields
+from tidings.preprocessing.kinds import Kind, KindDefinition, make_kind, restore_attributes
 from tidings.routing.protocol import messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
@@ -56,14 +57,16 @@ class ChannelView:
     """The nodes of a channel at one version. One thread may call `put` while others tag."""
 
     def __init__(self, told: m.Described) -> None:
-        self.attributes = _attributes_of(told)
+        """TidingsError if the kind of the channel can't be used in this process."""
+        self._kind = _kind_of(told)
+        self.attributes = self._kind.attributes
         self._nodes: dict[int, str] = {}
         self._keys: dict[bytes, int] = {}  # identities of filters, with their nodes
         self._live: VersionedSnapshot | None = None
         self._changes = 0
         self._state: _State | None = None
         self._columns = EventColumns()
-        self._contents = Contents(self.attributes, LARGEST, ExtraFields())
+        self._contents = Contents(self._kind, LARGEST, ExtraFields())
 
     @property
     def life(self) -> int:
@@ -176,7 +179,7 @@ class ChannelView:
     def place(self, interest: str, dialect: str = "sql") -> Place:
         """The node of a filter; raises TidingsError if the filter is refused."""
         state = self._need_state()
-        node = self._keys.get(parse(interest, dialect, attributes=self.attributes).key, 0)
+        node = self._keys.get(self._kind.parse(interest, dialect).key, 0)
         return Place(node if node in self._nodes else 0, state.life, state.version)
 
     def _need_state(self) -> _State:
@@ -216,8 +219,7 @@ def _reach_up(view: View, places: Sequence[Any]) -> set[int]:
     return found
 
 
-def _attributes_of(told: m.Described) -> Attributes | None:
-    if told.attributes is None:
-        return None
-    given: Mapping[str, str] = told.attributes
-    return Attributes(given, extra=need_extra(told.extra))
+def _kind_of(told: m.Described) -> Kind:
+    definition = KindDefinition.decode(told.preprocessor)
+    extra = None if told.attributes is None else need_extra(told.extra)
+    return make_kind(restore_attributes(told.attributes, extra, definition), definition)

@@ -24,6 +24,7 @@ Used by broker. Start at interests.py, then nodes.py.
 """
 
 from tidings.channel.interests.compilation import Compilation
+from tidings.channel.interests.graph import find_gained
 from tidings.channel.interests.interests import ArrayInterests, load_interest_kernels
 from tidings.channel.interests.loading import MOST_TOLD, Aside
 from tidings.preprocessing import ExtraFields
@@ -34,5 +35,6 @@ __all__ = [
     "Aside",
     "Compilation",
     "ExtraFields",
+    "find_gained",
     "load_interest_kernels",
 ]

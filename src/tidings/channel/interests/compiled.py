@@ -44,6 +44,7 @@ from tidings.matching.disk import (
 from tidings.matching.jit import compiling
 from tidings.matching.placing import BoxIndex, Corners, IndexArrays, save_segment
 from tidings.matching.segments import Segment
+from tidings.preprocessing import Kind
 
 Array = npt.NDArray[Any]
 _TWO_NUMBERS = struct.Struct(">QQ")
@@ -56,6 +57,8 @@ class Setting(NamedTuple):
 
     attributes: Attributes | None = None
     most_parts: int | None = None
+    kind: Kind = Kind()
+    """Turns interests into filters. Compiled nodes have filters in SQL, and do not need it."""
 
     def notes(self) -> dict[str, Any]:
         declared = None if self.attributes is None else self.attributes.declared()

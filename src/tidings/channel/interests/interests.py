@@ -27,7 +27,7 @@ from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
 from tidings.matching.jit import shorten_turns
 from tidings.model import LimitError, TidingsError
-from tidings.preprocessing import Contents, ExtraFields
+from tidings.preprocessing import Contents, ExtraFields, Kind
 from tidings.routing.protocol import LONG, Limits
 from tidings.routing.root import Fair, Placed, Places, TaggedMany
 
@@ -46,16 +46,18 @@ class ArrayInterests:
         limits: Limits = DEFAULTS,
         extra: ExtraFields | None = None,
         folder: Path | None = None,
+        kind: Kind | None = None,
     ) -> None:
         """`interests` are the stored filters with their numbers, ascending; `last` is the highest
         number ever assigned. `extra` counts undeclared fields. Without a `folder`,
-        nothing is compiled."""
-        self.attributes = attributes
+        nothing is compiled. Without a `kind`, interests are filters on the `attributes`."""
+        kind = Kind(attributes) if kind is None else kind
+        attributes = self.attributes = kind.attributes
         self.extra = ExtraFields() if extra is None else extra
-        contents = Contents(attributes, limits.content_bytes, self.extra)
+        contents = Contents(kind, limits.content_bytes, self.extra)
         self._limits = limits
         self._folder = folder
-        self._setting = Setting(attributes, limits.filter_parts)
+        self._setting = Setting(attributes, limits.filter_parts, kind)
         self._last = last
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidings.channel.interests.compiled import Setting
-from tidings.filters import Filter, parse
+from tidings.filters import Filter
 from tidings.model import NotificationError
 from tidings.routing.protocol import LONG, unpack_interest
 
@@ -43,7 +43,7 @@ class Filters:
         """Read a filter without keeping it."""
         given, dialect = unpack_interest(interest)
         text, setting = _decoded(given), self._setting
-        found = parse(text, dialect, attributes=setting.attributes, most_parts=setting.most_parts)
+        found = setting.kind.parse(text, dialect, setting.most_parts)
         if len(interest) > LONG:
             found.slim()
         return found

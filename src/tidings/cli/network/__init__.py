@@ -1,6 +1,8 @@
-"""Commands of the network: `router`, `preprocessor`, `key`, `up`, `top`, `publish` and `subscribe`.
+"""Commands of the network: `router`, `channel`, `preprocessor`, `key`, `up`, `top`, `publish` and
+`subscribe`.
 
     router_command.py         runs a node
+    channel_command.py        publishes a revised definition of a channel
     preprocessor_command.py   runs a preprocessor
     key_command.py            makes a key that signs grants
     publish_command.py, subscribe_command.py    connect to one (connecting.py: options, tokens)

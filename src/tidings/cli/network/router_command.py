@@ -20,13 +20,16 @@ from tidings.cli.network.connecting import run_async
 from tidings.model import TidingsError
 
 if TYPE_CHECKING:
-    from tidings.broker import Server
+    from tidings.broker import Config, Server
 
 BEAT = 1.0  # seconds between heartbeats
 # The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
 # journal. That thread needs the GIL a dozen times per group, and would wait 5 ms each time by
 # default.
 TURN = 0.0005
+
+
+_revisions: set[asyncio.Task[None]] = set()
 
 
 def run_router(
@@ -36,7 +39,7 @@ def run_router(
 ) -> None:
     """Run the router or rendezvous point that FILE describes, until Ctrl-C or SIGTERM.
 
-    On SIGHUP, the tokens in FILE and their permissions are read again.
+    On SIGHUP, the tokens in FILE and their permissions are read again, and so is [preprocessor].
     """
     if follows_stdin:
         end_with_stdin()
@@ -82,7 +85,8 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
 
 
 def _read_again(node: Server, config: str) -> None:
-    """Read the tokens in the node's file again; a bad file changes nothing."""
+    """Read the tokens and the kind of interest in the node's file again; a bad file changes
+    nothing."""
     from tidings.broker import load_config, renew
 
     try:
@@ -94,6 +98,21 @@ def _read_again(node: Server, config: str) -> None:
     for one in loaded.warnings:
         remark(one)
     remark(f"the tokens were read again, and {count_of(count, 'link')} ended")
+    task = asyncio.get_running_loop().create_task(_revise(node, loaded))
+    _revisions.add(task)  # the loop does not keep tasks alive
+    task.add_done_callback(_revisions.discard)
+
+
+async def _revise(node: Server, loaded: Config) -> None:
+    from tidings.broker import revise
+
+    try:
+        told = await revise(node, loaded)
+    except TidingsError as problem:
+        told = f"the preprocessor is unchanged: {problem}"
+    if told:
+        remark(told)
+        sys.stderr.flush()
 
 
 async def _beat(out: int) -> None:

@@ -16,7 +16,7 @@ from tidings.cli.common.shutdown import run_until_ended
 from tidings.cli.common.subscription_files import refuse_never
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
-from tidings.filters import parse
+from tidings.filters import Attributes, parse
 from tidings.model import FilterError
 
 if TYPE_CHECKING:
@@ -90,16 +90,7 @@ def subscribe_to(
     token = choose_token(token, token_file)
     alone = f"subscribe-{durable}" if durable and not token else None  # names belong to somebody
     declared = read_types(types, others)
-    noted = ""
-    try:
-        parsed = parse(interest, dialect, attributes=declared.attributes)
-        noted = parsed.note
-        refuse_never(parsed, force)
-    except FilterError as problem:
-        if dialect != "sql" or declared.attributes is not None:
-            raise filter_refusal(problem, "filter") from None
-        # otherwise the rendezvous point decides, because it may have functions that are not known
-        # here
+    noted = _check_filter(interest, dialect, declared.attributes, force)
 
     async def work() -> int:
         count, silent = 0, False
@@ -153,6 +144,24 @@ def subscribe_to(
         return TOO_FEW if most is not None else 0
 
     return run_async(run_until_ended(work())) or 0
+
+
+def _check_filter(text: str, dialect: str, attributes: Attributes | None, force: bool) -> str:
+    """The note on a filter; BadInput if it is refused. A filter that only the channel can read is
+    not checked here."""
+    if dialect != "sql":
+        from tidings.preprocessing import DIALECTS
+
+        if dialect in DIALECTS:
+            return ""
+    try:
+        parsed = parse(text, dialect, attributes=attributes)
+        refuse_never(parsed, force)
+        return parsed.note
+    except FilterError as problem:
+        if dialect != "sql" or attributes is not None:
+            raise filter_refusal(problem, "filter") from None
+        return ""  # the rendezvous point decides, because it may have functions not known here
 
 
 def _deadline(timeout: float | None) -> float | None:

@@ -80,7 +80,8 @@ async def _run(tree: Tree) -> None:
 
     def read_again() -> None:
         try:
-            running.renew(load_tree(tree.path).tokens)
+            found = load_tree(tree.path)
+            running.renew(found.tokens, found.preprocessor)
         except TidingsError as problem:
             screen.add(f"the tokens are unchanged: {problem}")
         else:

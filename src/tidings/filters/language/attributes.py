@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from tidings.filters.language.sql_writer import name_text
-from tidings.filters.values.ontology import Ontology
+from tidings.filters.values.topics import Ontology
 from tidings.model import (
     AttributesError,
     DataType,
@@ -130,7 +130,7 @@ class Attributes:
     ) -> None:
         text = write_path(path)
         ontology = self._ontologies.get(path)
-        types[text] = {"ontology": ontology.declared()} if ontology else str(kind)
+        types[text] = str(kind) if ontology is None else declare_ontology(ontology)
         if kind.kind == "struct":
             types[text] = "struct"
             if kind.is_open:
@@ -142,7 +142,7 @@ class Attributes:
     def from_declared(cls, found: Mapping[str, Any]) -> Attributes:
         """Rebuild attributes from the result of `declared`."""
         types = {
-            name: Ontology(kind["ontology"]) if isinstance(kind, Mapping) else kind
+            name: rebuild_ontology(kind) if isinstance(kind, Mapping) else kind
             for name, kind in found["types"].items()
             if kind != "struct" or name in found["open"]
         }
@@ -196,6 +196,11 @@ class Attributes:
 
     def ontology(self, path: Path) -> Ontology | None:
         return self._ontologies.get(path)
+
+    @property
+    def ontologies(self) -> Mapping[Path, Ontology]:
+        """The attributes that have an ontology."""
+        return self._ontologies
 
     def near(self, path: Path) -> list[str]:
         """Declared names with a similar spelling."""
@@ -262,6 +267,16 @@ class Attributes:
             if event.get(name) is not None:
                 split_extra(event[name], kind, (name,), found)
         return found
+
+
+def declare_ontology(ontology: Ontology) -> dict[str, Any]:
+    """An ontology in a form that JSON can represent; `rebuild_ontology` reads it."""
+    others = {"synonyms": ontology.synonyms, "retired": ontology.retired}
+    return {"ontology": ontology.declared()} | {key: one for key, one in others.items() if one}
+
+
+def rebuild_ontology(found: Mapping[str, Any]) -> Ontology:
+    return Ontology(found["ontology"], found.get("synonyms"), found.get("retired"))
 
 
 def _without_ontologies(types: Any, above: Path, found: dict[Path, Ontology]) -> Any:

@@ -7,7 +7,7 @@
     like.py, regular.py        LIKE patterns; regular expressions by RE2, with limits on their work
     programs.py, work.py       the cache of compiled patterns; the limit on work for one event
     inet.py, geography.py      addresses as sortable strings; boxes and circles on the globe
-    ontology.py, topic_texts.py, subjects.py    ontologies; their file formats; dotted subjects
+    topics/, subjects.py       ontologies, their revisions and file formats; dotted subjects
     casts.py                   CAST: a value converted to a type, as Spark's try_cast does
     overlap.py                 whether two lists have a value in common
 
@@ -15,9 +15,8 @@ Nothing here depends on expressions. These modules are for other rooms; users ge
 `tidings`. Start at sets.py: every canonical form consists of its sets.
 """
 
-from tidings.filters.values.ontology import Ontology
 from tidings.filters.values.sets import NUMBER, STRING, Cut, Key, ValueSet, key, points
-from tidings.filters.values.topic_texts import read_ontology
+from tidings.filters.values.topics import Ontology, Revision, read_ontology, revise
 from tidings.filters.values.work import WorkError, limit_work, look
 
 __all__ = [
@@ -26,6 +25,7 @@ __all__ = [
     "Cut",
     "Key",
     "Ontology",
+    "Revision",
     "ValueSet",
     "WorkError",
     "key",
@@ -33,4 +33,5 @@ __all__ = [
     "look",
     "points",
     "read_ontology",
+    "revise",
 ]

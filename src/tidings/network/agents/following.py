@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ class Following:
         self._send = send
         self._times = times
         self._request = FIRST
+        self._name = uuid.uuid4().hex
         self._follower: Follower | None = None
         self._answered = asyncio.Event()
         self.view: ChannelView | None = None
@@ -86,9 +88,14 @@ class Following:
 
         described = (await self._ask(m.Describe(self._next(), relayed=True))).described
         assert described is not None
-        view = ChannelView(described)
+        try:
+            view = ChannelView(described)
+        except TidingsError as problem:  # an application's class may be missing here
+            raise Refusal(str(problem)) from None
         while True:
-            question = m.Follow(self._next(), view.version, view.life, relayed=True)
+            question = m.Follow(
+                self._next(), view.version, view.life, relayed=True, follower=self._name
+            )
             changed = (await self._ask(question)).changed
             assert changed is not None
             if view.version and (changed.whole or changed.life != view.life):

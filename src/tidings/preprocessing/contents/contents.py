@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidings.filters import Attributes
 from tidings.model import Event, NotificationError
 from tidings.notifications.contents import decode_content, is_json
+from tidings.preprocessing.kinds import Kind
 
 
 class ExtraFields(msgspec.Struct):
@@ -21,9 +21,10 @@ class ExtraFields(msgspec.Struct):
 class Contents:
     """Reads the attributes of notifications."""
 
-    def __init__(self, attributes: Attributes | None, most: int, extra: ExtraFields) -> None:
+    def __init__(self, kind: Kind, most: int, extra: ExtraFields) -> None:
         """`most` is the limit in bytes; `extra` counts undeclared fields."""
-        self._attributes = attributes
+        self._kind = kind
+        self._attributes = kind.attributes
         self._most = most
         self.extra = extra
 
@@ -44,14 +45,14 @@ class Contents:
         if self._attributes is None:
             return decode_content(content)
         if not is_json(content):
-            return self._attributes.read(decode_content(content))
+            return self._attributes.read(self._kind.read(decode_content(content)))
         try:
             event: Event = self._attributes.decode(content)
             if not isinstance(event, dict):
                 raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # raised by msgspec, or for invalid UTF-8
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
-        return self._attributes.read(event)
+        return self._attributes.read(self._kind.read(event))
 
     def count_extra(self, event: Event) -> None:
         """Count the undeclared fields of a notification that was tagged."""

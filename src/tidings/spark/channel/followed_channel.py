@@ -22,6 +22,7 @@ from tidings.channel import Description
 from tidings.filters import Attributes
 from tidings.model import Extra, TidingsError, need_extra
 from tidings.network import TimedOut
+from tidings.preprocessing import KindDefinition, restore_attributes
 from tidings.snapshots import View
 from tidings.spark.channel.mirror import Mirror, Unknown
 from tidings.spark.channel.owner import Owner
@@ -71,7 +72,7 @@ class FollowedChannel:
         """The latest version of the owner; the mirror has it when this returns. `latest` waits for
         the owner, and raises TidingsError if the declared attributes changed since the start."""
         now = self.owner.describe()
-        if (now.attributes, now.extra) != (self.description.attributes, self.description.extra):
+        if _declared_in(now) != _declared_in(self.description):
             raise TidingsError(
                 f"the attributes that {self.name} declares have changed since the pipeline "
                 "started; start the pipeline again to use them"
@@ -157,9 +158,17 @@ def open_mirror(folder: Path) -> Mirror | None:
 
 def attributes_of(said: Description) -> Attributes | None:
     """The attributes that a channel declares."""
-    if said.attributes is None:
-        return None
-    return Attributes(said.attributes, extra=extra_of(said))
+    definition = KindDefinition.decode(said.preprocessor)
+    if definition.kind == "application":
+        raise TidingsError(
+            f"the channel {said.name!r} has the preprocessor '{definition.entry_point}', a class "
+            "that reads each notification; pipelines can't use it"
+        )
+    return restore_attributes(said.attributes, extra_of(said), definition)
+
+
+def _declared_in(said: Description) -> tuple[object, ...]:
+    return said.attributes, said.extra, said.preprocessor
 
 
 def extra_of(said: Description) -> Extra | None:

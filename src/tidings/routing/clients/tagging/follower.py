@@ -7,6 +7,8 @@ If the version changes between two pages, the first page is requested again.
 
 from __future__ import annotations
 
+import msgspec
+
 from tidings.routing.protocol import messages as m
 
 Question = m.Describe | m.Follow
@@ -61,4 +63,4 @@ class Follower:
     def _ask(self, first: Question, upto: int = 0, after: int = 0) -> None:
         assert isinstance(first, m.Follow)
         request = self.question.request + 1
-        self.question = m.Follow(request, first.since, first.life, upto, after, first.relayed)
+        self.question = msgspec.structs.replace(first, request=request, upto=upto, after=after)

@@ -55,6 +55,10 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     undeclared: Number = 0  # attributes in publications that the channel does not declare
     channels: Number = 1
     asleep: Number = 0  # channels without traffic
+    defined: Short = ""  # identifies the kind of interest in the file of a rendezvous point
+    renewed: Number = 0  # the version since which filters are read as they are now
+    followers: Number = 0  # processes that tag for the channel
+    acknowledged: Number = 0  # those of them that have this version or a later one
 
 
 class Watch(Message, frozen=True, tag="watch"):

@@ -44,7 +44,8 @@ class Describe(Message, frozen=True, tag="describe"):
 class Follow(Message, frozen=True, tag="follow"):
     """Which nodes began or ended since a version? The answer is a page of changes. To get the next
     page, the same question names the version of the first page (`upto`), and the version of the
-    last change so far (`after`)."""
+    last change so far (`after`). A follower that asks again and again gives itself a name: with
+    each question it acknowledges the version `since`."""
 
     request: Number
     since: Number = 0
@@ -52,6 +53,7 @@ class Follow(Message, frozen=True, tag="follow"):
     upto: Number = 0
     after: Number = 0
     relayed: bool = False
+    follower: PartyName = ""
 
 
 class HandOver(Message, frozen=True, tag="hand over"):
@@ -114,6 +116,7 @@ class Described(Down, frozen=True, tag="described"):
     attributes: dict[str, str] | None = None
     extra: str = ""
     refusal: str = ""
+    preprocessor: str = ""  # the kind of interest, as JSON; empty for content
 
 
 class NodeChange(NamedTuple):

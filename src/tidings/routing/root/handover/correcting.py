@@ -129,7 +129,8 @@ class Correcting:
                 f"found a tag of life {life} of the channel, expected life {history.life}",
                 history.version,
             )
-        if highest > version or not history.knows(version):
+        # since `renewed`, filters are read in another way: a revised ontology, for instance
+        if highest > version or version < history.renewed or not history.knows(version):
             raise Outdated(
                 f"found a tag of version {version}, which is unknown or too old; tag again at "
                 f"version {history.version}",

@@ -6,6 +6,8 @@ client has used in a tag.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from tidings.routing.forwarding.neighbours import Charges, Context, Name
@@ -14,6 +16,8 @@ from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes import Registry
 from tidings.routing.root.write_queue import WriteQueue
 
+MOST_FOLLOWERS = 10_000  # others are not counted
+
 
 class Definition(msgspec.Struct, frozen=True):
     """The definition of a channel."""
@@ -21,6 +25,15 @@ class Definition(msgspec.Struct, frozen=True):
     name: str = ""
     attributes: dict[str, str] | None = None  # the declared types, as texts
     extra: str = "open"  # what happens to undeclared attributes
+    preprocessor: str = ""  # the kind of interest, as JSON; empty for content
+
+
+class Heard(NamedTuple):
+    """A follower: when it last asked, and the version that it had."""
+
+    time: float
+    life: int
+    version: int
 
 
 class Following:
@@ -43,6 +56,7 @@ class Following:
         self._queue = queue
         self._definition = definition
         self._preprocessors: dict[str, float] = {}  # by address: when it last registered
+        self.followers: dict[str, Heard] = {}  # by name; those that were heard of recently
 
     def register(self, message: m.Register) -> None:
         """Remember the address of a preprocessor, until it has not registered for too long. If
@@ -62,6 +76,24 @@ class Following:
             found = tuple(self._preprocessors)
             self._context.send(sender, m.Found(self._context.epoch, message.request, found))
 
+    def _note_follower(self, message: m.Follow) -> None:
+        if len(self.followers) < MOST_FOLLOWERS or message.follower in self.followers:
+            heard = Heard(self._context.now, message.life, message.since)
+            self.followers[message.follower] = heard
+
+    def count_followers(self) -> tuple[int, int]:
+        """How many followers there are, and how many of them have acknowledged the way in which
+        filters are read now."""
+        since = self._context.now - self._context.times.expire
+        self.followers = {name: one for name, one in self.followers.items() if one.time >= since}
+        history = self._registry.history
+        done = [
+            one
+            for one in self.followers.values()
+            if one.life == history.life and one.version >= history.renewed
+        ]
+        return len(self.followers), len(done)
+
     def _forget_silent(self) -> None:
         since = self._context.now - self._context.times.expire
         self._preprocessors = {
@@ -75,10 +107,13 @@ class Following:
         if isinstance(message, m.Describe):
             life, what = self._registry.history.life, self._definition
             answer: m.Message = m.Described(
-                epoch, request, what.name, life, what.attributes, what.extra
-            )
+                epoch, request, what.name, life, what.attributes, what.extra,
+                preprocessor=what.preprocessor,
+            )  # fmt: skip
             self._charges.charge(sender, 1)
         else:
+            if message.follower:
+                self._note_follower(message)
             answer = self._registry.page(message, self._interests.text, epoch)
             self._charges.charge(sender, 1 + len(answer.changes))
         if not self._queue.failed:  # without an answer, the neighbour asks again

@@ -22,13 +22,19 @@ LONGEST = 10  # the most topics of a cycle that an error message names
 
 class Ontology:
     """Topics and their parents. An ontology is built from a mapping of each topic to its parent or
-    parents.
+    parents. `synonyms` maps other names to topics. `retired` maps topics that a revision removed to
+    the topics that stand for them.
 
     Cost: numbering is linear in topics and edges. The spans of a topic are computed on first use,
     in time proportional to the number of topics under it.
     """
 
-    def __init__(self, parents: Mapping[str, str | Iterable[str] | None]) -> None:
+    def __init__(
+        self,
+        parents: Mapping[str, str | Iterable[str] | None],
+        synonyms: Mapping[str, str] | None = None,
+        retired: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
         above: dict[str, tuple[str, ...]] = {}
         if not isinstance(parents, Mapping):
             kind = type(parents).__name__
@@ -45,6 +51,8 @@ class Ontology:
             for name in names:
                 above.setdefault(name, ())
         self._parents = above
+        self.synonyms = _check_synonyms(synonyms or {}, above)
+        self.retired = _check_retired(retired or {}, above)
         self._children: dict[str, list[str]] = {name: [] for name in above}
         for child in sorted(above):
             for parent in above[child]:
@@ -52,11 +60,13 @@ class Ontology:
         self._numbers = self._number()
         self._spans: dict[str, list[tuple[int, int]]] = {}
         edges = sorted((child, *sorted(names)) for child, names in above.items())
-        packed = msgspec.msgpack.encode(edges)
+        others = (sorted(self.synonyms.items()), sorted(self.retired.items()))
+        packed = msgspec.msgpack.encode((edges, *others) if any(others) else edges)
         self.fingerprint = hashlib.blake2b(packed, digest_size=8).hexdigest()
 
     def declared(self) -> dict[str, list[str]]:
-        """The parents of each topic: a mapping from which the ontology can be rebuilt."""
+        """The parents of each topic. The ontology can be rebuilt from them, its synonyms and its
+        retired topics."""
         return {child: list(parents) for child, parents in self._parents.items()}
 
     def _number(self) -> dict[str, int]:
@@ -89,20 +99,28 @@ class Ontology:
         """The parents that were declared for a topic."""
         return self._parents[topic]
 
+    def topic_of(self, name: str) -> str:
+        """The topic that a name stands for: the target of a synonym, or the name itself."""
+        return self.synonyms.get(name, name)
+
     def __contains__(self, topic: object) -> bool:
-        return topic in self._numbers
+        return topic in self._numbers or topic in self.synonyms
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def number(self, topic: object) -> int | None:
         """The preorder number of a topic; None if the topic is unknown."""
-        return self._numbers.get(topic) if isinstance(topic, str) else None
+        return self._numbers.get(self.topic_of(topic)) if isinstance(topic, str) else None
 
     def isa(self, topic: str, above: str) -> bool | None:
-        """Whether a topic equals `above` or lies under it; None if either is unknown."""
+        """Whether a topic equals `above` or lies under it; None if either is unknown. Of a retired
+        topic `above`, also whether it lies under one of the topics that stand for it."""
+        topic, above = self.topic_of(topic), self.topic_of(above)
         if topic not in self._numbers or above not in self._numbers:
             return None
+        if above in self.retired:
+            return topic == above or any(self.isa(topic, one) for one in self.retired[above])
         stack, seen = [topic], {topic}
         while stack:
             name = stack.pop()
@@ -115,8 +133,10 @@ class Ontology:
 
     def spans(self, topic: str) -> list[tuple[int, int]]:
         """The numbers of a topic and of all topics under it, as (first, last) intervals."""
+        topic = self.topic_of(topic)
         if topic not in self._spans:
-            stack, seen = [topic], {topic}
+            stack = [topic, *self.retired.get(topic, ())]
+            seen = set(stack)
             while stack:
                 fresh = [c for c in self._children[stack.pop()] if c not in seen]
                 seen.update(fresh)
@@ -131,8 +151,34 @@ class Ontology:
         return self._spans[topic]
 
     def near(self, topic: str) -> list[str]:
-        """Topics with a similar spelling."""
-        return difflib.get_close_matches(topic, self._numbers, n=3)
+        """Topics and synonyms with a similar spelling, without retired topics."""
+        names = [name for name in (*self._numbers, *self.synonyms) if name not in self.retired]
+        return difflib.get_close_matches(topic, names, n=3)
+
+
+def _check_synonyms(synonyms: Mapping[str, str], topics: Mapping[str, object]) -> dict[str, str]:
+    for name, topic in synonyms.items():
+        if name in topics:
+            raise AttributesError(f"found the topic '{name}' as a synonym, expected another name")
+        if topic not in topics:
+            raise AttributesError(f"found the synonym '{name}' of '{topic}', which is not a topic")
+    return dict(synonyms)
+
+
+def _check_retired(
+    retired: Mapping[str, Iterable[str]], topics: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    found = {name: tuple(others) for name, others in retired.items()}
+    for name, others in found.items():
+        if name not in topics or not set(others) <= topics.keys() - found.keys():
+            raise AttributesError(
+                f"found the retired topic '{name}', expected it among the topics, and other topics "
+                "that stand for it"
+            )
+    for child, parents in topics.items():
+        if not found.keys().isdisjoint(parents):
+            raise AttributesError(f"found '{child}' under a retired topic, expected nothing there")
+    return found
 
 
 def _describe_cycle(way: list[str], back: str) -> str:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tidings.filters.values.ontology import Ontology
+from tidings.filters.values.topics.ontology import Ontology
 from tidings.model import AttributesError, EnvironmentProblem
 
 FORMATS = ("json", "yaml", "csv", "turtle")

@@ -1,0 +1,131 @@
+"""The table `preprocessor` of a rendezvous point's file: the channel's kind of interest.
+
+[preprocessor]                   filters, as without the table
+kind = "content"
+
+[preprocessor]                   topics of an ontology
+kind = "topics"
+ontology = "topics.yaml"         relative to the file
+attribute = "topic"              the attribute of notifications that has the topic
+synonyms = {soccer = "football"}
+
+[preprocessor]                   types with inheritance and attributes
+kind = "types"
+attribute = "type"
+[preprocessor.types.quote]
+extends = ["event"]
+columns = {price = "double"}
+
+[preprocessor]                   a class that is installed as an entry point
+kind = "application"
+class = "portfolios"
+settings = {currency = "EUR"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidings.filters import Ontology
+from tidings.model import Problem, TidingsError, read_declaration, write_path
+from tidings.preprocessing import KindDefinition, KindName, version_of
+from tidings.store import load_ontology
+
+# the settings of each kind besides `kind`
+_SETTINGS: Mapping[KindName, tuple[str, ...]] = {
+    "content": (),
+    "topics": ("ontology", "attribute", "synonyms"),
+    "types": ("types", "attribute", "synonyms"),
+    "application": ("class", "settings"),
+}
+_NEEDED: Mapping[KindName, str] = {
+    "topics": "ontology", "types": "types", "application": "class",
+}  # fmt: skip
+_PLACE = ("preprocessor",)
+
+
+class TypeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A type: the types that it inherits from, and its own attributes."""
+
+    extends: str | tuple[str, ...] = ()
+    columns: dict[str, Any] = {}
+
+
+class PreprocessorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table as it is written."""
+
+    kind: KindName = "content"
+    ontology: str | None = None
+    attribute: str | None = None
+    synonyms: dict[str, str] | None = None
+    types: dict[str, TypeTable] | None = None
+    entry_point: str | None = msgspec.field(name="class", default=None)
+    settings: dict[str, Any] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The settings that are present, by the names that the file uses."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: one for name, one in found.items() if one is not None}
+
+
+def find_preprocessor_problems(table: PreprocessorTable) -> Iterator[Problem]:
+    """The problems that a check of types can't find."""
+    kind, given = table.kind, table.given().keys() - {"kind"}
+    for name in sorted(given - {*_SETTINGS[kind]}):
+        kinds = " or ".join(repr(one) for one, names in _SETTINGS.items() if name in names)
+        yield Problem(
+            (*_PLACE, name),
+            f"preprocessor: found {name}, which only the kind {kinds} has, with the kind '{kind}'",
+        )
+    needed = _NEEDED.get(kind)
+    if needed is not None and not table.given().get(needed):
+        yield Problem(_PLACE, f"preprocessor: found no {needed}, which the kind '{kind}' needs")
+    if table.attribute == "":
+        yield Problem((*_PLACE, "attribute"), "preprocessor: attribute: found an empty name")
+
+
+def read_preprocessor(table: PreprocessorTable, folder: Path) -> KindDefinition:
+    """The definition that a table gives, with its ontology; TidingsError if its files or its class
+    can't be used."""
+    if table.kind == "application":
+        name = table.entry_point or ""
+        return KindDefinition(
+            table.kind, entry_point=name, version=version_of(name), settings=table.settings or {}
+        )
+    if table.kind == "content":
+        return KindDefinition()
+    parents: dict[str, tuple[str, ...]] = {}
+    columns: dict[str, dict[str, str]] = {}
+    if table.kind == "topics":
+        found = load_ontology(folder / (table.ontology or "")).declared()
+    else:
+        for name, one in (table.types or {}).items():
+            parents[name] = (one.extends,) if isinstance(one.extends, str) else one.extends
+            columns[name] = flatten_columns(one.columns)
+        _need_types(parents)
+        found = Ontology(parents).declared()
+    made = KindDefinition(
+        table.kind, table.attribute or table.kind.removesuffix("s"), columns=columns
+    )
+    return made.with_ontology(Ontology(found, table.synonyms))
+
+
+def flatten_columns(columns: Mapping[str, Any]) -> dict[str, str]:
+    """The declared attributes as one table of names and types."""
+    if not columns:
+        return {}
+    return {write_path((name,)): str(kind) for name, kind in read_declaration(columns).items()}
+
+
+def _need_types(parents: Mapping[str, tuple[str, ...]]) -> None:
+    for name, above in parents.items():
+        for one in above:
+            if one not in parents:
+                raise TidingsError(
+                    f"types.{name}: found the type '{one}' in extends, expected one of "
+                    f"{', '.join(parents)}"
+                )

@@ -1,0 +1,112 @@
+"""`tidings channel`: publish a revised definition of a channel."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli.common.command_errors import BadInput, guard
+from tidings.cli.common.screen import count_of, say
+from tidings.cli.network import connecting
+from tidings.cli.network.connecting import choose_token, run_async
+from tidings.files import holder_of
+from tidings.model import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from tidings.broker import Config
+    from tidings.routing.protocol.messages import NodeStatus
+
+PATIENCE = 60.0  # seconds
+channel = typer.Typer(rich_markup_mode=None)
+
+
+@channel.callback(invoke_without_command=True)
+def about(context: typer.Context) -> None:
+    """Publish a revised definition of a channel."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def revise_channel(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file of the rendezvous point.")],
+    router: Annotated[
+        str | None,
+        typer.Option(
+            "--router",
+            metavar="ADDRESS",
+            show_default=False,
+            help="The address of the rendezvous point, if it is not the one in FILE.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long to wait.")
+    ] = PATIENCE,
+    token: connecting.Token = "",
+    token_file: connecting.TokenFile = None,
+    name: connecting.Name = None,
+    authorities: connecting.Authorities = None,
+) -> int:
+    """Make the running rendezvous point of FILE use the [preprocessor] that FILE has now, such as a
+    revised ontology, and wait until all who tag have acknowledged it.
+
+    Run it on the machine of the rendezvous point, as the same user. A bad file changes nothing.
+
+    Exit code: 0; 1 when some have not acknowledged it in time; 2 when FILE is refused or nobody
+    takes it.
+    """
+    from tidings.broker import load_config
+
+    config = load_config(file)
+    if config.journal is None:
+        raise BadInput(f"{file}: found the file of a router, expected that of a rendezvous point")
+    journal = config.at(config.journal)
+    process = holder_of(Path(f"{journal}.lock"))
+    if process is None:
+        raise EnvironmentProblem(
+            f"no rendezvous point uses the journal {journal}; {file} takes effect at its next start"
+        )
+    place = router or f"tidings://{config.listen}" + (f"/{config.channel}" * bool(config.channel))
+
+    async def work() -> int:
+        from tidings.network import watch
+
+        found: NodeStatus | None = None
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                watch(
+                    place, name=name, token=choose_token(token, token_file), authorities=authorities
+                ) as reports,
+            ):
+                os.kill(process, signal.SIGHUP)
+                async for report in reports:
+                    first = report.nodes[0]
+                    if first.defined == config.kind.digest:
+                        if found is None:
+                            say(f"taken as version {first.renewed}")
+                        found = first
+                        if first.acknowledged == first.followers:
+                            break
+        except TimeoutError:
+            pass
+        return _conclude(found, config, timeout)
+
+    return run_async(work()) or 0
+
+
+def _conclude(found: NodeStatus | None, config: Config, timeout: float) -> int:
+    if found is None:
+        raise EnvironmentProblem(
+            f"{config.name} did not take the definition within {timeout:g} seconds; see its log"
+        )
+    who = count_of(found.followers, "process that tags", "processes that tag")
+    say(f"acknowledged by {found.acknowledged:,} of {who}")
+    return 0 if found.acknowledged == found.followers else 1
+
+
+channel.command("revise")(guard(revise_channel))

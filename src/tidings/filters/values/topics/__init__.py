@@ -1,0 +1,14 @@
+"""Ontologies: topics and which lies under which.
+
+    ontology.py      topics with their parents, synonyms and numbers
+    revision.py      a new ontology in place of another: what becomes of removed topics
+    topic_texts.py   the file formats of ontologies
+
+Used inside filters, by graph, and by the rooms that define channels. Start at ontology.py.
+"""
+
+from tidings.filters.values.topics.ontology import Ontology
+from tidings.filters.values.topics.revision import Revision, revise
+from tidings.filters.values.topics.topic_texts import read_ontology
+
+__all__ = ["Ontology", "Revision", "read_ontology", "revise"]

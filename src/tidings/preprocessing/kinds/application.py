@@ -1,0 +1,130 @@
+"""Interests of an application: a class that is installed beside tidings turns them into filters.
+
+    interest ──read_interest──> filter in SQL ──> node
+    event ──read_event──> attributes ──match──> nodes
+
+The class is found by the name of an entry point in the group `tidings.preprocessors`; no code ever
+comes over the network. Every process that tags needs the class, in the same version: it decides
+which nodes a notification has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from tidings.filters import Attributes, Filter
+from tidings.model import EnvironmentProblem, Event, FilterError, NotificationError
+from tidings.preprocessing.kinds.definition import KindDefinition
+from tidings.preprocessing.kinds.kind import Kind
+
+GROUP = "tidings.preprocessors"
+NAME = "application"
+
+
+class InterestClass(Protocol):
+    """The class of an application. It is made with the channel's settings as keyword arguments. Its
+    methods must return the same for the same arguments, in every process. If its rules change, its
+    `version` must change too: stored interests are then read again."""
+
+    version: str
+
+    def columns(self) -> Mapping[str, str]:
+        """The attributes that it adds to those of the channel, with their types."""
+
+    def read_interest(self, text: str) -> str:
+        """A filter in SQL; ValueError, with a sentence, if the interest is refused."""
+
+    def read_event(self, event: dict[str, Any]) -> Mapping[str, Any]:
+        """The attributes that filters test; ValueError, with a sentence, if the notification is
+        refused."""
+
+
+class Application(Kind):
+    """The kind `application`."""
+
+    def __init__(self, attributes: Attributes, definition: KindDefinition) -> None:
+        super().__init__(attributes, definition)
+        self._name = definition.entry_point
+        self._object = load_object(definition)
+
+    def parse(self, text: str, dialect: str = "sql", most_parts: int | None = None) -> Filter:
+        if dialect != NAME:
+            return super().parse(text, dialect, most_parts)
+        try:
+            sql: object = self._object.read_interest(text)
+        except Exception as problem:
+            raise FilterError(_failed(self._name, problem), text) from None
+        if not isinstance(sql, str):
+            raise FilterError(
+                f"the preprocessor '{self._name}' returned {type(sql).__name__}, expected a filter "
+                "in SQL",
+                text,
+            )
+        try:
+            return super().parse(sql, "sql", most_parts)
+        except FilterError as problem:
+            raise type(problem)(
+                f"the preprocessor '{self._name}' returned a bad filter: {problem.reason}", sql,
+                problem.position,
+            ) from None  # fmt: skip
+
+    def read(self, event: Event) -> Event:
+        try:
+            found: Any = self._object.read_event(dict(event))
+        except Exception as problem:
+            raise NotificationError(_failed(self._name, problem)) from None
+        if not isinstance(found, Mapping) or not all(isinstance(one, str) for one in found):
+            raise NotificationError(
+                f"the preprocessor '{self._name}' returned {type(found).__name__}, expected a "
+                "mapping of names to values"
+            )
+        return dict(found)
+
+
+def load_object(definition: KindDefinition) -> InterestClass:
+    """The application's object; EnvironmentProblem if its class is missing, does not have the
+    version of the definition, or can't be used."""
+    name = definition.entry_point
+    found = _load(name)
+    have = version_of(name)
+    if definition.version != have:
+        raise EnvironmentProblem(
+            f"found version '{have}' of the preprocessor '{name}' here, expected version "
+            f"'{definition.version}', which the channel uses"
+        )
+    try:
+        made: InterestClass = found(**definition.settings)
+    except Exception as problem:
+        raise EnvironmentProblem(_failed(name, problem)) from None
+    for method in ("columns", "read_interest", "read_event"):
+        if not callable(getattr(made, method, None)):
+            raise EnvironmentProblem(f"the preprocessor '{name}' has no method {method}()")
+    return made
+
+
+def version_of(name: str) -> str:
+    """The version of the installed class."""
+    return str(getattr(_load(name), "version", ""))
+
+
+def _load(name: str) -> Any:
+    """The installed class with a name; EnvironmentProblem if there is none."""
+    known = entry_points(group=GROUP)
+    if name not in known.names:
+        others = ", ".join(sorted(known.names)) or "no such preprocessor"
+        raise EnvironmentProblem(
+            f"the preprocessor '{name}' is not installed here; found {others} among the entry "
+            f"points '{GROUP}'"
+        )
+    try:
+        return known[name].load()
+    except Exception as problem:
+        raise EnvironmentProblem(_failed(name, problem)) from None
+
+
+def _failed(name: str, problem: Exception) -> str:
+    if isinstance(problem, ValueError):  # its text is a sentence for people
+        return str(problem)[:300] or f"the preprocessor '{name}' refuses this"
+    return f"the preprocessor '{name}' raised {type(problem).__name__}: {str(problem)[:200]}"

@@ -1,0 +1,59 @@
+"""Types of notifications, with inheritance.
+
+    event  (at)                     'event' gets quotes and trades too;
+    |-- quote  (price)              'quote WHERE price > 90' gets quotes. A quote has the attributes
+    `-- trade  (price, volume)      at and price; a type may inherit from several types.
+
+Types are topics whose topics declare attributes. A condition may use only attributes that the type
+declares or inherits, and attributes of the whole channel. A notification may have only those, too.
+"""
+
+from __future__ import annotations
+
+from tidings.filters import Attributes, Filter
+from tidings.filters.language import attributes_of
+from tidings.model import Event, FilterError, NotificationError, parse_name
+from tidings.preprocessing.kinds.definition import KindDefinition
+from tidings.preprocessing.kinds.topics import Topics
+
+
+class Types(Topics):
+    """The kind `types`."""
+
+    dialect = "types"
+    noun = "type"
+
+    def __init__(self, attributes: Attributes, definition: KindDefinition) -> None:
+        super().__init__(attributes, definition)
+        names = {
+            type_: frozenset(parse_name(name)[0] for name in own)
+            for type_, own in definition.columns.items()
+        }
+        self._all = frozenset[str]().union(*names.values())
+        self._foreign: dict[str, frozenset[str]] = {}
+        """For each type, the attributes that only other types have."""
+        for type_ in self.ontology.declared():
+            above = (own for one, own in names.items() if self.ontology.isa(type_, one))
+            self._foreign[type_] = self._all - frozenset[str]().union(*above)
+        for type_ in self.ontology.retired:
+            self._foreign[type_] = frozenset()  # its attributes are no longer known
+
+    def check_condition(self, topic: str, condition: Filter, text: str) -> None:
+        foreign = self._foreign[self.ontology.topic_of(topic)]
+        for path in sorted(attributes_of(condition.expression)):
+            if path[0] in foreign:
+                raise FilterError(self._no_attribute(topic, path[0]), text)
+
+    def read(self, event: Event) -> Event:
+        super().read(event)
+        type_ = event[self.path[0]]
+        foreign = self._foreign[self.ontology.topic_of(type_)]
+        for name in event:
+            if name in foreign and event[name] is not None:
+                raise NotificationError(self._no_attribute(type_, name))
+        return event
+
+    def _no_attribute(self, type_: str, name: str) -> str:
+        own = self._all - self._foreign[self.ontology.topic_of(type_)]
+        has = f"it has {', '.join(sorted(own))}" if own else "it declares no attributes"
+        return f"the type '{type_}' has no attribute '{name}'; {has}"

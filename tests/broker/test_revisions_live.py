@@ -1,0 +1,239 @@
+"""A revised ontology in a running network, as real processes: nodes keep their numbers, removed
+topics stand for others, tags of before are corrected or refused, and all who tag acknowledge; each
+subscriber gets exactly what the ontology at the time of the publication says, once; those whose
+interest has become wider start over, with a break."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from tests.broker.networks import FAST, at, running
+from tests.broker.processes import Process
+from tests.broker.test_kinds_live import EDGE, TOPICS, run
+from tests.broker.test_preprocessors_live import Preprocessor, kill
+from tests.filters.test_revision import a_graph, lies_under
+from tests.waiting import until
+
+from tidings.broker import Door, RootNode
+from tidings.channel.interests import find_gained
+from tidings.filters.values import Ontology, revise
+from tidings.model import TidingsError
+from tidings.network import Agent, Outdated, Refusal, connect
+from tidings.network.agent import Subscription
+from tidings.preprocessing import KindDefinition
+from tidings.routing.clients import Interrupted, Resumed
+from tidings.routing.clients.subscriber import Told
+from tidings.routing.protocol import Break
+from tidings.routing.root import Placed
+from tidings.studies.host.ports import free_ports
+
+FIRST = {"sports": [], "baseball": ["sports"], "mlb": ["baseball"], "kbo": ["baseball"],
+         "football": ["sports"], "chess": ["games"], "games": []}  # fmt: skip
+# mlb and kbo are removed, football is renamed, games are removed with chess, go is new
+SECOND = {"sports": [], "baseball": ["sports"], "soccer": ["sports"], "go": []}
+
+
+def a_kind(parents: Mapping[str, Iterable[str]], **synonyms: str) -> KindDefinition:
+    above = {name: tuple(up) for name, up in parents.items()}
+    return KindDefinition("topics", "topic", above, synonyms)
+
+
+def revise_by_command(folder: Path, port: int) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "tidings", "channel", "revise", str(folder / "root.toml"),
+         "--router", f"tidings://127.0.0.1:{port}"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Reader:
+    """Reads a subscription: its payloads, its breaks, and the probes that have come."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.payloads: list[bytes] = []
+        self.probes: set[bytes] = set()
+        self.breaks = 0
+        self.refusal = ""
+        self._subscription = subscription
+        self.task = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        try:
+            async for one in self._subscription:
+                if isinstance(one, Told):
+                    is_probe = one.payload.startswith(b"probe")
+                    (self.probes.add if is_probe else self.payloads.append)(one.payload)
+                elif isinstance(one, Break):
+                    self.breaks += 1
+                elif not isinstance(one, Interrupted | Resumed):
+                    self.refusal = repr(one)
+        except Refusal as problem:
+            self.refusal = str(problem)
+
+
+def test_a_revision_in_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    (port,) = free_ports(1)
+    file = TOPICS.replace('synonyms = {{soccer = "football"}}\n', "").format(port=port)
+    (tmp_path / "topics.json").write_text(json.dumps(FIRST))
+    root = Process(tmp_path, "root", file)
+    edge = Process(tmp_path, "edge", EDGE.format(port=port))
+    tagging = Preprocessor(tmp_path, "tagging", port)
+    ontology = Ontology(FIRST)
+    expected: dict[str, list[bytes]] = {name: [] for name in FIRST}
+    number = 0
+
+    async def publish(writers: Iterable[Agent]) -> None:
+        nonlocal number
+        names = [one for one in {*FIRST, *SECOND} if one in ontology]
+        for writer in writers:
+            pairs = []
+            for _ in range(40):
+                number += 1
+                topic = chance.choice(sorted(names))
+                pairs.append(({"topic": topic}, b"%d" % number))
+                for interest, due in expected.items():
+                    if ontology.isa(topic, interest):
+                        due.append(pairs[-1][1])
+            for event, payload in pairs[:10]:
+                await writer.publish(event, payload)
+            await writer.publish_many(pairs[10:])
+
+    async def probe(writer: Agent, read: Mapping[str, Reader], what: bytes) -> None:
+        """Wait until all subscriptions are in place again."""
+        due = [name for name in read if name in ontology]
+        while not all(what in read[name].probes for name in due):
+            for name in due:
+                await writer.publish({"topic": name}, what)
+            await asyncio.sleep(0.3)
+
+    async def work() -> None:
+        nonlocal root, ontology
+        place = f"tidings://127.0.0.1:{edge.port}"
+        async with contextlib.AsyncExitStack() as stack:
+            agent = await stack.enter_async_context(connect(place))
+            writers = [
+                await stack.enter_async_context(connect(place, tag=tag))
+                for tag in ("root", "local", "preprocessor")
+            ]
+            told = {
+                name: await stack.enter_async_context(agent.subscribe(name, "topics"))
+                for name in FIRST
+            }
+            read = {name: Reader(one) for name, one in told.items()}
+            await publish(writers)
+            (tmp_path / "topics.json").write_text(json.dumps(SECOND))
+            (tmp_path / "root.toml").write_text(f'{file}synonyms = {{football = "soccer"}}\n')
+            ontology = revise(ontology, Ontology(SECOND, {"football": "soccer"})).ontology
+            said = await asyncio.to_thread(revise_by_command, tmp_path, port)
+            assert "taken as version " in said
+            assert "acknowledged by 2 of 2 processes that tag" in said
+            await probe(writers[0], read, b"probe 1")
+            await publish(writers)
+            assert "'mlb' was removed, and stands for 'baseball'" in root.log()
+            kill(root)  # the revised ontology is in the journal
+            root = Process(tmp_path, "root", (tmp_path / "root.toml").read_text())
+            await publish(writers)
+            await probe(writers[0], read, b"probe 2")
+            for name, one in read.items():
+                due = expected[name]
+                if name in ontology:
+                    await until(lambda one=one, due=due: len(one.payloads) >= len(due))  # type: ignore[misc]
+                    assert one.payloads == due, name
+                    assert bool(one.breaks) == (name in ("mlb", "kbo")), name
+                else:
+                    assert one.refusal.startswith(f"there is no topic '{name}'"), one.refusal
+                one.task.cancel()
+            nodes = {name: await agent.node_of(name, "topics") for name in ("sports", "football")}
+            assert nodes == {name: told[name].node for name in nodes}
+
+    try:
+        run(work())
+    finally:
+        tagging.stop()
+        edge.stop()
+        root.stop()
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32))
+def test_which_interests_gain_others(seed: int) -> None:
+    """Against the definition, on random graphs with some nodes in common."""
+    chance = random.Random(seed)
+    before, after = (a_graph(chance, "".join(chance.sample("abcdefg", 6))) for _ in range(2))
+
+    def placed(graph: dict[str, list[str]]) -> list[Placed]:
+        return [Placed(ord(n), tuple(map(ord, up)), ()) for n, up in graph.items()]
+
+    expected = {ord(name) for name in after if name not in before}
+    expected |= {
+        ord(above)
+        for name in after
+        for above in after
+        if name in before and name != above and lies_under(after, name, above)
+        and not (above in before and lies_under(before, name, above))
+    }  # fmt: skip
+    assert find_gained(placed(before), placed(after)) == expected
+
+
+async def _items(told: Subscription, last: bytes) -> AsyncIterator[bytes]:
+    async for one in told:
+        if isinstance(one, Told):
+            yield one.payload
+            if one.payload == last:
+                return
+
+
+def test_tags_of_before_are_corrected_or_refused(tmp_path: Path) -> None:
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "j", Door(), kind=a_kind(FIRST), times=FAST)
+        await root.start()
+        async with (
+            connect(at(root), tag="local", times=FAST) as tagger,
+            connect(at(root), times=FAST) as reader,
+            reader.subscribe("mlb", "topics") as mlb,
+            reader.subscribe("kbo", "topics") as kbo,
+        ):
+            history = root.machine.history
+            await until(lambda: tagger.view.version >= history.version)
+            header = await tagger.header({"topic": "kbo"})
+            tag = tagger.view.tag(b'{"topic": "kbo"}')
+            await tagger.publish(payload=b"before", header=header)
+            found = await root.revise(a_kind(SECOND))
+            assert found is not None
+            assert found.moved["kbo"] == ("baseball",)
+            # with its attributes, a notification is tagged again; without, it is refused
+            await reader.publish_content(b'{"topic": "kbo"}', b"stale", tag=tag)
+            with pytest.raises(Outdated) as refused:
+                await reader.publish_content(b"", b"private", tag=tag)
+            assert refused.value.version == root.machine.history.version
+            await until(lambda: tagger.view is not None and tagger.view.version > history.version)
+            await until(lambda: root.machine.following.count_followers() == (1, 1))
+            await until(lambda: root.machine.graph and mlb.node in root.machine.graph)
+            await until(lambda: kbo.node in root.machine.graph)
+            await asyncio.sleep(1)  # the subscriptions follow their nodes
+            await tagger.publish(payload=b"after", header=await tagger.header({"topic": "kbo"}))
+            for told, due in ((mlb, [b"after"]), (kbo, [b"before", b"after"])):
+                got = [one async for one in _items(told, due[-1])]
+                assert [one for one in got if one in due] == due
+                assert set(got) <= {*due, b"stale"}
+            # what can't be used changes nothing
+            before = root.machine
+            with pytest.raises(TidingsError):
+                await root.revise(a_kind({**SECOND, "topic": ["nothing"]}, go="go"))
+            assert await root.revise(a_kind(SECOND)) is None
+            assert root.machine is before
+        await root.stop()
+
+    running(work)

@@ -2,10 +2,11 @@
 
 One by one, each to the process that is free, the long ones first: most take milliseconds, some half
 a minute, and one of those at the end would leave the other processes without work. But the tests
-that share the Spark session stay together, in one process and first of all: to start a session and
-warm its Java takes longer than many of them. Each process would pay for it. Files with a fixture
-for the whole module stay together too, in any process: otherwise each process would make it again.
-One of them starts a Kafka broker.
+that share the Spark session stay together and come first of all, those of tests/spark in one
+process and the others in a second: to start a session and warm its Java takes longer than many of
+them, so not each process should pay for it, and all in one would end last. Files with a fixture for
+the whole module stay together too, in any process: otherwise each process would make it again. One
+of them starts a Kafka broker.
 
 xdist groups by marks (`--dist loadgroup`) only where pytest lets it rename tests; pytest 9.2 does
 not. So what a test needs is read from its file.
@@ -24,6 +25,7 @@ from xdist.scheduler import LoadScopeScheduling
 HOME = Path(__file__).parents[1]
 MODULE = 'scope="module"'
 SESSION = frozenset({"spark", "shared"})  # the fixtures of tests/conftest.py that give the session
+IN_SPARK, ELSEWHERE = "spark", "spark elsewhere"  # the scopes of the tests with the session
 STARTS = re.compile(r"\bsubprocess\b|\bprocesses\b|\bmark\.spark\b")
 
 
@@ -79,16 +81,21 @@ def text_of(file: str) -> str:
     return path.read_text("utf-8") if path.exists() else ""
 
 
+def scope_of(test: str) -> str:
+    """The name of what a test stays together with: its own, if it stays together with nothing."""
+    file, _, name = test.partition("::")
+    if name.partition("[")[0] in tests_with_spark(file):
+        return IN_SPARK if file.startswith("tests/spark/") else ELSEWHERE
+    return file if shares_fixture(file) else test
+
+
 class Dealing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no types
     """What stays together is a scope, as xdist calls it; a scope of its own for most tests."""
 
     is_sorted = False
 
     def _split_scope(self, nodeid: str) -> str:
-        file, _, test = nodeid.partition("::")
-        if test.partition("[")[0] in tests_with_spark(file):
-            return "spark"
-        return file if shares_fixture(file) else nodeid
+        return scope_of(nodeid)
 
     def _assign_work_unit(self, node: Any) -> None:
         if not self.is_sorted:
@@ -100,4 +107,4 @@ class Dealing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no types
 
 def _place(scope: tuple[str, dict[str, bool]]) -> tuple[bool, int, int]:
     name, tests = scope
-    return name != "spark", -guess_length(name.partition("::")[0]), -len(tests)
+    return name not in (IN_SPARK, ELSEWHERE), -guess_length(name.partition("::")[0]), -len(tests)

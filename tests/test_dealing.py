@@ -34,6 +34,16 @@ def test_what_takes_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert named(dealing.tests_with_spark("all.py")) == some | rest
 
 
+def test_the_session_is_in_two_processes() -> None:
+    scope = dealing.scope_of
+    within = scope("tests/spark/test_session.py::test_time_is_utc")
+    assert within == scope("tests/spark/test_tagging.py::test_tags_are_what_spark_says[declared]")
+    beside = scope("tests/filters/test_spark_elements.py::test_any_is_an_exists")
+    assert beside == scope("tests/docs/test_spark_pages.py::test_python[README.md]") != within
+    alone = "tests/filters/test_form.py::test_empty"
+    assert scope(alone) == alone
+
+
 def test_long_ones_come_first() -> None:
     lengths = [
         dealing.guess_length(file)

@@ -7,6 +7,7 @@
 Tests are organised by behaviour, so a module may have no test named after it. This tool follows
 imports instead: the number says how many imports lead from the test to the module. If a test
 imports a name that a folder exports, that counts as an import of the module that defines the name.
+If it imports a whole folder, that counts as an import of every module that the folder exports from.
 A string that names a file in the same folder also counts, because tests start programs that way. A
 test named after the module comes first.
 """
@@ -84,7 +85,10 @@ class Imports:
     def _module_of(self, package: str, name: str) -> Iterator[Path]:
         """The file that defines a name, found through the exports of folders."""
         whole = f"{package}.{name}"
-        if whole in self._files and whole not in self._exports:
+        if whole in self._exports:
+            for module, one in self._exports[whole].values():
+                yield from self._module_of(module, one)
+        elif whole in self._files:
             yield self._files[whole]
         elif name in self._exports.get(package, {}):
             yield from self._module_of(*self._exports[package][name])

@@ -126,6 +126,17 @@ class Senseless:
             self.age(), self.number(), first, second, third, chance.randbytes(5),
         )  # fmt: skip
 
+    def open(self) -> m.Message:
+        return m.Open(self.number() & 0xFFFFFFFF, self.text())
+
+    def close(self) -> m.Message:
+        return m.Close(self.number() & 0xFFFFFFFF)
+
+    def pulse(self) -> m.Message:
+        gone = tuple(self.number() & 0xFFFFFFFF for _ in range(self.chance.randrange(4)))
+        pulse = m.Pulse(self.number(), self.number(), gone)
+        return self.chance.choice((pulse, m.Repeat(), m.Closed(1, self.text())))
+
     def hello(self) -> m.Message:
         return m.Hello(self.text(), self.text(), self.text())
 
@@ -134,6 +145,7 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.subscribe, Senseless.unsubscribe, Senseless.resubscribe, Senseless.wanted,
     Senseless.redraw, Senseless.ask, Senseless.count, Senseless.recover, Senseless.publish,
     Senseless.hello, Senseless.trace, Senseless.describe, Senseless.follow, Senseless.hand_over,
+    Senseless.open, Senseless.close, Senseless.pulse,
 ]  # fmt: skip
 
 
@@ -187,7 +199,8 @@ def malformed(chance: random.Random) -> bytes:
         lambda: struct.pack("<IBB", chance.choice((2**32 - 1, (16 << 20) + 1)), 2, 1),  # too large
         lambda: struct.pack("<IBB", chance.randrange(2), 2, 1),  # too short
         lambda: framed(b"\x91\xa6redraw", version=chance.choice((0, frames.VERSION - 1, 255))),
-        lambda: framed(b"", kind=chance.choice((0, 3, 255))),
+        lambda: framed(b"", kind=chance.choice((0, 3, 4, 255))),
+        lambda: frames.encode_switch(chance.randrange(1, 2**32)) + frames.encode(m.Redraw(1)),
         lambda: framed(b"\x91" * chance.choice((10, 1000, 100_000))),  # deeply nested
         lambda: framed(b"\x81\xa1a" * 5000),
         lambda: framed(b"\xdd\xff\xff\xff\xff"),  # four billion elements

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from tidings.broker import RootNode
 from tidings.broker.admission.listen import Door
+from tidings.broker.links import Lane
 from tidings.broker.queues import backlog as module
 from tidings.broker.queues.backlog import MOST_WAITING, PIECE, Backlog
-from tidings.network import Link
 from tidings.network.agent import connect
 from tidings.routing.protocol import messages as m
 
@@ -45,14 +45,14 @@ def test_slices_and_order() -> None:
         taken: list[m.Message] = []
         slices: list[int] = []
 
-        def take(_: Link, message: m.Message) -> None:
+        def take(_: Lane, message: m.Message) -> None:
             taken.append(message)
             until = time.monotonic() + module.SLICE / 4
             while time.monotonic() < until:
                 pass
 
         backlog = Backlog(take, lambda: slices.append(len(taken)))
-        link = cast(Link, FakeLink())
+        link = cast(Lane, FakeLink())
         given = [m.Ask(number, b"") for number in range(40)]
         for message in given:
             backlog.put(link, message)
@@ -70,7 +70,7 @@ def test_large_subscriptions_are_taken_in_pieces() -> None:
         taken: list[m.Message] = []
         backlog = Backlog(lambda _, message: taken.append(message), lambda: None)
         nodes = tuple(range(2 * PIECE + 3))
-        backlog.put(cast(Link, FakeLink()), m.Subscribe(7, nodes))
+        backlog.put(cast(Lane, FakeLink()), m.Subscribe(7, nodes))
         await turns_until(lambda: not len(backlog))
         assert [len(one.nodes) for one in taken if isinstance(one, m.Subscribe)] == [
             PIECE,
@@ -94,7 +94,7 @@ def test_all_that_is_wanted_is_taken_in_slices(seed: int) -> None:
             given = m.Slice(chance.randrange(parts), parts)
             nodes = chance.sample(range(100_000), chance.randrange(PIECE + 1, 20 * PIECE))
             taken.clear()
-            backlog.put(cast(Link, FakeLink()), m.Wanted(7, tuple(nodes), given))
+            backlog.put(cast(Lane, FakeLink()), m.Wanted(7, tuple(nodes), given))
             await turns_until(lambda: not len(backlog))
             assert len(taken) <= 16
             for one in taken:
@@ -111,8 +111,8 @@ def test_whoever_asks_too_much_is_not_read_from() -> None:
         backlog = Backlog(lambda *_: None, lambda: None)
         flooding, modest = FakeLink(), FakeLink()
         for number in range(MOST_WAITING + 1):
-            backlog.put(cast(Link, flooding), m.Ask(number, b""))
-        backlog.put(cast(Link, modest), m.Ask(1, b""))
+            backlog.put(cast(Lane, flooding), m.Ask(number, b""))
+        backlog.put(cast(Lane, modest), m.Ask(1, b""))
         assert (flooding.reading, modest.reading) == (False, True)
         await turns_until(lambda: not len(backlog))
         assert flooding.reading

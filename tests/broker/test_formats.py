@@ -17,6 +17,7 @@ from tidings.broker import Door, RootNode
 from tidings.channel.interests import ArrayInterests
 from tidings.filters import Attributes
 from tidings.model import NotificationError
+from tidings.network.agents import encode_attributes
 
 XML = b'<quote><kind>ale</kind><price type="integer">95</price></quote>'
 EVENT = {"kind": "ale", "price": 95}
@@ -89,8 +90,9 @@ def test_the_rows_of_arrow_data(tmp_path: Path) -> None:
                 assert await agent.publish_many(TABLE.drop_columns("payload").to_batches()[0]) == 3
                 found = await take(told, 6)
                 assert [one.payload for one in found] == [b"one", b"", b"three", b"", b"", b""]
-                assert found[0].attributes == {"kind": "ale", "price": 91.5, "at": "2026-01-01"}
-                assert found[1].attributes == {"price": 3.0, "at": "2026-01-02"}
+                days = [datetime.datetime(2026, 1, day, tzinfo=datetime.UTC) for day in (1, 2)]
+                assert found[0].attributes == {"kind": "ale", "price": 91.5, "at": days[0]}
+                assert found[1].attributes == {"price": 3.0, "at": days[1]}
                 twice = pa.table([[1], [2]], names=["a", "a"])
                 with pytest.raises(NotificationError, match="found the column 'a' more than once"):
                     await agent.publish_many(twice)
@@ -118,6 +120,7 @@ def test_declared_attributes_in_each_format() -> None:
         b'{"price": 95.5, "on": "2026-01-01"}',
         b"<n><price>95.5</price><on>2026-01-01</on></n>",
         msgspec.msgpack.encode({"price": 95.5, "on": "2026-01-01"}),
+        encode_attributes({"price": Decimal("95.50"), "on": datetime.date(2026, 1, 1)}),
     ):
         assert [*interests.tag(content)] == [node]
     with pytest.raises(NotificationError, match="price"):

@@ -9,9 +9,9 @@ from typing import cast
 from tests.broker.parts import make_part
 from tests.broker.test_backlog import FakeLink, turns_until
 
+from tidings.broker.links import Lane
 from tidings.broker.queues import publications as module
 from tidings.broker.queues.publications import Publications
-from tidings.network import Link
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Piece
 from tidings.routing.root.handover import columns
@@ -31,7 +31,7 @@ def test_one_alone_is_taken_at_once() -> None:
     taken: list[m.Publish] = []
     publications = Publications(lambda _, message: taken.append(message), lambda: None)
     publications.begin()
-    publications.put(cast(Link, FakeLink()), publish("w", 1))
+    publications.put(cast(Lane, FakeLink()), publish("w", 1))
     assert [one.stamp for one in taken] == [1]
 
 
@@ -39,13 +39,13 @@ def test_a_flood_through_the_same_router_waits_for_others() -> None:
     async def work() -> None:
         taken: list[tuple[str, int]] = []
 
-        def take(_: Link, message: m.Publish) -> None:
+        def take(_: Lane, message: m.Publish) -> None:
             taken.append((message.publisher, message.stamp))
             busy(module.SLICE / 4)
 
         slices: list[int] = []
         publications = Publications(take, lambda: slices.append(len(taken)))
-        edge, side = cast(Link, FakeLink()), cast(Link, FakeLink())
+        edge, side = cast(Lane, FakeLink()), cast(Lane, FakeLink())
         publications.begin()
         for stamp in range(1, 101):
             publications.put(edge, publish(f"trudy/{stamp % 7}", stamp))
@@ -68,12 +68,12 @@ def test_a_link_of_which_too_much_waits_is_not_read_from() -> None:
         publications = Publications(lambda *_: None, lambda: None)
         link = FakeLink()
         for stamp in range(5):  # no buffer was begun, so all of them wait
-            publications.put(cast(Link, link), publish("w", stamp, module.MOST_BYTES // 4))
+            publications.put(cast(Lane, link), publish("w", stamp, module.MOST_BYTES // 4))
         assert not link.reading
         await turns_until(lambda: not len(publications))
         assert link.reading
-        publications.put(cast(Link, link), publish("w", 6))
-        publications.forget(cast(Link, link))
+        publications.put(cast(Lane, link), publish("w", 6))
+        publications.forget(cast(Lane, link))
         assert not len(publications)
 
     asyncio.run(work())
@@ -85,12 +85,12 @@ def test_a_part_of_many_notifications_does_not_delay_others() -> None:
     async def work() -> None:
         taken: list[str] = []
 
-        def take(_: Link, message: object) -> None:
+        def take(_: Lane, message: object) -> None:
             taken.append("piece" if isinstance(message, Piece) else "publication")
             busy(module.SLICE / 2)
 
         publications = Publications(take, lambda: None)
-        spark, side = cast(Link, FakeLink()), cast(Link, FakeLink())
+        spark, side = cast(Lane, FakeLink()), cast(Lane, FakeLink())
         rows = [((1,), b"x")] * (40 * columns.ROWS)
         part = make_part("out", (0, 0), rows, 1, 1).message()
         pieces = columns.Columns(part, 1 << 30).pieces()

@@ -46,6 +46,16 @@ def test_only_what_a_limit_covers(tmp_path: Path, routers: int) -> None:
             with pytest.raises(Refusal, match=r"write: \(price > 5\) AND \(region = 'EU'\)"):
                 async with berlin.subscribe("price > 5"):
                     pass
+            async with boss.subscribe("price > 77 AND region = 'EU'") as seen:
+                for node in (everything.node, 999):
+                    with pytest.raises(
+                        Refusal, match="expected a node of this channel, whose"
+                    ) as no:
+                        async with berlin.subscribe(node=node):
+                            pass
+                    assert "price" not in str(no.value)  # a refusal shows nobody else's filter
+                async with berlin.subscribe(node=seen.node):
+                    pass
             async with berlin.subscribe("(price > 5) AND (region = 'EU')") as told:
                 for price, region in ((7, "US"), (8, "EU"), (1, "EU"), (9, "EU")):
                     await writer.publish({"price": price, "region": region}, b"%d" % price)

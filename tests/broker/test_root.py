@@ -128,3 +128,25 @@ def test_an_agent_that_is_started_again_under_its_name(tmp_path: Path) -> None:
         await stopped(network)
 
     running(work)
+
+
+def test_kernels_that_could_not_be_loaded_are_loaded_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[int] = []
+
+    def load() -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise OSError("no space left on device")
+
+    async def work() -> None:
+        network = await started(tmp_path, 0)
+        await until(lambda: len(tries) == 3)
+        await until(lambda: network[0]._takes_parts)
+        await stopped(network)
+
+    monkeypatch.setattr("tidings.broker.root.load_block_kernels", load)
+    monkeypatch.setattr("tidings.broker.root.LOAD_AGAIN", 0.01)
+    running(work)
+    assert "can't load the kernels for parts" in caplog.text

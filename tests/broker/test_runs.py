@@ -15,10 +15,10 @@ from tests.broker.parts import Root
 from tests.broker.test_backlog import FakeLink, turns_until
 from tests.channel.test_interests import WORDS, random_filter
 
+from tidings.broker.links import Lane
 from tidings.broker.queues.publications import Publications
 from tidings.channel.interests import ArrayInterests, tagging
 from tidings.model import TidingsError
-from tidings.network import Link
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.bodies import MAGIC
 from tidings.routing.protocol.limits import NONE, Limits
@@ -307,7 +307,7 @@ def test_the_rest_of_a_slow_run_waits_for_others() -> None:
     async def work() -> None:
         taken: list[tuple[str, int]] = []
 
-        def take(_: Link, message: m.Publish | Run) -> None:
+        def take(_: Lane, message: m.Publish | Run) -> None:
             if isinstance(message, Run):
                 taken.append((message.publisher, int(message.rows.columns[message.rows.done, 2])))
                 message.rows.done += 10
@@ -315,7 +315,7 @@ def test_the_rest_of_a_slow_run_waits_for_others() -> None:
                 taken.append((message.publisher, message.stamp))
 
         publications = Publications(take, lambda: None)
-        slow, other = cast(Link, FakeLink()), cast(Link, FakeLink())
+        slow, other = cast(Lane, FakeLink()), cast(Lane, FakeLink())
         given = [m.Publish("slow", 1 + at, 1, b"{}", b"") for at in range(40)]
         buffer = b"".join(map(frames.encode, given))
         for _, run in find_runs(buffer, frames.split(buffer)[0]):

@@ -15,13 +15,14 @@ import msgspec
 import pytest
 from tests.broker.certificates import Authority, Files
 from tests.broker.networks import FAST, payloads, running
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
-from tidings.broker.admission.permissions import Grant
-from tidings.broker.config import Config, Tls, make_node
+from tidings.broker import PreprocessorNode
+from tidings.broker.admission.permissions import AGENT, Grant
+from tidings.broker.config import Config, Tls, make_door, make_node
 from tidings.broker.server import Server
 from tidings.model import EnvironmentProblem
-from tidings.network.agent import Refusal, connect
+from tidings.network.agent import Refusal, Tagging, connect
 from tidings.network.blocking import connect_blocking
 from tidings.network.tls import client_context, load_certificate
 from tidings.routing.clients.subscriber import Told
@@ -272,6 +273,37 @@ def test_certificates_of_servers(tmp_path: Path, host: str) -> None:
             await until(lambda: node.refused >= 2)  # noqa: B023
             assert not router.links
         assert world.given == []
+
+    in_world(tmp_path, work)
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_preprocessors_with_tls(tmp_path: Path, secure: bool) -> None:
+    """An agent that uses TLS never sends its token to a preprocessor in the clear."""
+
+    async def work(world: World) -> None:
+        root = await world.start("root", tokens={"t": Grant("*", AGENT | {"preprocess"})})
+        at, ca = f"tidings+tls://localhost:{root.port}", world.ours.path
+        files = world.ours.sign("pre")
+        tls = Tls(str(files.certificate), str(files.key)) if secure else None
+        config = Config("pre", "127.0.0.1:0", tls=tls, tokens={"t": "*"}, folder=tmp_path)
+        door = make_door("127.0.0.1:0", "", config)
+        async with (
+            connect(at, token="t", authorities=ca, times=FAST, tag="local") as tagger,
+            connect(at, token="t", authorities=ca, times=FAST) as reader,
+            reader.subscribe("n > 0") as told,
+        ):
+            node = PreprocessorNode("pre", tagger, door, host="localhost", times=FAST)
+            await node.start()
+            assert node.address.startswith("tidings+tls://localhost:" if secure else "tidings://")
+            tag: Tagging = "preprocessor"
+            async with connect(at, token="t", authorities=ca, times=FAST, tag=tag) as writer:
+                found = await writer.preprocessors.wait_for_any(PATIENCE if secure else 1.0)
+                assert found == secure
+                await writer.publish({"n": 1}, b"1")
+                assert await payloads(told, 1) == [b"1"]
+                assert (writer.preprocessors.asked, node.tagged) == ((1, 1) if secure else (0, 0))
+            await node.stop()
 
     in_world(tmp_path, work)
 

@@ -10,12 +10,12 @@ from typing import cast
 import pytest
 from tests.broker.test_backlog import FakeLink
 
+from tidings.broker.links import Lane
 from tidings.broker.queues.turns import Turns
-from tidings.network import Link
 
 
-def fake(owner: str = "") -> Link:
-    return cast(Link, FakeLink(owner))
+def fake(owner: str = "") -> Lane:
+    return cast(Lane, FakeLink(owner))
 
 
 def test_a_flood_delays_nobody() -> None:
@@ -50,7 +50,7 @@ def test_a_turn_that_takes_long_counts_as_many(is_one_link: bool) -> None:
         turns.put(cheap, "writer", "cheap")
     found: list[str] = []
 
-    def take(_: Link, item: str) -> None:
+    def take(_: Lane, item: str) -> None:
         found.append(item)
         if item == "dear":
             time.sleep(0.005)
@@ -67,16 +67,16 @@ def test_who_says_little_is_read_from_whatever_others_say() -> None:
     for one in guests:
         for _ in range(10):
             if one.reading:
-                turns.put(cast(Link, one), "", 1)
+                turns.put(cast(Lane, one), "", 1)
     assert sum(one.reading for one in guests) < 40
     assert len(turns) < 80
     others = [FakeLink() for _ in range(6)]
     for one in others:
         for _ in range(11):
             if one.reading:
-                turns.put(cast(Link, one), "", 1, 2)
+                turns.put(cast(Lane, one), "", 1, 2)
     honest = FakeLink()
-    turns.put(cast(Link, honest), "", 1)
+    turns.put(cast(Lane, honest), "", 1)
     assert honest.reading
     while turns:
         turns.take()
@@ -140,7 +140,7 @@ def test_random_slices(seed: int) -> None:
         for name in "ab":
             said.pop((at, name), None)
 
-    def take(link: Link, item: int) -> None:
+    def take(link: Lane, item: int) -> None:
         at = links.index(link)
         (queue,) = (said[at, name] for name in "ab" if item in said[at, name])
         assert queue.pop(0) == item
@@ -163,10 +163,10 @@ def test_random_slices(seed: int) -> None:
 def test_who_says_too_much_is_not_read_from_until_little_waits() -> None:
     turns: Turns[int] = Turns("x", 10, 1000)
     flood, modest = FakeLink(), FakeLink()
-    turns.put(cast(Link, flood), "", 1, 6)
+    turns.put(cast(Lane, flood), "", 1, 6)
     assert flood.reading
-    turns.put(cast(Link, flood), "", 2, 6)
-    turns.put(cast(Link, modest), "", 3, 6)
+    turns.put(cast(Lane, flood), "", 2, 6)
+    turns.put(cast(Lane, modest), "", 3, 6)
     assert (flood.reading, modest.reading) == (False, True)
     turns.take()
     turns.resume()

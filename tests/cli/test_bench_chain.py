@@ -29,10 +29,11 @@ def test_everybody_is_told_once_although_processes_are_killed(run: Run) -> None:
     (report,) = result.records
     assert (report["agents"], report["routers"]) == (12, 3)
     assert report["killed"] == {"driver": 1, "root": 1}
-    for name in ("lost", "doubled", "strays", "altered", "misnumbered", "breaks"):
+    for name in ("lost", "doubled", "strays", "altered", "misnumbered", "breaks", "out_of_order"):
         assert report[name] == 0, name
     assert report["delivered"] == report["expected"] + report["optional"] > report["rows"] > 900
     assert min(report["interests"].values()) >= 3
+    assert report["published"] > report["preprocessed"] // 2 > 5
     added = report["added"]
     assert added["interests"] == 9
     assert added["in_next_batch"] == added["counted"]
@@ -62,8 +63,8 @@ def test_rows_in_kafka(tmp_path: Path) -> None:
 def _report() -> ChainReport:
     one = Seconds(0.5, 0.9, 1.0, 10)
     return ChainReport(
-        describe_machine(), "files", 1, 4, 2, 3, {"sql": 4}, 100, 3, 9.0, 50, 51, 0, 0, 0, 0, 0, 0,
-        1, 0, 1, {"root": 1}, 0, Added(1, 1, 1), Latencies(one, one, one, one, None),
+        describe_machine(), "files", 1, 4, 2, 3, {"sql": 4}, 100, 3, 9, 8, 9.0, 50, 51, 0, 0,
+        0, 0, 0, 0, 1, 0, 1, {"root": 1}, 0, Added(1, 1, 1), Latencies(one, one, one, one, None),
         Rates(80, 1000.0, 2000.0, 300.0, None), [],
     )  # fmt: skip
 

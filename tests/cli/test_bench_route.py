@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from tests.cli.conftest import Run
 
-from tidings.studies.network import (
-    route_bench,
-    route_lookup,
-    route_mixed,
-    route_parts,
-    route_preprocessors,
-)
+from tidings.studies.network import route_bench, route_lookup, route_mixed
+from tidings.studies.network.channels import idle_channels
+from tidings.studies.network.route_interests import Asked, InterestsRun
+from tidings.studies.network.route_parts import Parts
+from tidings.studies.network.route_preprocessors import Tagged
 
-QUICK = ["--no-peers", "--seconds", "0.1", "--rounds", "1", "--interests", "200"]
+QUICK = [
+    "--no-peers", "--seconds", "0.1", "--rounds", "1", "--interests", "200", "--channels", "20",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -22,13 +22,34 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_bench, "HOPS", (1,))
     monkeypatch.setattr(route_bench, "CASES", route_bench.CASES[:1])
     monkeypatch.setattr(route_bench, "SIZES", (10, 100))
-    for module in (route_mixed, route_parts, route_preprocessors):
-        monkeypatch.setattr(module, "FILTERS", 50)
+    monkeypatch.setattr(route_mixed, "FILTERS", 50)
+    monkeypatch.setattr(idle_channels, "SETTLING", 0.5)
+    monkeypatch.setattr(idle_channels, "MEASURED", 1.5)
 
 
-def test_tables(run: Run) -> None:
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Stand-ins for the parts that take longest; tests/studies/test_route_bench.py measures them.
+    Gives the numbers of interests that were asked for."""
+    asked = Asked(500.0, 20_000.0, 100, 1.5, 2.5, 3.5, 0.5, 4.5, 5.5)
+    parts = Parts([61_000.0], [62_000.0], 63_000.0, 50, 16_384, 1.5, 49_152)
+    tagged = Tagged(50, 71.0, 72.0, 0.73, [74_000.0, 75_000.0], 3000)
+    interests = list[int]()
+
+    def measure_interests(_: object, __: float, count: int, **___: object) -> InterestsRun:
+        interests.append(count)
+        return InterestsRun(count, 81.0, 82.0, 830.0, 84.0, [asked])
+
+    monkeypatch.setattr(route_bench, "measure_parts", lambda *_, **__: parts)
+    monkeypatch.setattr(route_bench, "measure_preprocessors", lambda *_, **__: tagged)
+    monkeypatch.setattr(route_bench, "measure_interests", measure_interests)
+    return interests
+
+
+def test_tables(run: Run, measured: list[int]) -> None:
     result = run("bench", "route", *QUICK)
     assert result.code == 0
+    assert measured == [200]
     for word in (
         "1 label",
         "Latency: milliseconds",
@@ -36,6 +57,7 @@ def test_tables(run: Run) -> None:
         "agent per s",
         "received per s",
         "traffic",
+        "20 channels without traffic",
         "over labels",
         "were received",
     ):
@@ -49,10 +71,19 @@ def test_json_of_one_part(run: Run) -> None:
     assert {one["scenario"] for one in report["lookup"]} == {"baseball", "traffic", "attributes"}
 
 
+def test_channels(run: Run) -> None:
+    (report,) = run("bench", "route", *QUICK, "--only", "channels", "--json").records
+    found = report["channels"]
+    assert found["channels"] == 20
+    assert [one["name"] for one in found["routers"]] == ["upper", "lower"]
+    assert all(one["bytes_in"] > 0 and one["bytes_out"] > 0 for one in found["routers"])
+    assert found["pulses"] > 0  # each of them stands for all 20 channels
+
+
 def test_bad_parts_are_refused(run: Run) -> None:
     result = run("bench", "route", "--only", "sideways")
     assert result.code == 2
     assert (
         "--only is 'sideways', expected one of forward, latency, durable, parts, preprocessors, "
-        "interests, lookup, modes" in result.err
+        "interests, channels, lookup, modes" in result.err
     )

@@ -6,6 +6,7 @@ import gzip
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,6 +134,37 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
     assert "expected a JSON object" in run("publish", "", *there).err
     several = run("publish", "-", *there, stdin='{"price": 1}\n{"price": 2}\nrubbish\n{}\n')
     assert "after publishing 2: line 3: found 'rubbish'" in several.err
+    lines = ['{"price": 1}'] * 5 + ["oops"]
+    (tmp_path / "bad.jsonl").write_text("\n".join(lines))
+    broken = run("publish", "--events", str(tmp_path / "bad.jsonl"), *there)
+    assert "after publishing 5: " in broken.err
+    dear = ['{"price": 1}', '{"price": "x"}', '{"price": 2}', '{"price": "y"}']
+    refused = run("publish", "-", *there, stdin="\n".join(dear))
+    assert refused.code == 2
+    assert "published 2 of 4 notifications, and the others were refused; notification 2: " in (
+        refused.err
+    )
+    assert "; notification 4: attribute 'price': 'y' is not a number" in refused.err
+
+
+@pytest.mark.parametrize("words", [("-",), ("--events", "-")])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_stdin_is_read(
+    write: Write, processes: Processes, words: tuple[str, ...], sent: signal.Signals, code: int
+) -> None:
+    """Python aborts if a thread still reads `sys.stdin` when it ends."""
+    root = processes.router(write("root.toml", ROOT))
+    command = [sys.executable, "-m", "tidings", "publish", *words, "--token", "secret"]
+    command += ["--router", f"tidings://127.0.0.1:{root}"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        time.sleep(2)  # until it reads; too early, the signal finds no reader
+        process.send_signal(sent)
+        assert process.wait(20) == code
+        assert b"Fatal" not in process.stderr.read()
 
 
 def test_over_tls_with_a_token_from_the_environment(
@@ -200,3 +232,9 @@ def test_files_that_are_refused(run: Run, write: Write, text: str, message: str)
 def test_what_is_said_of_what_is_missing() -> None:
     assert _describe_loss(Lost(1200)) == "1,200 notifications lost"
     assert _describe_loss(Break("it was away")) == "notifications may have been missed: it was away"
+
+
+def test_a_preprocessor_that_nobody_could_reach(run: Run) -> None:
+    result = run("preprocessor", "tidings://127.0.0.1:1", "--listen", "0.0.0.0:0")
+    assert result.code == 2
+    assert "found --listen 0.0.0.0:0, which is no host that agents can connect to" in result.err

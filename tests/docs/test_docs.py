@@ -33,7 +33,8 @@ from tidings.cli.common.shutdown import INTERRUPTED
 from tidings.cli.pipelines.pipeline_command import run_pipeline
 from tidings.filters.canonical import boxes, covering, point_images, rewrites, rules
 from tidings.filters.dialects.sql import dialect
-from tidings.filters.language import builders, expression, functions, tokens
+from tidings.filters.language import expression, functions, tokens
+from tidings.filters.language.builders import special_calls
 from tidings.filters.language.dialect import sql_functions
 from tidings.filters.language.sql_writer import RESERVED
 from tidings.filters.values import regular
@@ -298,7 +299,8 @@ def rows_of(section: str, text: str) -> str:
 
 def function_names() -> set[str]:
     table = {*functions.FUNCTIONS, *functions.ALIASES, *sql_functions()}
-    return (table | builders._SPECIAL | set(builders._CASTS) | {"cast"}) - builders._PRIVATE
+    named = table | special_calls._SPECIAL | set(special_calls._CASTS) | {"cast"}
+    return named - special_calls._PRIVATE
 
 
 def operator_names() -> set[str]:
@@ -364,7 +366,7 @@ def test_functions_that_spark_lacks_are_marked() -> None:
     table = FILTERS_PAGE.split("\n## Functions\n")[1].split("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| `")]
     lacking = {row[3 : row.index("(")] for row in rows if row.endswith("| no |")}
-    private = {name for name in functions.FUNCTIONS if name in builders._PRIVATE}
+    private = {name for name in functions.FUNCTIONS if name in special_calls._PRIVATE}
     expected = {f.name for f in functions.FUNCTIONS.values() if not f.spark} - private
     by_parser = {"subject", "any"}  # not among FUNCTIONS
     assert lacking == expected | by_parser | {*sql_functions()}

@@ -91,14 +91,14 @@ def test_what_is_no_topic_has_no_number(topic: object) -> None:
     ],
 )
 def test_loops_are_refused_and_named(parents: Mapping[str, Any], loop: str) -> None:
-    with pytest.raises(AttributesError, match=f"^the ontology has a loop: {loop}$"):
+    with pytest.raises(AttributesError, match=f"^the ontology has a cycle: {loop}$"):
         Ontology(parents)
 
 
 def test_of_a_long_loop_the_ends_are_named() -> None:
     with pytest.raises(AttributesError) as refused:
         Ontology({f"t{n}": f"t{(n + 1) % 1000}" for n in range(1000)})
-    assert str(refused.value).startswith("the ontology has a loop: 't0' lies under 't1', which")
+    assert str(refused.value).startswith("the ontology has a cycle: 't0' lies under 't1', which")
     assert str(refused.value).endswith("which lies under …, which lies under 't0'")
     assert len(str(refused.value)) < 300
 

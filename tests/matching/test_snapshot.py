@@ -14,6 +14,7 @@ import pytest
 from tidings import Attributes, Ontology, TidingsError
 from tidings.filters.values import regular
 from tidings.matching import Matcher
+from tidings.matching.disk import matcher_folder
 from tidings.matching.disk.matcher_folder import VERSION
 
 FILTERS = {
@@ -195,3 +196,15 @@ def test_a_filter_that_is_refused_now_is_set_aside(
         opened.add(f"new {number}", "a = 5")
         opened.merge()
     regular.forget()
+
+
+@pytest.mark.parametrize("texts", [["a = 1"], ["a > 1 AND b < 2 OR array_contains(l, 'x')"], []])
+def test_all_arrays_of_a_folder_are_read_only(tmp_path: Path, texts: list[str]) -> None:
+    """Also the empty ones, or Numba would compile the kernels for each combination of flags."""
+    matcher = Matcher(background=False)
+    matcher.add_many(enumerate(texts))
+    matcher.save(tmp_path / "saved")
+    opened = matcher_folder.read(tmp_path / "saved")
+    arrays = (*opened.segment.arrays, *opened.probe, opened.segment.many)
+    assert any(not one.size for one in arrays)
+    assert not any(one.flags.writeable for one in arrays)

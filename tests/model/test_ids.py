@@ -38,5 +38,5 @@ def test_pairs() -> None:
 
 @pytest.mark.parametrize("bad", ["abc", ("a", "x > 1", 3), 7, None])
 def test_what_is_no_pair(bad: Any) -> None:
-    with pytest.raises(TidingsError, match=r"^found .*, expected a pair of id and filter$"):
+    with pytest.raises(TidingsError, match=r"^found .*, expected an \(id, filter\) pair$"):
         list(id_pairs([bad]))

@@ -27,7 +27,7 @@ from tidings.broker import Address, Door, RouterNode
 from tidings.network import parse_addresses
 from tidings.network.agent import LARGEST
 from tidings.routing.protocol import Limits
-from tidings.store.journal import journal
+from tidings.store.journal import journal, segments
 
 
 def test_addresses() -> None:
@@ -262,7 +262,9 @@ def test_a_named_subscription(tmp_path: Path) -> None:
                 with pytest.raises(Refusal, match="found a subscription without a name"):
                     other.confirm_soon(fifth)
             await writer.publish({"n": 10}, b"10")
-            await asyncio.sleep(5 * FAST.expire)
+            async with agent.subscribe("n >= 100"):  # without a name, so its node is retired
+                await until(lambda: len(root.machine.graph) == 2)
+            await until(lambda: len(root.machine.graph) == 1)
         await stopped(network)
         network = await started(tmp_path, 2)
         root, chain = network
@@ -344,6 +346,7 @@ def test_limits_come_before_cursors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """What was dropped because too much was kept is lost, and counted."""
 
     monkeypatch.setattr(journal, "SEGMENT_BYTES", 1000)
+    monkeypatch.setattr(segments, "LINGER", 0.1)
 
     async def work() -> None:
         network = await started(tmp_path, 0, limits=Limits(kept=20))

@@ -68,6 +68,81 @@ def test_frames_in_pieces(seed: int) -> None:
     assert ends.link.unfinished == 0
 
 
+def test_channels_in_pieces(seed: int) -> None:
+    """Every frame arrives with the number of its channel, however the bytes are cut; frames of one
+    channel in a row share one switch, and channel 0 alone needs none."""
+    chance = random.Random(seed)
+    for _ in range(30):
+        sender, found = Ends(), list[tuple[int, m.Message]]()
+        said: list[tuple[int, m.Message]] = []
+        switches = before = 0
+
+        async def send(sender: Ends = sender, said: list[tuple[int, m.Message]] = said) -> None:
+            for number, message in said:
+                sender.link.send(message, number)
+            await asyncio.sleep(0)
+
+        for n in range(chance.randrange(40)):
+            number = chance.choice((0, 0, 1, 7, 2**32 - 1))
+            switches += number != before
+            before = number
+            message: m.Message = m.Publish("p", n, 1, b"", chance.randbytes(chance.choice((0, 9))))
+            if chance.random() < 0.3:
+                message = m.Notification(1, n + 1, (m.Mark(1, 1, (1,)),), b"x")
+            said.append((number, message))
+        asyncio.run(send())
+        data = bytes(sender.wire.data)
+        plain = b"".join(frames.encode(message) for _, message in said)
+        assert len(data) == len(plain) + switches * frames.SWITCH_SIZE
+
+        def received(
+            link: Link, buffer: bytes, starts: list[int],
+            found: list[tuple[int, m.Message]] = found,
+        ) -> None:  # fmt: skip
+            found += [(link.number, frames.decode(buffer, start)) for start in starts]
+
+        receiver = Link(received, lambda *_: None)
+        receiver.connection_made(Wire())
+        at = 0
+        while at < len(data):
+            size = chance.choice((1, 2, 5, 100, 5000))
+            receiver.data_received(data[at : at + size])
+            at += size
+        assert found == said
+        assert receiver.unfinished == 0
+
+
+def test_channels_are_told_of_what_they_missed() -> None:
+    """A channel that missed notifications is told so before its next one; others are not."""
+
+    async def work() -> list[tuple[int, m.Message]]:
+        ends = Ends()
+        one = m.Notification(1, 1, (m.Mark(1, 1, (1,)),), b"x")
+        ends.link.most_waiting = 100
+        for number in (1, 1, 2):
+            ends.link.send(one, number)
+        ends.link._flush()
+        ends.link.most_waiting = 1 << 20
+        for number in (2, 1):
+            ends.link.send(one, number)
+        ends.link._flush()
+        found: list[tuple[int, m.Message]] = []
+
+        def received(link: Link, buffer: bytes, starts: list[int]) -> None:
+            found.extend((link.number, frames.decode(buffer, start)) for start in starts)
+
+        other = Link(received, lambda *_: None)
+        other.connection_made(Wire())
+        other.data_received(bytes(ends.wire.data))
+        return found
+
+    found = [(number, type(message)) for number, message in asyncio.run(work())]
+    assert found == [
+        (1, m.Notification), (1, m.Notification), (2, m.Skipped), (2, m.Notification),
+        (1, m.Notification),
+    ]  # fmt: skip
+
+
 def test_a_large_frame_in_small_pieces() -> None:
     """It takes its own size, not that of a Python object for each piece."""
     ends = Ends()

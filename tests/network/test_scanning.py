@@ -27,9 +27,9 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     scanning.loader.kernels = before
 
 
-def outcome(buffer: bytes, largest: int, split: object) -> object:
+def outcome(buffer: bytes, at: int, largest: int, scan: object) -> object:
     try:
-        return split(buffer, largest)  # type: ignore[operator]
+        return scan(buffer, at, largest)  # type: ignore[operator]
     except FrameError as problem:
         return str(problem)
 
@@ -43,14 +43,20 @@ def test_frames_are_found(seed: int) -> None:
             notification(chance, 1) if chance.random() < 0.8 else m.Gone(1, (5,))
             for _ in range(chance.randrange(12))
         ]
-        buffer = bytearray(b"".join(map(frames.encode, messages)))
+        parts = [*map(frames.encode, messages)]
+        if chance.random() < 0.3:
+            parts.insert(chance.randrange(len(parts) + 1), frames.encode_switch(3))
+        buffer = bytearray(b"".join(parts))
         if chance.random() < 0.5:
             buffer = buffer[: chance.randrange(len(buffer) + 1)]
         if buffer and chance.random() < 0.3:
             buffer[chance.randrange(len(buffer))] = chance.randrange(256)
         largest = chance.choice([60, frames.LARGEST])
-        expected = outcome(bytes(buffer), largest, frames.split)
-        assert outcome(bytes(buffer), largest, scanning.split) == expected
+        at = 0
+        if chance.random() < 0.3:
+            buffer, at = bytearray(7) + buffer, 7
+        expected = outcome(bytes(buffer), at, largest, frames.scan)
+        assert outcome(bytes(buffer), at, largest, scanning.scan) == expected
         kinds.add(type(expected))
     assert kinds == {tuple, str}
 
@@ -125,16 +131,16 @@ def test_a_new_version_of_frames_reaches_kernels(monkeypatch: pytest.MonkeyPatch
     for start in frames.split(old)[0]:
         new[start + 5] += 1
     expected = frames.split(old)
-    assert scanning.split(old, frames.LARGEST) == expected
+    assert scanning.scan(old, 0, frames.LARGEST) == expected
     monkeypatch.setattr(frames, "VERSION", frames.VERSION + 1)
 
-    def refuse(buffer: bytes, largest: int) -> None:
+    def refuse(buffer: bytes, at: int, largest: int) -> None:
         raise FrameError("the kernel found none of ours")
 
-    monkeypatch.setattr(frames, "split", refuse)
-    assert scanning.split(bytes(new), frames.LARGEST) == expected
+    monkeypatch.setattr(frames, "scan", refuse)
+    assert scanning.scan(bytes(new), 0, frames.LARGEST) == expected
     with pytest.raises(FrameError, match="none of ours"):
-        scanning.split(old, frames.LARGEST)
+        scanning.scan(old, 0, frames.LARGEST)
 
 
 def test_kernels_have_no_constants_of_other_modules() -> None:

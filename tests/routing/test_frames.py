@@ -128,3 +128,23 @@ def test_random_and_mutated_bytes(seed: int) -> None:
         except FrameError:
             refused += 1
     assert refused > 1000
+
+
+def test_switches() -> None:
+    """A scan stops before a switch; a split refuses it, as it does frames of other versions."""
+    first, rest = frames.encode(m.Redraw(1)), frames.encode(m.Redraw(2))
+    data = first + frames.encode_switch(7) + rest
+    assert frames.scan(data, 0) == ([0], len(first))
+    assert frames.switch_at(data, len(first)) == 7
+    after = len(first) + frames.SWITCH_SIZE
+    assert frames.scan(data, after) == ([after], len(data))
+    assert frames.switch_at(data[: after - 1], len(first)) is None
+    assert frames.switch_at(data, 0) is None
+    with pytest.raises(FrameError, match="a switch to another channel, expected frames"):
+        frames.split(data)
+    old = first[:5] + b"\x06" + first[6:]
+    with pytest.raises(FrameError, match="version 6 of the protocol, expected version 7; use the"):
+        frames.scan(old, 0)
+    wrong = struct.pack("<IBB", 8, frames.SWITCH, frames.VERSION) + bytes(6)
+    with pytest.raises(FrameError, match="kind 3 and version 7, expected kinds 1 to 3"):
+        frames.scan(wrong, 0)

@@ -6,6 +6,9 @@ from __future__ import annotations
 import random
 from collections import deque
 
+import pytest
+from tests.repeats import runs
+
 from tidings.routing.clients.ordering import find_horizon
 from tidings.routing.clients.stream import LEAST_NUMBERS
 from tidings.routing.clients.subscriber import Lost, Subscriber, Told
@@ -54,94 +57,94 @@ class Root:
                 m.Settled(1, message.request)]  # fmt: skip
 
 
-def test_much_that_was_missed_comes_in_order(seed: int) -> None:
+@pytest.mark.parametrize("round_", runs(5, 20))
+def test_much_that_was_missed_comes_in_order(seed: int, round_: int) -> None:
     """While others are published, some of which are dropped on the way, and answers take long."""
-    for round_ in range(20):
-        chance = random.Random(f"{seed} {round_}")
-        nodes, most = chance.choice((1, 2, 6)), chance.choice((5, 50, 10_000))
-        drop, rate, delay = (
-            chance.choice((0, 0.1)),
-            chance.choice((0.02, 1, 10)),
-            chance.choice((0, 6)),
-        )
-        root = Root(chance, nodes, chance.randrange(1200))
-        one = Subscriber("s", "r", b"x", Times(), most, ordered=True)
-        begin(one)
-        asked: list[tuple[float, m.Message]] = [(0.0, m.Count(1, 2, NODE, 0))]
-        # of each node, what was asked for, and what an earlier question brings
-        bound = most + 2 * nodes * LEAST_NUMBERS
-        read: list[object] = []
-        steps = most_held = 0
-        while len(read) < len(root.all):
-            steps += 1
-            assert steps < 50_000, (round_, len(read), len(root.all))
-            now = steps / 4
-            coming: list[m.Message] = []
-            while chance.random() < rate / (1 + rate) and len(root.all) < 3000:
-                coming.append(root.publish())
-                if chance.random() < drop:
-                    coming[-1] = m.Skipped()
-            coming.append(m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all)))
-            for when, question in asked:
-                coming += root.answer(question) if when <= now else ()
-            asked = [(when, question) for when, question in asked if when > now]
-            sent = [what for message in coming for what in one.receive(message, now)]
-            asked += [(now + delay / 4, what) for _, what in sent + one.tick(now)]
-            assert len(one.inbox) <= bound
-            assert one.stream.order is not None
-            most_held = max(most_held, len(one.stream.order))
-            some = chance.randrange(len(one.inbox) + 1)
-            read += [one.inbox.popleft() for _ in range(some)]
-        assert [what.serial for what in read if isinstance(what, Told)] == [
-            *range(1, len(root.all) + 1)
-        ]
-        assert not [what for what in read if isinstance(what, Lost)]
-        assert most_held <= bound, (round_, nodes, most)
+    chance = random.Random(f"{seed} {round_}")
+    nodes, most = chance.choice((1, 2, 6)), chance.choice((5, 50, 10_000))
+    drop, rate, delay = (
+        chance.choice((0, 0.1)),
+        chance.choice((0.02, 1, 10)),
+        chance.choice((0, 6)),
+    )
+    root = Root(chance, nodes, chance.randrange(1200))
+    one = Subscriber("s", "r", b"x", Times(), most, ordered=True)
+    begin(one)
+    asked: list[tuple[float, m.Message]] = [(0.0, m.Count(1, 2, NODE, 0))]
+    # of each node, what was asked for, and what an earlier question brings
+    bound = most + 2 * nodes * LEAST_NUMBERS
+    read: list[object] = []
+    steps = most_held = 0
+    while len(read) < len(root.all):
+        steps += 1
+        assert steps < 50_000, (round_, len(read), len(root.all))
+        now = steps / 4
+        coming: list[m.Message] = []
+        while chance.random() < rate / (1 + rate) and len(root.all) < 3000:
+            coming.append(root.publish())
+            if chance.random() < drop:
+                coming[-1] = m.Skipped()
+        coming.append(m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all)))
+        for when, question in asked:
+            coming += root.answer(question) if when <= now else ()
+        asked = [(when, question) for when, question in asked if when > now]
+        sent = [what for message in coming for what in one.receive(message, now)]
+        asked += [(now + delay / 4, what) for _, what in sent + one.tick(now)]
+        assert len(one.inbox) <= bound
+        assert one.stream.order is not None
+        most_held = max(most_held, len(one.stream.order))
+        some = chance.randrange(len(one.inbox) + 1)
+        read += [one.inbox.popleft() for _ in range(some)]
+    assert [what.serial for what in read if isinstance(what, Told)] == [
+        *range(1, len(root.all) + 1)
+    ]
+    assert not [what for what in read if isinstance(what, Lost)]
+    assert most_held <= bound, (round_, nodes, most)
 
 
-def test_much_is_caught_up_with_few_questions(seed: int) -> None:
+@pytest.mark.parametrize("round_", runs(2, 6))
+def test_much_is_caught_up_with_few_questions(seed: int, round_: int) -> None:
     """More is missing, and more comes meanwhile, than there is room for. Answers take longer than
     questions are repeated."""
-    for round_ in range(6):
-        chance = random.Random(f"{seed} {round_}")
-        nodes, delay = chance.choice((1, 3, 9)), chance.choice((0.3, 2.0, 8.0))
-        many, most = 12_000, 1000
-        root = Root(chance, nodes, many)
-        where = {mark[:2]: one for one in root.all for mark in one.marks}
-        one = Subscriber("s", "r", b"x", Times(retry=0.5), most, ordered=True)
-        begin(one)
-        asked: deque[tuple[float, m.Message]] = deque([(0.0, m.Count(1, 2, NODE, 0))])
-        read: list[object] = []
-        now, brought = 0.0, 0
-        while len(read) < len(root.all):
-            now += 0.1
-            assert now < 5000, (round_, len(read), len(root.all))
-            coming: list[m.Message] = []
-            for _ in range(100 if len(root.all) < 2 * many else 0):
-                coming.append(root.publish())
-                where.update({mark[:2]: root.all[-1] for mark in root.all[-1].marks})
-            coming.append(m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all)))
-            while asked and asked[0][0] <= now:
-                _, question = asked.popleft()
-                if isinstance(question, m.Recover):
-                    found = {where[node, number].serial for node, first, last in question.ranges
-                             for number in range(first, last + 1)}  # fmt: skip
-                    part = tuple(root.all[serial - 1] for serial in sorted(found))
-                    coming += [
-                        m.Recovered(1, question.request, part),
-                        m.Settled(1, question.request),
-                    ]
-                    brought += 1
-                else:
-                    coming += root.answer(question)
-            sent = [what for message in coming for what in one.receive(message, now)]
-            asked += [(now + delay, what) for _, what in sent + one.tick(now)]
-            read += [one.inbox.popleft() for _ in range(len(one.inbox))]
-        assert [what.serial for what in read if isinstance(what, Told)] == [
-            *range(1, len(root.all) + 1)
-        ]
-        # each can bring most // 2; some are repeated before their answer comes
-        assert brought < 600, (round_, nodes, delay, brought)
+    chance = random.Random(f"{seed} {round_}")
+    nodes, delay = chance.choice((1, 3, 9)), chance.choice((0.3, 2.0, 8.0))
+    many, most = 12_000, 1000
+    root = Root(chance, nodes, many)
+    where = {mark[:2]: one for one in root.all for mark in one.marks}
+    one = Subscriber("s", "r", b"x", Times(retry=0.5), most, ordered=True)
+    begin(one)
+    asked: deque[tuple[float, m.Message]] = deque([(0.0, m.Count(1, 2, NODE, 0))])
+    read: list[object] = []
+    now, brought = 0.0, 0
+    while len(read) < len(root.all):
+        now += 0.1
+        assert now < 5000, (round_, len(read), len(root.all))
+        coming: list[m.Message] = []
+        for _ in range(100 if len(root.all) < 2 * many else 0):
+            coming.append(root.publish())
+            where.update({mark[:2]: root.all[-1] for mark in root.all[-1].marks})
+        coming.append(m.Beat(1, len(root.all), {}, digest((NODE,)), len(root.all)))
+        while asked and asked[0][0] <= now:
+            _, question = asked.popleft()
+            if isinstance(question, m.Recover):
+                found = {where[node, number].serial for node, first, last in question.ranges
+                         for number in range(first, last + 1)}  # fmt: skip
+                part = tuple(root.all[serial - 1] for serial in sorted(found))
+                coming += [
+                    m.Recovered(1, question.request, part),
+                    m.Settled(1, question.request),
+                ]
+                brought += 1
+            else:
+                coming += root.answer(question)
+        sent = [what for message in coming for what in one.receive(message, now)]
+        asked += [(now + delay, what) for _, what in sent + one.tick(now)]
+        read += [one.inbox.popleft() for _ in range(len(one.inbox))]
+    assert [what.serial for what in read if isinstance(what, Told)] == [
+        *range(1, len(root.all) + 1)
+    ]
+    # each can bring most // 2; some are repeated before their answer comes
+    assert brought < 600, (round_, nodes, delay, brought)
 
 
 def test_the_horizon_is_where_the_expected_numbers_are(seed: int) -> None:

@@ -331,7 +331,7 @@ class World:
     # -- what happens --------------------------------------------------------------------------
 
     def subscribe(self, name: str, points: Iterable[int], durable: str = "") -> Subscriber:
-        router = self.chance.choice([ROOT, *self.routers])
+        router = self.choose()
         ordered = self.signals and self.chance.random() < 0.5
         one = Subscriber(name, router, encode(points), self.times, ordered=ordered, durable=durable)
         self.subscribers[name] = one
@@ -342,7 +342,7 @@ class World:
         """Publish a point, or something that is none."""
         one = self.publishers.get(name)
         if one is None:
-            router = self.chance.choice([ROOT, *self.routers])
+            router = self.choose()
             one = self.publishers[name] = Publisher(name, router, self.times, window=20)
         content = b"" if point is None else bytes([point])
         tag = b"" if point is None else self._tag(point)
@@ -361,6 +361,10 @@ class World:
         self.tagged += 1
         there = {points: node for node, points in nodes.items() if point in points}
         return pack_tag(life, version, lowest(there))
+
+    def choose(self) -> str:
+        """The node to which a client is linked."""
+        return self.chance.choice([ROOT, *self.routers])
 
     def pipe(self, name: str, payloads: Sequence[bytes]) -> None:
         """A pipeline gets a batch of points; it is linked to the root."""

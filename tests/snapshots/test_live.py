@@ -174,8 +174,8 @@ def test_ids_of_the_other_kind_when_all_before_are_gone(before: str, now: str) -
             {"\ud800": "x > 1"},
             "found a string that is not valid Unicode as an id, expected a string or",
         ),
-        (["abc"], "found 'abc', expected a pair of id and filter"),
-        ([("a", "x > 1", 3)], "found .*, expected a pair of id and filter"),
+        (["abc"], r"found 'abc', expected an \(id, filter\) pair"),
+        ([("a", "x > 1", 3)], r"found .*, expected an \(id, filter\) pair"),
         ({"a": "x > 1", 1: "x > 1"}, "found strings and integers as ids, expected all"),
     ],
 )

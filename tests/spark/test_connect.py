@@ -17,7 +17,8 @@ from tidings.snapshots import Snapshot
 os.environ |= {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable,
                "SPARK_LOCAL_IP": "127.0.0.1"}
 from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+spark = SparkSession.builder.remote("local[1]").config(map=settings).getOrCreate()
 assert "connect" in type(spark).__module__
 df = spark.createDataFrame([(1, 61, "EWR"), (2, 130, "JFK")], "n int, dep_delay int, origin string")
 snapshot = Snapshot.build({"late": "dep_delay > 60", "Newark": "origin = 'EWR' AND dep_delay > 60"})

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.class_archive import PLAIN
 
 from tidings.spark.session.java import java_home, quiet_home
 
@@ -21,7 +22,8 @@ spark.stop()
 
 @pytest.mark.spark
 def test_a_session_starts_without_noise(tmp_path: Path) -> None:
-    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    # with the archive of classes, Java says nothing at all
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "SPARK_SUBMIT_OPTS": PLAIN}
     answer = subprocess.run(
         [sys.executable, "-c", START], env=environment, capture_output=True, text=True,
         check=False, timeout=240,

@@ -32,7 +32,7 @@ def test_a_refusal_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(AttributesError, match=r"bad\.json: found the byte 0xff at 7, expected"):
         load_ontology(bad)
     bad.write_text('{"a": "a"}')
-    with pytest.raises(AttributesError, match=r"bad\.json: the ontology has a loop: 'a' lies"):
+    with pytest.raises(AttributesError, match=r"bad\.json: the ontology has a cycle: 'a' lies"):
         load_ontology(bad)
     with pytest.raises(EnvironmentProblem, match=r"none\.csv: the file can't be read: No such"):
         load_ontology(tmp_path / "none.csv")

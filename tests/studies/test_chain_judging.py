@@ -15,11 +15,20 @@ from tidings.filters import parse
 from tidings.studies.chain.chain_rows import (
     ATTRIBUTES,
     DIALECTS,
+    FIRST_PUBLISHED,
     Interest,
     draw_interests,
     draw_row,
 )
-from tidings.studies.chain.judging import Oracle, Placed, Verdict, count_in_next_batch, judge
+from tidings.studies.chain.judging import (
+    Oracle,
+    Placed,
+    Verdict,
+    count_in_next_batch,
+    count_out_of_order,
+    judge,
+    judge_published,
+)
 from tidings.studies.chain.listener import digest_row
 from tidings.studies.chain.listeners import TOLD
 
@@ -116,13 +125,29 @@ def test_each_fault_is_found(change: Any, field: str) -> None:
     assert getattr(judged(change(right())), field) == 1
 
 
-def test_what_comes_late_is_counted_and_is_no_fault() -> None:
+def test_what_comes_after_a_later_one_is_found() -> None:
     told = right()
     mine = np.flatnonzero(told["interest"] == 0)
     order = np.arange(len(told))
     order[mine[:2]] = mine[1], mine[0]
     found = judged(told[order])
-    assert (found.out_of_order, found.misnumbered, found.lost) == (1, 0, 0)
+    assert (found.misnumbered, found.lost) == (0, 0)
+    assert (count_out_of_order(told), count_out_of_order(told[order])) == (0, 1)
+
+
+def test_what_is_published_is_due_from_the_time_of_an_interest() -> None:
+    wanted = Oracle(ROWS).match_all(interests())
+    told = right()
+    told["id"] += FIRST_PUBLISHED
+    since = [0] * len(wanted)
+    found = judge_published(ROWS, wanted, since, told)
+    assert (found.expected, found.lost, found.strays) == (len(told), 0, 0)
+    assert judge_published(ROWS, wanted, since, told[1:]).lost == 1
+    since[0] = 30  # rows are made at 0, 1, 2 ...
+    late = told[(told["interest"] != 0) | (told["id"] > FIRST_PUBLISHED + 30)]
+    assert judge_published(ROWS, wanted, since, late).lost == 0
+    assert judge_published(ROWS, wanted, since, told).optional == 31
+    assert (found + found).expected == 2 * found.expected
 
 
 def test_an_added_interest_is_due_the_batches_that_begin_later() -> None:

@@ -4,12 +4,14 @@
                   `──> notifications from above, by their fronts alone ────────┘
 
     server.py         the base of both kinds of node; decides which queue a message waits in
-    router.py         a running router, which keeps a link to the node above it
+    router.py         a running router, which keeps links to the nodes above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
     preprocessor.py   a running preprocessor, which tags for agents
     recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
+    listening_server.py    the socket and the background tasks of a node
     admission/        who may connect          queues/    whose turn it is
+    links/            links to nodes above, and the channels of a link
     released/         notifications that leave the rendezvous point, as frames
     config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes
     reports.py        the status of a node and of the nodes below it

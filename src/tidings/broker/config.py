@@ -2,7 +2,7 @@
 
     name = "edge-1"
     listen = "127.0.0.1:7401"
-    upstream = "127.0.0.1:7400"      the node above; only for routers
+    upstream = "127.0.0.1:7400"      the node above, or several addresses; only for routers
     journal = "journal.db"           its durable state; only for a rendezvous point
     channel = "quotes"
     token = "..."                    presented to the node above;
@@ -12,6 +12,13 @@
     bandwidth = 1000                 Mbit/s of its links, if they are slower than the machine
 
     extra = "keep"                   what happens to fields that [columns] does not declare
+
+    [upstreams]                      other nodes above, of other channels
+    west = "10.0.0.7:7400"           an address, or several
+
+    [channels]                       the node above for each other channel; "" is `upstream`
+    tea = "west"
+    "orders-*" = {upstream = "", limits = {nodes = 1000}}
 
     [columns]                        declared attributes; only for a rendezvous point
     price = "double"
@@ -58,6 +65,7 @@ from tidings.network import (
     measure_costs,
     server_context,
 )
+from tidings.routing.channels import Route
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Limits, Times
 
@@ -72,10 +80,17 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     authorities: str | None = None
 
 
+class OtherChannel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A channel that a router carries besides its own."""
+
+    upstream: str = ""
+    limits: dict[str, int] = {}
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     listen: str
-    upstream: str | None = None
+    upstream: str | list[str] | None = None
     journal: str | None = None
     channel: str = ""
     token: str = ""
@@ -89,6 +104,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls: Tls | None = None
     times: dict[str, float] = {}
     limits: Limits = Limits()
+    upstreams: dict[str, str | list[str]] = {}
+    channels: dict[str, str | OtherChannel] = {}
     folder: Path = Path()
     warnings: tuple[str, ...] = ()  # warnings about secret files that others may read
 
@@ -97,7 +114,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a router's file; ConfigError, with all problems, if it can't be used."""
+    """Read a router's file; raise ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     file = read_toml(path, ConfigError)
     problems = list(find_problems(file.data, Config, hidden=("folder", "warnings")))
@@ -123,18 +140,66 @@ def _problems(found: Config) -> Iterator[Problem]:
             if given:
                 shown = f"[{name}]" if name == "columns" else name
                 yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
+    else:
+        for name in ("upstreams", "channels"):
+            if getattr(found, name):
+                yield Problem((name,), f"found [{name}], which only a router may have")
+    yield from _find_channel_problems(found)
     if found.extra == "drop":
         yield Problem(
             ("extra",),
             'extra: found "drop", expected "open", "keep" or "refuse"; a rendezvous point passes '
             "on only the payload, so there are no attributes to leave out",
         )
-    for name, text in (("listen", found.listen), ("upstream", found.upstream)):
-        if text is not None:
+    places = [("listen", found.listen), *(("upstream", one) for one in _list(found.upstream))]
+    for name, text in places:
+        try:
+            address_of(text, name)
+        except ConfigError as problem:
+            yield Problem((name,), str(problem))
+
+
+def _list(given: str | list[str] | None) -> list[str]:
+    """One address or several, as a list."""
+    return [given] if isinstance(given, str) else given or []
+
+
+def _find_channel_problems(found: Config) -> Iterator[Problem]:
+    """The problems of other channels, and of the nodes above for them."""
+    if found.upstream == []:
+        yield Problem(("upstream",), "upstream: found no address, expected at least one")
+    for name, given in found.upstreams.items():
+        where = f"upstreams.{name}"
+        if not name or not given:
+            sentence = f"{where}: found no name or no address, expected both"
+            yield Problem(("upstreams", name), sentence)
+        for text in _list(given):
             try:
-                address_of(text, name)
+                address_of(text, where)
             except ConfigError as problem:
-                yield Problem((name,), str(problem))
+                yield Problem(("upstreams", name), str(problem))
+    for name, one in found.channels.items():
+        place, above = ("channels", name), one if isinstance(one, str) else one.upstream
+        if not name or name == found.channel:
+            yield Problem(place, f"channels: found {name!r}, expected the name of another channel")
+        if above and above not in found.upstreams:
+            known = ", ".join(f'"{other}"' for other in ("", *found.upstreams))
+            sentence = f"channels.{name}: found the upstream {above!r}, expected one of {known}"
+            yield Problem(place, sentence)
+        if isinstance(one, OtherChannel):
+            yield from find_problems(one.limits, Limits, (*place, "limits"))
+
+
+def _routes(config: Config) -> dict[str, Route]:
+    """The routes of other channels."""
+    found: dict[str, Route] = {}
+    for name, one in config.channels.items():
+        if isinstance(one, str):
+            found[name] = Route(one)
+        else:
+            limits = msgspec.structs.replace(config.limits, **one.limits) if one.limits else None
+            found[name] = Route(one.upstream, limits)
+    return found
 
 
 def find_column_problems(data: dict[str, Any]) -> Iterator[Problem]:
@@ -155,7 +220,8 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
-    """The configuration with its token; ConfigError if others may read a file with tokens."""
+    """The configuration with its token; raises ConfigError if others may read a file with
+    tokens."""
     token, warnings = config.token, []
     try:
         if config.tokens or config.token:
@@ -193,19 +259,37 @@ def make_node(config: Config) -> Server:
         return RootNode(
             config.name, journal, door, attributes=attributes, times=times, forwarding=forwarding
         )
-    above = address_of(config.upstream or "", "upstream")
-    tls = _client_tls(config)
+    hops = {
+        name: [address_of(text, "upstreams") for text in _list(given)]
+        for name, given in config.upstreams.items()
+    }
     return RouterNode(
-        config.name, above, door, times=times, token=config.token, tls=tls, forwarding=forwarding
+        config.name,
+        [address_of(text, "upstream") for text in _list(config.upstream)],
+        door,
+        times=times,
+        token=config.token,
+        tls=_client_tls(config),
+        forwarding=forwarding,
+        hops=hops,
+        routes=_routes(config),
     )
 
 
 def make_door(listen: str, channel: str, config: Config | None) -> Door:
-    """Where a preprocessor listens. The tokens and limits of a router's file apply, if given."""
+    """Where a preprocessor listens. The tokens, certificates and limits of a router's file apply,
+    if given."""
     place = address_of(listen, "listen")
     if config is None:
         return Door(place, channel=channel)
-    return Door(place, tokens=config.tokens, channel=channel, limits=config.limits)
+    return Door(
+        place,
+        _server_tls(config),
+        config.tokens,
+        config.tls is not None and config.tls.authorities is not None,
+        channel,
+        limits=config.limits,
+    )
 
 
 def renew(node: Server, config: Config) -> int:

@@ -33,8 +33,16 @@ _log = logging.getLogger(__name__)
 class Connections:
     """The links of a node, to its neighbours and to the node above."""
 
-    def __init__(self, name: str, door: Door, make_link: Callable[[], Link]) -> None:
+    def __init__(
+        self,
+        name: str,
+        door: Door,
+        make_link: Callable[[], Link],
+        refuse_channel: Callable[[str], str] | None = None,
+    ) -> None:
+        """`refuse_channel` returns why a channel is not served here; empty if it is."""
         self.name = name  # of the node
+        self._refuse_channel = refuse_channel or self._refuse_other
         self.door = door
         self.connection_limits = ConnectionLimits(door.limits)
         self.links: dict[Name, Link] = {}
@@ -49,7 +57,8 @@ class Connections:
         self._warned_at = float("-inf")
 
     async def listen(self, spawn: Callable[[Any], None]) -> asyncio.Server:
-        """Start listening at the address of the door. EnvironmentProblem if that is impossible."""
+        """Start listening at the address of the door. Raise EnvironmentProblem if that is
+        impossible."""
         address = self.door.address
         try:
             return await asyncio.get_running_loop().create_server(
@@ -84,8 +93,8 @@ class Connections:
         return link
 
     def greet(self, link: Link, message: m.Message, room: Callable[[str], str]) -> bool:
-        """Process the first message of a stranger; True if it becomes a neighbour. `room` returns
-        why there is no room for a name; empty if there is room."""
+        """Process the first message of a stranger; return True if it becomes a neighbour. `room`
+        returns the reason why there is no room for a name, or "" if there is room."""
         self.connection_limits.end_greeting(link)
         if not isinstance(message, m.Hello):
             self.connection_limits.send_away(link, "expected a greeting")
@@ -119,17 +128,25 @@ class Connections:
         """The permissions of a client that sent a greeting, or the reason to refuse the client.
         `certified` holds the names in its certificate."""
         door = self.door
-        if hello.channel != door.channel:
-            return f"found the channel {hello.channel[:80]!r}, expected {door.channel!r}"
-        if not hello.name or hello.name == UPSTREAM:
+        reason = "" if hello.opens else self._refuse_channel(hello.channel)
+        if reason:
+            return reason
+        if not hello.name or hello.name.startswith(UPSTREAM[:-1]):
             return "found no name, expected one in the greeting"
         if not hello.name.isprintable():
             return f"found the name {hello.name[:80]!r}, expected printable characters"
         if not door.is_guarded:
             return Permissions(hello.name)
-        return self._register.admit(
+        found = self._register.admit(
             hello, certified if door.certificates else frozenset(), self._certified
         )
+        if isinstance(found, Permissions) and not hello.opens:
+            return found.refuse_channel(hello.channel, door.channel) or found
+        return found
+
+    def _refuse_other(self, channel: str) -> str:
+        mine = self.door.channel
+        return "" if channel == mine else f"found the channel {channel[:80]!r}, expected {mine!r}"
 
     def _refusal(self, found: Permissions, older: Link | None) -> str:
         """Why a client with permissions is refused; `older` is the link that it would replace."""
@@ -216,4 +233,4 @@ class Connections:
 
 
 def _same_limits(one: Permissions, other: Permissions) -> bool:
-    return (one.bound, one.within) == (other.bound, other.within)
+    return (one.bound, one.within, one.channels) == (other.bound, other.within, other.channels)

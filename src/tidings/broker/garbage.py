@@ -10,27 +10,12 @@ are collected as usual, and full collections take at most a thousandth of the ti
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import time
-from collections.abc import Iterator
 
 NEVER = 1 << 30  # a threshold that is never reached, so Python starts no full collection
 OFTEN = 30.0  # seconds between two full collections, at least
 PART = 1000  # the pause lasts at least this many times the duration of the last full collection
-
-
-@contextlib.contextmanager
-def collect_nothing() -> Iterator[None]:
-    """Collect no garbage while many lasting objects are loaded, because each collection would visit
-    all of them."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 async def collect_seldom() -> None:

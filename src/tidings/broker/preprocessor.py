@@ -13,10 +13,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from typing import Any
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.connections import Connections
+from tidings.broker.listening_server import ListeningServer
 from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.routing.protocol import Times, frames, messages as m
@@ -27,46 +27,46 @@ _log = logging.getLogger(__name__)
 class PreprocessorNode:
     """A preprocessor of a channel."""
 
-    def __init__(self, name: str, agent: Agent, door: Door, *, times: Times | None = None) -> None:
-        """`agent` must be started, and have `tag="local"`."""
+    def __init__(
+        self,
+        name: str,
+        agent: Agent,
+        door: Door,
+        *,
+        host: str | None = None,
+        times: Times | None = None,
+    ) -> None:
+        """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
+        the preprocessor, if it differs from the one at which it listens."""
         self.name = name
         self.door = door
+        self._host = host or door.address.host
         self._agent = agent
         self._times = times or Times()
         self._connections = Connections(name, door, self._make_link)
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._listening = ListeningServer(self._connections)
         self.tagged = 0
         """How many notifications were tagged so far."""
 
     async def start(self) -> None:
         """Start listening, and register with the rendezvous point."""
-        self._server = await self._connections.listen(self._spawn)
-        self._spawn(self._tick_forever())
+        await self._listening.start()
+        self._listening.spawn(self._tick_forever())
 
     @property
     def port(self) -> int:
         """The port that the preprocessor listens on."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._listening.port
 
     @property
     def address(self) -> str:
         """The address to which agents connect."""
-        return f"tidings://{self.door.address.host}:{self.port}/{self.door.channel}"
+        scheme = "tidings" if self.door.tls is None else "tidings+tls"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{scheme}://{host}:{self.port}/{self.door.channel}"
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._server is not None:
-            self._server.close()
-        await self._connections.close_all("the preprocessor stops")
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._listening.stop("the preprocessor stops")
 
     async def _tick_forever(self) -> None:
         while True:

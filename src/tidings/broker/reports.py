@@ -18,6 +18,7 @@ import msgspec
 
 from tidings.broker.admission.listen import Door
 from tidings.network import Link
+from tidings.routing.channels import Channels
 from tidings.routing.forwarding import Name, Router
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous
@@ -135,6 +136,7 @@ class Reporting(Protocol):
     """The parts of a running node from which its status is read."""
 
     machine: Router | Rendezvous
+    channels: Channels
     reports: Reports
     links: dict[Name, Link]
     above: str  # the name of the node above
@@ -168,9 +170,10 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
     return m.NodeStatus(
         0, shorten(machine.name), "rendezvous" if upstream is None else "router",
         shorten(f"{node.door.address.host}:{node.port}"), millis(now - node.began), 0,
-        len(machine.graph), machine.epoch, machine.serial,
+        node.channels.count_nodes(), machine.epoch, machine.serial,
         totals.published, totals.told_in, totals.told_out, totals.dropped,
         sum(link.kind != "above" for link in links), _select_links(links), node.undeclared,
+        len(node.channels), len(node.channels) - len(node.channels.awake),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions
-from tidings.broker.garbage import collect_nothing
+from tidings.broker.links import Lane
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
@@ -24,8 +24,8 @@ from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel.interests import ArrayInterests, ExtraFields, load_interest_kernels
 from tidings.filters import Attributes
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem, write_path
-from tidings.network import FrameCache, Link, ask_for_kernels, draw_life
+from tidings.model import EnvironmentProblem, pause_gc, write_path
+from tidings.network import FrameCache, ask_for_kernels, draw_life
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
@@ -42,6 +42,7 @@ from tidings.routing.root import (
 from tidings.store.journal import FileJournal, Retention
 
 FEW = 8  # if a buffer has fewer frames, they are read one by one
+LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
@@ -132,7 +133,7 @@ class RootNode(Server):
             seconds=limits.kept_seconds,
             disk_bytes=limits.disk_bytes,
         )
-        with collect_nothing():
+        with pause_gc():
             self.journal = FileJournal(self._path, retention, apart=True)
             try:
                 self.journal.begin_life(draw_life())
@@ -156,7 +157,7 @@ class RootNode(Server):
         await super().start()
         self._spawn(self._load_block_kernels())
 
-    def take_question(self, link: Link, message: m.Message) -> None:
+    def take_question(self, link: Lane, message: m.Message) -> None:
         if isinstance(message, m.Ask):
             self._preparing.put(link, message)
         else:
@@ -165,34 +166,43 @@ class RootNode(Server):
     def _prepare(self, filters: Sequence[bytes]) -> list[float]:
         return self._interests.prepare(filters)
 
-    def forget_link(self, link: Link, reason: str) -> None:
-        super().forget_link(link, reason)
-        self._preparing.forget(link)
+    def forget_lane(self, lane: Lane) -> None:
+        super().forget_lane(lane)
+        self._preparing.forget(lane)
 
     async def _load_block_kernels(self) -> None:
-        """Load the kernels for parts and for runs of publications. Nothing else waits for them."""
-        await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
-        self._takes_parts = True
+        """Load the kernels for parts and for runs of publications. Nothing else waits for them. If
+        that fails, because the disk is full for example, try again later."""
+        while True:
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, load_block_kernels)
+            except Exception:
+                _log.exception("can't load the kernels for parts; trying again in %d s", LOAD_AGAIN)
+                await asyncio.sleep(LOAD_AGAIN)
+            else:
+                self._takes_parts = True
+                return
 
-    def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
+    def take_runs(self, lane: Lane, buffer: bytes, starts: list[int]) -> bool:
         if not self._takes_parts or len(starts) < FEW:
             return False
         ask_for_kernels()  # many publications come at once, so frames should be found fast too
+        link = lane.link
         for at, run in find_runs(buffer, starts):
             found = self.connections.permissions_of(link)
             if run is None:
-                self._take_frame(link, buffer, starts[at])
+                self._take_frame(link, lane, buffer, starts[at])
             elif found is None or _must_split(run, found):
                 for start in starts[at : at + len(run)]:
-                    self._take_frame(link, buffer, start)
+                    self._take_frame(link, lane, buffer, start)
             else:
                 if not found.may_tag:
                     run.drop_tags()
                 link.told_in += len(run)
-                self.publications.put(link, run)
+                self.publications.put(lane, run)
         return True
 
-    def take_part(self, link: Link, message: m.HandOver) -> None:
+    def take_part(self, link: Lane, message: m.HandOver) -> None:
         if self._takes_parts:
             super().take_part(link, message)
         else:

@@ -1,34 +1,31 @@
-"""A running router, which keeps a link to the node above it."""
+"""A running router, which keeps links to the nodes above it."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import ssl
-
-import msgspec
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidings.broker.admission.listen import UPSTREAM, Address, Door
 from tidings.broker.admission.permissions import Tokens
+from tidings.broker.links import Above, hop_name
 from tidings.broker.server import CACHE_BYTES, Server
-from tidings.network import FrameCache, Link, draw_life, sentence_of
-from tidings.routing.forwarding import Forwarding, Router
+from tidings.network import FrameCache, Link, draw_life
+from tidings.routing.channels import Channel, Route, Routes
+from tidings.routing.forwarding import Forwarding, Name, Router
 from tidings.routing.protocol import Times, frames, messages as m
 
-RETRY = (0.1, 5.0)  # seconds before the next attempt to connect: the first and the longest pause
-
-_log = logging.getLogger(__name__)
+CHANNEL_CACHE_BYTES = 1 << 20  # of each channel other than the router's own, while it has traffic
 
 
 class RouterNode(Server):
-    """A router between the node above it and its neighbours."""
+    """A router between the nodes above it and its neighbours."""
 
     machine: Router
 
     def __init__(
         self,
         name: str,
-        upstream: Address,
+        upstream: Address | Sequence[Address],
         door: Door,
         *,
         times: Times | None = None,
@@ -36,129 +33,146 @@ class RouterNode(Server):
         tls: ssl.SSLContext | None = None,
         forwarding: Forwarding | None = None,
         cache_bytes: int = CACHE_BYTES,
+        hops: Mapping[str, Sequence[Address]] | None = None,
+        routes: Mapping[str, Route] | None = None,
     ) -> None:
+        """`upstream` has the addresses of the node above, for the router's own channel; `hops` has
+        those of other nodes above. `routes` say which hop other channels take; the hop "" is
+        `upstream`."""
         self._frames = FrameCache(cache_bytes)
         machine = Router(name, UPSTREAM, times, self._frames, draw_life(), door.limits)
-        super().__init__(machine, door, forwarding)
-        self.upstream = upstream
-        self._hello = m.Hello(name, door.channel, token, routes=True)
-        self._tls = tls
-        self._lost = asyncio.Event()
-        self._said = ""  # the last warning about the node above
+        named = {
+            channel: Route(hop_name(one.hop), one.limits) for channel, one in (routes or {}).items()
+        }
+        super().__init__(machine, door, forwarding, Routes(named))
+        self._routes = Routes(named)
+        above = [upstream] if isinstance(upstream, Address) else [*upstream]
+        self.hops: dict[Name, Above] = {}
+        own = m.Hello(name, door.channel, token, routes=True)
+        other = m.Hello(name, "", token, routes=True, opens=True)
+        for hop, addresses in {"": above, **(hops or {})}.items():
+            self.hops[hop_name(hop)] = Above(
+                name, hop_name(hop), addresses, other if hop else own, tls,
+                machine.times.silent, received=self._from_above, ended=self._forget_above,
+                pressed=self._note_pressure,
+            )  # fmt: skip
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
-        self._hello = msgspec.structs.replace(self._hello, token=token)
+        for one in self.hops.values():
+            one.use_token(token)
         return super().renew(tokens, token)
 
     async def start(self) -> None:
         await super().start()
-        self._spawn(self._keep_connected())
+        for one in self.hops.values():
+            self._spawn(one.keep_connected())
 
-    # -- the link to the node above ------------------------------------------------------------
+    @property
+    def upstream(self) -> Address:
+        """The address of the node above for the router's own channel."""
+        return self.hops[UPSTREAM].address
 
-    async def _keep_connected(self) -> None:
-        loop, pause = asyncio.get_running_loop(), RETRY[0]
-        patience = self.machine.times.silent
-        while True:
-            self._lost.clear()
-            try:
-                async with asyncio.timeout(patience):
-                    _, link = await loop.create_connection(
-                        self._make_link_above, self.upstream.host, self.upstream.port, ssl=self._tls
-                    )
-            except (OSError, ssl.SSLError) as problem:  # a timeout is an OSError too
-                self._say_of_above(sentence_of(problem))
-            else:
-                link.send(self._hello)
-                late = loop.call_later(patience, self._end_unwelcome, link)
-                try:
-                    await self._lost.wait()
-                finally:
-                    late.cancel()
-                    link.close("the router stops")  # does nothing if the link is already closed
-                pause = RETRY[0] if link.name else pause
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, RETRY[1])
+    def make_machine(self, channel: str) -> Router:
+        route = self._routes.find(channel)
+        limits = None if route is None else route.limits
+        machine = Router(
+            self.machine.name, UPSTREAM, self.machine.times, FrameCache(CHANNEL_CACHE_BYTES),
+            draw_life(), limits or self.limits,
+        )  # fmt: skip
+        self.prepare(machine)
+        return machine
 
-    def _make_link_above(self) -> Link:
-        patience = self.machine.times.silent
-        return Link(self._from_above, self._handle_end_above, pressed=self._note_pressure,
-                    patience=patience, largest=frames.LARGEST_DOWN)  # fmt: skip
+    @property
+    def nodes_above(self) -> Iterable[Name]:
+        return self.hops
+
+    def link_to(self, name: Name) -> Link | None:
+        above = self.hops.get(name)
+        return super().link_to(name) if above is None else above.link
+
+    # -- links to nodes above ------------------------------------------------------------------
 
     def _check_links(self, now: float) -> None:
-        """Close the link to the node above if no beats arrive."""
+        """Close the links to nodes above from which no beats arrive."""
         super()._check_links(now)
-        above = self.links.get(UPSTREAM)
-        if above is not None and now - above.heard > 2 * self.machine.times.silent:
-            above.abort("nothing was heard for too long")
+        for one in self.hops.values():
+            one.check(now)
 
-    def _end_unwelcome(self, link: Link) -> None:
-        if not link.name:
-            link.abort("no answer to the greeting arrived in time")
-
-    def _note_pressure(self, much: bool) -> None:
-        self._upstream_is_slow = much
+    def _note_pressure(self, _: Above) -> None:
+        self._upstream_is_slow = any(one.is_slow for one in self.hops.values())
         self.apply_back_pressure()
 
-    def _handle_end_above(self, link: Link, reason: str) -> None:
-        if self.links.get(UPSTREAM) is link:
+    def _forget_above(self, above: Above, link: Link) -> None:
+        if above.hop == UPSTREAM and self.links.get(UPSTREAM) is link:
             del self.links[UPSTREAM]
         self.reports.end_link(link, above=True)
-        if not link.name and not self._said:
-            refused = "; over TLS, a certificate may be refused" if self._tls is not None else ""
-            self._say_of_above(f"{reason} before it answered{refused}")
-        _log.info("%s: the router above: %s", self.machine.name, reason)
-        self._lost.set()
-
-    def _say_of_above(self, reason: str) -> None:
-        """Log a warning about the node above, but not the same warning twice in a row."""
-        if reason != self._said:
-            self._said = reason
-            _log.warning("%s: the router above: %s", self.machine.name, reason)
 
     # -- messages from above -------------------------------------------------------------------
 
-    def _from_above(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+    def _from_above(self, above: Above, link: Link, buffer: bytes, starts: list[int]) -> None:
         ends = [*starts[1:], starts[-1] + frames.size_at(buffer, starts[-1])]
-        if link.name and frames.are_notifications(buffer, starts):
+        channel = self.channels.find_above(above.hop, link.number)
+        if link.name and channel is not None and frames.are_notifications(buffer, starts):
             link.told_in += len(starts)
-            self._pass_on(buffer, starts, ends)
+            self._pass_on(above, link.number, channel, buffer, starts, ends)
             return
         first = 0
         while first < len(starts):
             last = first
             while last < len(starts) and buffer[starts[last] + 4] == frames.NOTIFICATION:
                 last += 1
-            if last > first and link.name:
+            if last > first and link.name and channel is not None:
                 link.told_in += last - first
-                self._pass_on(buffer, starts[first:last], ends[first:last])
+                self._pass_on(above, link.number, channel, buffer, starts[first:last],
+                              ends[first:last])  # fmt: skip
             if last < len(starts):
-                self._take_from_above(link, frames.decode(buffer, starts[last]))
+                message = frames.decode(buffer, starts[last])
+                self._take_from_above(above, link, channel, message)
             first = last + 1
 
-    def _take_from_above(self, link: Link, message: m.Message) -> None:
+    def _take_from_above(
+        self, above: Above, link: Link, channel: Channel | None, message: m.Message
+    ) -> None:
+        now = self.now
         if isinstance(message, m.Welcome):
-            link.name = UPSTREAM
-            self.above, self._said = message.name, ""
-            self.links[UPSTREAM] = link
-            self.dispatch(self.machine.join_upstream(self.now))
+            above.welcome(link, message)
+            if above.hop == UPSTREAM:
+                self.above = message.name
+                self.links[UPSTREAM] = link
+            self.transmit(self.channels.join(above.hop, now))
         elif isinstance(message, m.Goodbye):
-            self._say_of_above(message.reason)
-            link.close("goodbye")
-        elif link.name:
+            above.say_goodbye(link, message)
+        elif not link.name:
+            return
+        elif isinstance(message, m.Closed):
+            self.transmit(self.channels.take_closed(above.hop, message, now))
+        elif isinstance(message, m.Pulse | m.Repeat):
+            self.transmit(self.channels.take_pulse_above(above.hop, message, now))
+        elif channel is self.own:
             self.feed(UPSTREAM, message)
+        elif channel is not None:
+            self.transmit(self.channels.receive_above(above.hop, link.number, message, now))
 
-    def _pass_on(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
+    def _pass_on(
+        self, above: Above, number: int, channel: Channel, buffer: bytes, starts: list[int],
+        ends: list[int],
+    ) -> None:  # fmt: skip
         """Forward frames without decoding them if they belong to this life. Serials increase, so
         the last frame has the highest serial. It is enough to check the first and the last frame,
         because nodes exchange a lineage between two lives."""
+        machine = self.channels.wake(channel, self.now)
+        channel.used = self.now
         first, _ = frames.place_of(buffer, starts[0])
         last, serial = frames.place_of(buffer, starts[-1])
-        if first == last == self.machine.epoch:
+        if first == last == machine.epoch:
             if not serial:  # a fast notification has no serial: look at the others
                 serial = max(frames.place_of(buffer, start)[1] for start in starts)
-            self.machine.note_passed(serial)
-            self.forward(buffer, starts, ends)
+            machine.note_passed(serial)
+            self.forward(buffer, starts, ends, channel)
             return
         for start in starts:  # the state machine handles frames of other lives
-            self.feed(UPSTREAM, frames.decode(buffer, start))
+            message = frames.decode(buffer, start)
+            if channel is self.own:
+                self.feed(UPSTREAM, message)
+            else:
+                self.transmit(self.channels.receive_above(above.hop, number, message, self.now))

@@ -1,13 +1,14 @@
 """A running node: a state machine with links and a clock.
 
-frames ─> links ─> messages ─> publications, backlog ─> machine ─> messages ─> links ─> frames
-              └──> notifications from above, by their fronts alone ────────────┘
+    frames ─> links ─> messages ─> publications, backlog ─> machine ─> messages ─> links ─> frames
+                  └──> notifications from above, by their fronts alone ────────────┘
+
+Routers and rendezvous points have this class in common.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Iterable
@@ -18,11 +19,14 @@ import msgspec
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.connections import Connections
+from tidings.broker.links import ChannelLane, Lane
+from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
 from tidings.broker.reports import Reports, status_of
 from tidings.model import TidingsError
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
+from tidings.routing.channels import Channel, Channels, Out, Routes
 from tidings.routing.forwarding import Forwarding, Name, Router, Sent
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Piece, Rendezvous
@@ -38,12 +42,25 @@ class Server:
     _frames: FrameCache
 
     def __init__(
-        self, machine: Router | Rendezvous, door: Door, forwarding: Forwarding | None = None
+        self,
+        machine: Router | Rendezvous,
+        door: Door,
+        forwarding: Forwarding | None = None,
+        routes: Routes | None = None,
     ) -> None:
-        """Without `forwarding`, forwarding is adaptive, and its costs are measured now."""
+        """Without `forwarding`, forwarding is adaptive, and its costs are measured now. `routes`
+        are those of channels other than the node's own."""
         self._forwarding = forwarding or measure_costs()
         self.limits = door.limits
-        self.connections = Connections(machine.name, door, self._make_link)
+        self.channels = Channels(
+            machine.times, door.limits, routes or Routes({}), self.make_machine
+        )
+        hop = UPSTREAM if isinstance(machine, Router) else None
+        self.own = self.channels.keep(door.channel, machine, hop, self.now)
+        """The channel of the node's own file."""
+        self._lanes: dict[Link, dict[int, ChannelLane]] = {}
+        self.connections = Connections(machine.name, door, self._make_link, self.channels.refusal)
+        self._listening = ListeningServer(self.connections)
         self.take_machine(machine)
         self.links, self.connection_limits = (
             self.connections.links,
@@ -56,19 +73,25 @@ class Server:
         self.passed_on = 0  # notifications forwarded so far
         self._marks = 0  # the number of marks of one of the latest notifications
         self.reports = Reports(machine.times.expire)
-        self._server: asyncio.Server | None = None
         self._pausing = False  # is reading from neighbours paused?
         self._upstream_is_slow = False  # is the queue to the node above long?
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     def take_machine(self, machine: Any) -> None:
-        """Run another state machine from now on."""
-        self.machine = machine
+        """Run another state machine for the node's own channel from now on."""
+        self.machine = self.own.machine = machine
+        self.prepare(machine)
+        self.own.extra = Forwarder(machine)
+
+    def prepare(self, machine: Any) -> None:
+        """Tell a state machine about the links of this node."""
         machine.forwarding = self._forwarding
         machine.context.queued_bytes = self.queued_bytes
         machine.context.owner_of = self.connections.owner_of
         machine.context.within_of = self.connections.within_of
-        self._forwarder = Forwarder(machine)
+
+    def make_machine(self, channel: str) -> Router:
+        """The state machine of another channel; only routers have any."""
+        raise NotImplementedError
 
     @property
     def door(self) -> Door:
@@ -77,14 +100,13 @@ class Server:
 
     async def start(self) -> None:
         """Start listening, and start the periodic work."""
-        self._server = await self.connections.listen(self._spawn)
+        await self._listening.start()
         self._spawn(self._tick_forever())
 
     @property
     def port(self) -> int:
         """The port that the node listens on."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._listening.port
 
     @property
     def undeclared(self) -> int:
@@ -93,25 +115,10 @@ class Server:
 
     async def stop(self) -> None:
         """Stop listening, and close all links."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._server is not None:
-            self._server.close()
-        await self.connections.close_all("the router stops")
-        if self._server is not None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._server.wait_closed(), 2)
+        await self._listening.stop("the router stops")
 
     def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finish_task)
-
-    def _finish_task(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("%s: a background task failed", self.machine.name, exc_info=task.exception())
+        self._listening.spawn(work)
 
     # -- connections ---------------------------------------------------------------------------
 
@@ -127,7 +134,8 @@ class Server:
 
     def refusals(self) -> dict[str, int]:
         """Counts of refusals: connections by reason, messages by the limit they exceeded."""
-        found = dict(self.connection_limits.counts + self.machine.beyond)
+        counts = self.connection_limits.counts + self.machine.beyond + self.channels.counts
+        found = dict(counts)
         return {**found, "senseless": self.machine.ignored} if self.machine.ignored else found
 
     def _make_link(self) -> Link:
@@ -149,42 +157,109 @@ class Server:
         return ""
 
     def forget_link(self, link: Link, reason: str) -> None:
+        is_current = link.name and self.links.get(link.name) is link
         self.connections.remove(link, reason)
-        self.backlog.forget(link)
-        self.publications.forget(link)
+        if is_current:
+            self.channels.end_link(link.name, self.now)
+        self.forget_lane(link)
+        for lane in self._lanes.pop(link, {}).values():
+            self.forget_lane(lane)
         self.reports.end_link(link)
+
+    def forget_lane(self, lane: Lane) -> None:
+        """Forget the messages of a lane that wait."""
+        self.backlog.forget(lane)
+        self.publications.forget(lane)
+        if isinstance(lane, ChannelLane):
+            lane.read_again()
 
     # -- incoming messages ---------------------------------------------------------------------
 
     def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         self.publications.begin()
-        if not self.take_runs(link, buffer, starts):
+        lane = self._lane(link)
+        if lane is None or not self.take_runs(lane, buffer, starts):
             for start in starts:
-                self._take_frame(link, buffer, start)
+                self._take_frame(link, lane, buffer, start)
         self._end_slice()
 
-    def take_runs(self, link: Link, buffer: bytes, starts: list[int]) -> bool:
+    def _lane(self, link: Link) -> Lane | None:
+        """The lane of the frames that are being received; None if their channel is closed."""
+        if not link.number or not link.name:
+            return link
+        found = self._lanes.get(link, {}).get(link.number)
+        if found is None and not self.channels.was_opened(link.name, link.number):
+            raise frames.FrameError(
+                f"found a frame of channel {link.number}, which was not opened on this link"
+            )
+        return found
+
+    def take_runs(self, lane: Lane, buffer: bytes, starts: list[int]) -> bool:
         """Process the frames of a buffer, with publications as runs; False if nothing was done,
         because this node or this buffer has no runs."""
         return False
 
-    def _take_frame(self, link: Link, buffer: bytes, start: int) -> None:
+    def _take_frame(self, link: Link, lane: Lane | None, buffer: bytes, start: int) -> None:
         message = frames.decode_from_below(buffer, start)
         found = self.connections.permissions_of(link)
         if found is not None:
-            self._take(link, found, message)
-        elif self.connections.is_stranger(link) and self.connections.greet(
-            link, message, self._room_for
+            if isinstance(message, m.CHANNELS):
+                self._take_channels(link, found, message)
+            elif lane is not None:
+                self._take(lane, found, message)
+        elif (
+            self.connections.is_stranger(link)
+            and isinstance(message, m.Hello)
+            and self.connections.greet(link, message, self._room_for)
         ):
             link.read("pressure", on=not self._pausing)
-            self.dispatch(self.machine.renew_rights(link.name, self.now))
+            self._begin_link(link, message)
+        elif self.connections.is_stranger(link):
+            self.connections.greet(link, message, self._room_for)
 
-    def _take(self, link: Link, found: Permissions, message: m.Message) -> None:
+    def _begin_link(self, link: Link, hello: m.Hello) -> None:
+        """A neighbour was welcomed: number 0 of its link is the channel of its greeting."""
+        is_own = not hello.opens and hello.channel == self.door.channel
+        self.channels.begin_link(link.name, self.own if is_own else None, self.now)
+        if is_own:
+            self.dispatch(self.machine.renew_rights(link.name, self.now))
+        elif not hello.opens:
+            self.transmit(self.channels.open(link.name, 0, hello.channel, self.now))
+
+    def _take_channels(self, link: Link, found: Permissions, message: m.CHANNELS) -> None:
+        """Handle a message about the channels of a link."""
+        if isinstance(message, m.Open):
+            reason = found.refuse_channel(message.channel, self.door.channel)
+            most = self.limits.channels if link.routes else self.limits.neighbour_channels
+            if not reason and self.channels.of_link(link.name) >= most:
+                reason = f"there are {most:,} channels on this link, expected no more"
+            if reason:
+                link.send(m.Closed(message.number, reason))
+                return
+            self.transmit(self.channels.open(link.name, message.number, message.channel, self.now))
+            channel = self.channels.find(link.name, message.number)
+            if channel is not None and message.number:
+                lanes = self._lanes.setdefault(link, {})
+                lanes[message.number] = ChannelLane(link, message.number)
+                sent = channel.machine.renew_rights(link.name, self.now)
+                self.transmit(self.channels.send(channel, sent, self.now))
+        elif isinstance(message, m.Close):
+            self.transmit(self.channels.close(link.name, message.number, self.now))
+            lane = self._lanes.get(link, {}).pop(message.number, None)
+            if lane is not None:
+                self.forget_lane(lane)
+        elif isinstance(message, m.Pulse | m.Repeat):
+            waits = bool(len(self.backlog))
+            self.transmit(self.channels.take_pulse(link.name, message, self.now, waits=waits))
+
+    def _take(self, link: Lane, found: Permissions, message: m.Message) -> None:
         refusal = found.refusal(message)
+        if isinstance(message, m.Resubscribe) and isinstance(link, ChannelLane):
+            self.channels.hear(link.name, link.number, message)
         if refusal:
             self._refuse(link, message, refusal)
         elif isinstance(message, m.Publish):
-            link.told_in += 1
+            link.link.told_in += 1
             if message.tag and not found.may_tag:
                 message = msgspec.structs.replace(message, tag=b"")
             self.publications.put(link, message)
@@ -199,58 +274,86 @@ class Server:
             if self.reports.watch(link.name):
                 self.report([link.name])
         elif isinstance(message, m.Trace | m.Whose):  # other work depends on the answers
-            self.feed(link.name, message)
+            self._take_later(link, message)
         elif not self._is_beyond(link, message):
             self.take_question(link, message)
 
-    def take_part(self, link: Link, message: m.HandOver) -> None:
+    def take_part(self, link: Lane, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, so that others have turns in between."""
         for piece in self.machine.split(message):
-            link.told_in += len(piece) if isinstance(piece, Piece) else 0
+            link.link.told_in += len(piece) if isinstance(piece, Piece) else 0
             self.publications.put(link, piece)
 
-    def take_question(self, link: Link, message: m.Message) -> None:
+    def take_question(self, link: Lane, message: m.Message) -> None:
         """Process a message that can wait a little."""
         self.backlog.put(link, message)
 
-    def _is_beyond(self, link: Link, message: m.Message) -> bool:
-        """Must a large message be dropped before it is split, because its sender asks for too much?
-        A sender that names another life is told the current life at once."""
+    def _is_beyond(self, link: Lane, message: m.Message) -> bool:
+        """Should a large message be dropped instead of split, because its sender has asked for too
+        much, or is in another life? In the second case the sender is told the current life."""
         if not isinstance(message, m.Wanted) or len(message.nodes) <= PIECE:
             return False
-        if message.epoch != self.machine.epoch:
-            self.feed(link.name, message)
+        channel = self._channel_of(link)
+        if channel is None:
             return True
-        return not self.machine.may_want(link.name, len(message.nodes), self.now)
+        machine = self.channels.wake(channel, self.now)
+        if message.epoch != machine.epoch:
+            self._take_later(link, message)
+            return True
+        return not machine.may_want(link.name, len(message.nodes), self.now)
+
+    def _channel_of(self, link: Lane) -> Channel | None:
+        return self.channels.find(link.name, link.number if isinstance(link, ChannelLane) else 0)
 
     def _count_notified(self) -> tuple[int, int]:
         """How many notifications have arrived, and how many marks one of the latest has."""
         return self.publications.count + self.passed_on, self._marks
 
-    def _take_later(self, link: Link, message: m.Message) -> None:
+    def _take_later(self, link: Lane, message: m.Message) -> None:
         try:
-            self.feed(link.name, message)
+            channel = self._channel_of(link)
+            if channel is self.own:
+                self.feed(link.name, message)
+            elif channel is not None:
+                self.feed_channel(channel, link, message)
         except TidingsError as problem:
             link.refuse(problem)
 
     def feed(self, name: str, message: m.Message) -> None:
-        """Pass a message to the machine. If that fails because of a bug, the link to the sender
-        stays open, because it may be a router that serves many others."""
+        """Pass a message to the machine of the node's own channel. If that fails because of a bug,
+        the link to the sender stays open, because it may be a router that serves many others."""
         try:
             sent = self.machine.receive(name, message, self.now)
         except TidingsError:
             raise
         except Exception:
-            kind = type(message).__name__
-            _log.exception("%s: could not handle a %s from %r", self.machine.name, kind, name)
-            self.machine.beyond["problems"] += 1
+            self._note_bug(name, message)
             sent = self.machine.drain_outgoing()
         if sent:
             self.dispatch(sent)
 
-    def _refuse(self, link: Link, message: m.Message, reason: str) -> None:
+    def feed_channel(self, channel: Channel, link: Lane, message: m.Message) -> None:
+        """Pass a message to the machine of another channel."""
+        number = link.number if isinstance(link, ChannelLane) else 0
+        try:
+            out = self.channels.receive(link.name, number, message, self.now)
+        except TidingsError:
+            raise
+        except Exception:
+            self._note_bug(link.name, message)
+            out = self.channels.send(channel, channel.machine.drain_outgoing(), self.now)
+        self.transmit(out)
+
+    def _note_bug(self, name: str, message: m.Message) -> None:
+        kind = type(message).__name__
+        _log.exception("%s: could not handle a %s from %r", self.machine.name, kind, name)
+        self.machine.beyond["problems"] += 1
+
+    def _refuse(self, link: Lane, message: m.Message, reason: str) -> None:
         """Send the reason to a sender that waits for an answer."""
-        epoch = self.machine.epoch
+        channel = self._channel_of(link)
+        epoch = self.machine.epoch if channel is None or channel.machine is None else \
+            channel.machine.epoch  # fmt: skip
         if isinstance(message, m.Publish):
             link.send(m.Published(epoch, message.publisher, message.stamp, reason))
         elif isinstance(message, m.Ask):
@@ -271,27 +374,52 @@ class Server:
 
     # -- outgoing messages ---------------------------------------------------------------------
 
-    def forward(self, buffer: bytes, starts: list[int], ends: list[int]) -> None:
-        """Forward frames of notifications, and cache them."""
+    def forward(
+        self, buffer: bytes, starts: list[int], ends: list[int], channel: Channel | None = None
+    ) -> None:
+        """Forward frames of notifications of a channel, and cache them. Without `channel`, it is
+        the node's own."""
+        channel = channel or self.own
+        if channel.extra is None:
+            channel.extra = Forwarder(channel.machine)
         self.passed_on += len(starts)
         self._marks = frames.marks_at(buffer, starts[0])
-        for name, (pieces, count) in self._forwarder.forward(buffer, starts, ends).items():
+        below = channel.below
+        for name, (pieces, count) in channel.extra.forward(buffer, starts, ends).items():
             link = self.links.get(name)
-            if link is not None:
-                link.send_notifications(pieces[0] if len(pieces) == 1 else b"".join(pieces), count)
-        self._frames.put_frames(buffer[starts[0] : ends[-1]])
+            if link is not None and name in below:
+                data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                link.send_notifications(data, count, below[name])
+        channel.machine.cache.put_frames(buffer[starts[0] : ends[-1]])
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
-        """Send the machine's messages to the neighbours that are connected."""
-        for to, message in sent:
-            link = self.links.get(to)
+        """Send the messages of the machine of the node's own channel."""
+        self.transmit(self.channels.send(self.own, sent, self.now))
+
+    def transmit(self, out: Iterable[Out]) -> None:
+        """Send messages to the neighbours and nodes above that are connected."""
+        for to, number, message in out:
+            link = self.link_to(to)
+            if isinstance(message, m.Closed) and link is not None:
+                lane = self._lanes.get(link, {}).pop(message.number, None)
+                if lane is not None:
+                    self.forget_lane(lane)
             if link is not None:
                 try:
-                    link.send(message)
+                    link.send(message, number)
                 except Exception:  # messages for others must still be sent
                     kind = type(message).__name__
                     _log.exception("%s: could not send a %s to %r", self.machine.name, kind, to)
         self.apply_back_pressure()
+
+    @property
+    def nodes_above(self) -> Iterable[Name]:
+        """The names of the links to nodes above."""
+        return ()
+
+    def link_to(self, name: Name) -> Link | None:
+        """The link to a neighbour, or to a node above."""
+        return self.links.get(name)
 
     def apply_back_pressure(self) -> None:
         """Stop reading from neighbours while too much waits for the disk or for the node above."""
@@ -309,12 +437,12 @@ class Server:
 
     def report(self, to: Iterable[Name]) -> None:
         """Send the status of this node and of the nodes below it."""
-        to = [name for name in to if name in self.links]
+        to = [name for name in to if self.link_to(name) is not None]
         if not to:
             return
         now = self.now
         report = self.reports.gather(status_of(self, now), now)
-        self.dispatch((name, report) for name in to)
+        self.transmit((name, 0, report) for name in to)
 
     # -- periodic work -------------------------------------------------------------------------
 
@@ -338,8 +466,9 @@ class Server:
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
         if reports:  # report first: the messages of the tick would count as waiting
-            self.report([UPSTREAM, *self.reports.watchers])
+            self.report([*self.nodes_above, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
+        self.transmit(self.channels.tick(now, kept=False))
         self.after_receiving()
         self.connection_limits.report(self.machine.name, self.refusals, now)
 
@@ -357,3 +486,9 @@ class Server:
                 link.abort("nothing was heard for too long")
             if known is not None:  # its messages may wait in the backlog
                 known.heard = max(known.heard, link.heard)
+        for channel in self.channels.awake.values():
+            if not channel.is_kept:
+                for name in channel.below:
+                    neighbour = channel.machine.neighbours.get(name)
+                    if neighbour is not None and name in below:
+                        neighbour.heard = max(neighbour.heard, below[name].heard)

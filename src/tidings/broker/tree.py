@@ -6,7 +6,7 @@ of life to stdout each second. A node that is silent for too long is killed and 
 is not probed, because a probe can fail under a flood of connections although the node is healthy.
 Its stderr goes to a log.
 
-    folder/journal.db    the journal of the rendezvous point
+    folder/journal.db    the journal of the rendezvous point; NAME.journal.db for another channel
     folder/NAME.toml     the file of a node; it contains tokens, so only the owner may read it
     folder/NAME.log      the log of a node; NAME.log.old is the part moved out when it grew too long
 """
@@ -32,7 +32,7 @@ import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.tree_file import Member, Tree, flat_columns
+from tidings.broker.tree_file import Member, Tree, flat_columns, other_root
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 
@@ -112,7 +112,8 @@ class RunningTree:
     # -- starting ------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start all nodes, and wait until they listen; EnvironmentProblem if one can't start."""
+        """Start all nodes, and wait until they listen; raise EnvironmentProblem if one can't
+        start."""
         self._prepare()
         self._tasks = [asyncio.create_task(self._keep(one)) for one in self.branches.values()]
         listening = asyncio.create_task(self._all_listen())
@@ -152,6 +153,8 @@ class RunningTree:
         above = branch.member.upstream
         if above is not None:
             await self.branches[above].known.wait()
+            for other in self._other_roots(branch.member):
+                await self.branches[other].known.wait()
         pause = PAUSE[0]
         while True:
             began = time.monotonic()
@@ -253,17 +256,24 @@ class RunningTree:
             with contextlib.suppress(ProcessLookupError):
                 branch.process.send_signal(signal.SIGHUP)
 
+    def _other_roots(self, member: Member) -> list[str]:
+        """The rendezvous points of other channels to which a router is linked: all of them if it is
+        directly below the root."""
+        if member.upstream != self.root.name:
+            return []
+        return [other_root(channel) for channel in self.tree.channels]
+
     def _config(self, branch: NodeProcess) -> str:
         """The text of the node's own file."""
         tree, member = self.tree, branch.member
         plain: dict[str, str] = {
             "name": member.name,
             "listen": branch.address(),
-            "channel": tree.channel,
+            "channel": member.channel or tree.channel,
             "policy": tree.policy,
         }
         if member.upstream is None:
-            plain["journal"] = "journal.db"
+            plain["journal"] = f"{member.channel}.journal.db" if member.channel else "journal.db"
         else:
             above = self.branches[member.upstream]
             plain["upstream"] = above.address(above.member.reached)
@@ -271,13 +281,25 @@ class RunningTree:
                 plain["token"] = self._keys[member.name]
         tables: dict[str, Mapping[str, str | float | Grant]] = {"times": tree.times}
         if member.upstream is None:
-            tables["columns"] = flat_columns(tree.columns)
-            if tree.extra is not None:
-                plain["extra"] = tree.extra
+            own = tree.channels.get(member.channel, tree)
+            tables["columns"] = flat_columns(own.columns)
+            if own.extra is not None:
+                plain["extra"] = own.extra
+        elif tree.channels:
+            direct = self._other_roots(member)
+            roots = {name: self.branches[name] for name in direct}
+            tables["upstreams"] = {
+                name: one.address(one.member.reached) for name, one in roots.items()
+            }
+            tables["channels"] = {
+                channel: other_root(channel) if direct else "" for channel in tree.channels
+            }
         if tree.tokens is not None:
-            below = [one.name for one in tree.members if one.upstream == member.name]
-            keys = {self._keys[name]: Grant(name, ROUTE) for name in below}
-            if member.upstream is None:
+            above_of = self.root.name if member.channel else member.name
+            below = [one.name for one in tree.members if one.upstream == above_of]
+            every = ("*",) if tree.channels else None
+            keys = {self._keys[name]: Grant(name, ROUTE, channels=every) for name in below}
+            if member.upstream is None and not member.channel:
                 keys[self._keys[member.name]] = Grant(WATCHER, frozenset({"subscribe"}))
             tables["tokens"] = {**tree.tokens, **keys}
         lines = _pairs(plain)
@@ -350,6 +372,8 @@ def _toml_value(value: str | float | Grant) -> str:
             parts.append(f"may = [{', '.join(map(_quote, sorted(value.may)))}]")
         if value.within:
             parts.append(f"within = {_quote(value.within)}")
+        if value.channels is not None:
+            parts.append(f"channels = [{', '.join(map(_quote, value.channels))}]")
         return f"{{{', '.join(parts)}}}"
     return _quote(value) if isinstance(value, str) else repr(float(value))
 

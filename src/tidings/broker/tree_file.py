@@ -12,6 +12,10 @@
     listen = 7401
     upstream = "root"                the rendezvous point if left out
 
+    [channels.tea]                   another channel, with a rendezvous point of its own: the node
+    listen = 7500                    root-tea
+    extra = "keep"                   [channels.tea.columns] has its declared attributes
+
     [columns] [tokens] [times] policy extra      as in a router's file, but for all nodes
 
 Paths are relative to the file; without `folder`, the folder is named after the file.
@@ -51,11 +55,20 @@ class Member(NamedTuple):
     listen: Address  # port 0 means any free port
     upstream: str | None
     depth: int
+    channel: str = ""  # of a rendezvous point in `[channels]`
 
     @property
     def reached(self) -> str:
         """The host to connect to from this machine."""
         return _ANYWHERE.get(self.listen.host, self.listen.host)
+
+
+class OtherRoot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rendezvous point of another channel."""
+
+    listen: str | int = 0
+    columns: dict[str, Any] = {}
+    extra: Extra | None = None
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -70,7 +83,8 @@ class Tree(msgspec.Struct, frozen=True):
     tokens: dict[str, str | Grant] | None
     times: dict[str, float]
     patience: float
-    members: tuple[Member, ...]  # each member comes after the one above it
+    members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
+    channels: dict[str, OtherRoot] = {}  # other channels
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -102,10 +116,11 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patience: Annotated[float, msgspec.Meta(ge=3)] = 30.0
     root: _Root = _Root()
     router: dict[str, _Router] = {}
+    channels: dict[str, OtherRoot] = {}
 
 
 def load_tree(path: str | Path) -> Tree:
-    """Read a tree's file; ConfigError, with all problems, if it can't be used."""
+    """Read a tree's file; raise ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     raw = read_toml(path, ConfigError)
     problems = list(find_problems(raw.data, _File))
@@ -150,6 +165,7 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
         file.times,
         file.patience,
         tuple(_members(file)),
+        file.channels,
         tuple(filter(None, [check_secret(path) if file.tokens else ""])),
     )
 
@@ -165,7 +181,12 @@ def _above(file: _File) -> dict[str, str]:
 def _member_problems(file: _File) -> Iterator[Problem]:
     """The problems of names, addresses and the shape of the tree."""
     root, above = file.root, _above(file)
-    for place, name in ((("root",), root.name), *((("router", name), name) for name in above)):
+    others = {other_root(channel): channel for channel in file.channels}
+    for place, name in (
+        (("root",), root.name),
+        *((("router", name), name) for name in above),
+        *((("channels", channel), channel) for channel in others.values()),
+    ):
         if not _NAME.fullmatch(name):
             yield Problem(
                 place,
@@ -177,6 +198,12 @@ def _member_problems(file: _File) -> Iterator[Problem]:
             ("router", root.name),
             f"router.{root.name}: found the name of the rendezvous point, expected another name",
         )
+    for name, channel in others.items():
+        if name in above or name == root.name or channel == file.channel:
+            sentence = f"channels.{channel}: the name {name!r} or the channel is used already"
+            yield Problem(("channels", channel), sentence)
+        columns = find_column_problems({"columns": file.channels[channel].columns})
+        yield from (Problem(("channels", channel), one.sentence) for one in columns)
     for name, upstream in above.items():
         if upstream not in above and upstream != root.name:
             known = ", ".join([root.name, *above])
@@ -187,6 +214,9 @@ def _member_problems(file: _File) -> Iterator[Problem]:
     taken: dict[Address, str] = {}
     listens = {root.name: (root.listen, "root")}
     listens |= {name: (one.listen, f"router.{name}") for name, one in file.router.items()}
+    listens |= {
+        other_root(name): (one.listen, f"channels.{name}") for name, one in file.channels.items()
+    }
     for name, (listen, where) in listens.items():
         place = (*where.split(".", 1), "listen")
         try:
@@ -217,12 +247,21 @@ def _members(file: _File) -> list[Member]:
     """The nodes of a checked file; each comes after the one above it."""
     root, above = file.root, _above(file)
     members = {root.name: Member(root.name, _address(root.listen, "root"), None, 0)}
+    for channel, one in file.channels.items():
+        address = _address(one.listen, f"channels.{channel}")
+        name = other_root(channel)
+        members[name] = Member(name, address, None, 0, channel)
     while above:
         for name in [name for name, upstream in above.items() if upstream in members]:
             upstream = above.pop(name)
             address = _address(file.router[name].listen, f"router.{name}")
             members[name] = Member(name, address, upstream, members[upstream].depth + 1)
     return list(members.values())
+
+
+def other_root(channel: str) -> str:
+    """The name of the rendezvous point of another channel."""
+    return f"root-{channel}"
 
 
 def _circle(above: dict[str, str]) -> str:

@@ -31,8 +31,8 @@ class Work(Protocol):
         """Send messages again that may have been ignored because there were too many at once."""
 
     def receive(self, message: m.Message) -> bool:
-        """Process a message; return True if it is an answer. Raise Refusal, or Later, if the
-        message is a refusal."""
+        """Process a message; return True if it is an answer. If the message is a refusal, raise
+        Later if the owner can do this later, and Refusal otherwise."""
 
 
 class Asking:

@@ -21,9 +21,9 @@ from tidings.files.private import open_private
 
 
 def take_lock(path: str | Path) -> int:
-    """Take a lock exclusively; BlockingIOError if somebody else has it, another OSError if the file
-    can't be opened. The lock is held until `release_lock` is called with the returned handle, or
-    until the process ends."""
+    """Take a lock exclusively; raise BlockingIOError if somebody else has it, or another OSError if
+    the file can't be opened. The lock is held until `release_lock` is called with the returned
+    handle, or until the process ends."""
     return _take(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

@@ -22,8 +22,8 @@ class SecretError(TidingsError):
 
 
 def check_secret(path: str | Path) -> str:
-    """Raise SecretError if others can read a file that we own. Return a warning if they can read a
-    file that we can't change, otherwise an empty string."""
+    """Raise SecretError if others can read a file that we own and can change. Return a warning if
+    others can read a file that we can't change, otherwise an empty string."""
     path = Path(path)
     try:
         found = path.stat()

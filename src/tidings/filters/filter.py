@@ -28,7 +28,7 @@ def parse(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     most_parts: int | None = None,
 ) -> Filter:
-    """Parse a filter; FilterError with a position if the text is not valid.
+    """Parse a filter; raise FilterError with a position if the text is not valid.
 
     `dialect` is the language of the text: sql, cesql, cloudevents or eventbridge. A dialect that is
     written in JSON also accepts the parsed object.

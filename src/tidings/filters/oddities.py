@@ -8,7 +8,7 @@
 All commands and rooms that report such filters take their words from this module. The form of a
 filter shows whether it is odd. The reason why it can never match is searched for in its expression,
 from the top down. In the first alternative, the reason is the first condition that fails by itself,
-or else a few conditions that conflict, none of which can be left out.
+or else a minimal set of conditions that conflict.
 
 The cost is that of computing the forms of parts: at most MOST_LEVELS times the form of the whole
 filter, and somewhat more for short filters. So the root can afford this even for filters from
@@ -86,8 +86,7 @@ def sentence_of(node: Expression, form: Form, attributes: Attributes | None) -> 
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Conditions that never hold together. None of the conditions can be left out, unless there are
-    many."""
+    """Conditions that never hold together: a minimal set, unless there are many conditions."""
 
     conditions: tuple[Expression, ...]
     term: Expression | None = None
@@ -164,8 +163,7 @@ def _have_common_value(found: Sequence[tuple[Expression, ValueSet]], kind: str |
 
 
 def _fewest(items: list[Item], conflict: Callable[[list[Item]], bool]) -> list[Item]:
-    """A few items that conflict, none of which can be left out; all items if more than MOST_NAMED
-    are needed.
+    """A minimal set of items that conflict; all items if it would have more than MOST_NAMED.
 
     In the order of the items, the item that completes the first conflict is needed. This item is
     found by bisection; the next needed item is then searched for among the items before it.

@@ -95,7 +95,7 @@ class TypePreprocessor:
         self.graph = ClassGraph(root)
 
     def subscribe(self, interest: type[Any]) -> ClassNode:
-        """The node of a class; GraphError if it does not inherit from the root."""
+        """The node of a class; raises GraphError if it does not inherit from the root."""
         return self.graph.insert(interest)
 
     def tag(self, notification: Any) -> list[ClassNode]:

@@ -18,9 +18,7 @@ join. `build` does not create the index; the first `insert` or `matching` does.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tidings.filters import Filter, need_filter, need_mapping
@@ -29,7 +27,7 @@ from tidings.filters.values import Key
 from tidings.graph.lattice import Lattice, reach, tie
 from tidings.graph.node import Node
 from tidings.graph.picture import draw
-from tidings.model import Event, GraphError
+from tidings.model import Event, GraphError, pause_gc
 
 PLACING = 100_000  # the most steps, of about a microsecond, for a new filter in each direction
 MOST_DRAWN = 2_000  # the most nodes in a picture that a notebook shows
@@ -64,7 +62,7 @@ class ContentGraph(Lattice[Node, Event]):
         from tidings.matching.covering import cover
 
         graph = cls()
-        with _no_collection():
+        with pause_gc():
             note("forms")
             by_key: dict[bytes, Filter] = {}
             for one in filters:
@@ -207,16 +205,3 @@ def _light_first(found: Iterable[Filter]) -> Iterable[Filter]:
     possible fit within the limit."""
     asked = list(found)
     return sorted(asked, key=lambda one: one.form.weight) if len(asked) > FEW else asked
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Turn garbage collection off: it would visit millions of live objects again and again, and
-    take half the time of a large build."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

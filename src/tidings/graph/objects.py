@@ -151,7 +151,7 @@ class ObjectPreprocessor:
         self.graph = ObjectGraph()
 
     def subscribe(self, interest: SubscriptionObject) -> ObjectNode:
-        """The node of an object; GraphError if its coverings do not form a partial order."""
+        """The node of an object; raises GraphError if its coverings do not form a partial order."""
         return self.graph.insert(interest)
 
     def tag(self, notification: Any) -> list[ObjectNode]:

@@ -85,15 +85,15 @@ class StaticPreprocessor:
         return self.graph.ontology.fingerprint
 
     def subscribe(self, interest: str) -> InterestNode[str]:
-        """The node of a topic; GraphError if there is no such topic."""
+        """The node of a topic; raises GraphError if there is no such topic."""
         node = self.graph.node(interest)
         if node is None:
             raise GraphError(unknown_topic_message(interest, self.graph.ontology))
         return node
 
     def tag(self, notification: Topics) -> list[InterestNode[str]]:
-        """The nodes of the notification's lowest topics; NotificationError if one of its topics is
-        unknown."""
+        """The nodes of the notification's lowest topics; raises NotificationError if one of its
+        topics is unknown."""
         return self.graph.lowest(self.graph.matching(notification))
 
 

@@ -38,7 +38,7 @@ from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
 from tidings.matching.write_buffer import WriteBuffer
-from tidings.model import FilterError, RefusedFilters, TidingsError
+from tidings.model import FilterError, RefusedFilters, TidingsError, id_pairs
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
@@ -139,13 +139,7 @@ class HeldFilters:
     ) -> Iterator[Form]:
         """Yield the form of each filter one by one, so that not all of them are in memory at once.
         The pairs read so far are put into `taken`, or into `refused`."""
-        for pair in pairs:
-            try:
-                id_, filter_ = pair
-            except (TypeError, ValueError):
-                raise TidingsError(
-                    f"found {pair!r:.80}, expected a pair of id and filter"
-                ) from None
+        for id_, filter_ in id_pairs(pairs):
             if id_ in taken or id_ in refused:
                 raise TidingsError(f"the id {id_!r} occurs twice, expected once")
             try:

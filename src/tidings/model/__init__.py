@@ -8,6 +8,7 @@
     declaration.py                 a declaration of attributes as a tree of types
     ids.py       subscription ids
     errors.py    the error classes; each message is one sentence
+    gc_pause.py  a pause of the garbage collector, for bulk work
 
 Adding an attribute type starts in types.py and touches many rooms; CONTRIBUTING.md lists them.
 This room imports no other room, and every room may import it. Users get the errors from `tidings`.
@@ -35,6 +36,7 @@ from tidings.model.errors import (
     RefusedFilters,
     TidingsError,
 )
+from tidings.model.gc_pause import pause_gc
 from tidings.model.ids import Id, id_pairs, list_some, need_id
 from tidings.model.looking import (
     Guess,
@@ -106,6 +108,7 @@ __all__ = [
     "parse_inline",
     "parse_name",
     "parse_type",
+    "pause_gc",
     "place_of",
     "read_declaration",
     "read_value",

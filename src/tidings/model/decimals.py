@@ -125,7 +125,7 @@ def fits_decimal(value: int | float | Decimal, precision: int, scale: int) -> bo
 
 
 def read_decimal(text: str) -> Decimal:
-    """Parse a decimal as Spark's cast does; ValueError if the text is not a decimal."""
+    """Parse a decimal as Spark's cast does; raise ValueError if the text is not a decimal."""
     word = text.strip()
     if len(word) > _LONGEST or not word.isascii() or "_" in word:
         raise ValueError(f"'{word[:40]}' is not a decimal")

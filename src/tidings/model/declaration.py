@@ -37,7 +37,8 @@ class _Entry(NamedTuple):
 
 
 def read_declaration(given: Mapping[str, Any] | str) -> dict[str, DataType]:
-    """The type of each top-level attribute; AttributesError with all problems if there are any."""
+    """The type of each top-level attribute; raises AttributesError with all problems if there are
+    any."""
     problems: list[Problem] = []
     entries: list[_Entry] = []
     if isinstance(given, str):

@@ -37,12 +37,13 @@ def need_id(id_: object) -> None:
 def id_pairs(
     given: Iterable[tuple[Any, Any]] | Mapping[Any, Any],
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield the (id, filter) pairs of a mapping or an iterable; TidingsError for anything else."""
+    """Yield the (id, filter) pairs of a mapping or an iterable; raise TidingsError for anything
+    else."""
     for pair in given.items() if isinstance(given, Mapping) else given:
         try:
             id_, other = pair
         except (TypeError, ValueError):
-            raise TidingsError(f"found {pair!r:.80}, expected a pair of id and filter") from None
+            raise TidingsError(f"found {pair!r:.80}, expected an (id, filter) pair") from None
         yield id_, other
 
 

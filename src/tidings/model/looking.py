@@ -147,7 +147,8 @@ def look_at_rows(rows: Iterable[Mapping[str, Any]]) -> Guess:
 
 
 def type_of_arrow(kind: Any) -> DataType:
-    """The type that corresponds to an Arrow type; AttributesError if filters can't use it."""
+    """The type that corresponds to an Arrow type; raises AttributesError if filters can't use
+    it."""
     name = str(kind).partition("<")[0]
     if name == "dictionary":
         return type_of_arrow(kind.value_type)
@@ -166,7 +167,7 @@ def type_of_arrow(kind: Any) -> DataType:
 
 
 def type_of_spark(kind: Any) -> DataType:
-    """The type that corresponds to a Spark type; AttributesError if filters can't use it."""
+    """The type that corresponds to a Spark type; raises AttributesError if filters can't use it."""
     name = kind.typeName()
     if name == "array":
         return DataType("list", type_of_spark(kind.elementType))

@@ -50,7 +50,7 @@ _UNITS = ("s", "ms", "us", "ns", "day")
 
 
 def parse_type(text: str) -> DataType:
-    """Read a type; AttributesError, with the position, if the text is not a type."""
+    """Read a type; raise AttributesError, with the position, if the text is not a type."""
     if not isinstance(text, str):
         raise AttributesError(f"found {text!r:.60}, expected a type: {EXPECTED}")
     return _Reader(text).whole()
@@ -85,7 +85,7 @@ def parse_name(text: str) -> Path:
 
 
 def parse_inline(text: str) -> list[tuple[str, str]]:
-    """Read `name = type, name = type` as pairs; AttributesError for anything else.
+    """Read `name = type, name = type` as pairs; raise AttributesError for anything else.
 
     Commas inside brackets and backquotes do not separate pairs.
     """

@@ -58,7 +58,7 @@ def type_of(value: Any) -> Type | None:
 
 
 def read_value(text: str, kind: Type) -> Any:
-    """Parse text as Spark's cast does; ValueError if it is not of this type."""
+    """Parse text as Spark's cast does; raise ValueError if it is not of this type."""
     word = text.strip()
     if kind == "string":
         return text

@@ -28,11 +28,11 @@ from typing import Any, TypeVar
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agent import (
     Agent,
+    AgentChannel,
     Order,
     Tagging,
     check_payload,
     connect,
-    encode_attributes,
 )
 from tidings.network.agents import (
     ArrowRows,
@@ -41,8 +41,10 @@ from tidings.network.agents import (
     Pairs,
     Refusal,
     Subscription,
+    encode_attributes,
     pairs_of,
 )
+from tidings.network.agents.blocking_channel import BlockingChannel
 from tidings.network.tls import Path
 from tidings.routing.clients import Delivery, Item
 from tidings.routing.protocol import Break, Times
@@ -168,10 +170,11 @@ class BlockingAgent:
     ) -> int:
         """Publish a notification, and return its stamp when it is on the disk of the rendezvous
         point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
-        The stamps of an agent begin with 1. Refusal if the notification was refused; Broken if
-        earlier acknowledged notifications are gone, and then nothing is published. TimedOut if the
-        notification is not acknowledged within `timeout` seconds; the agent still tries to publish
-        it, until the agent is closed. For `fast` and `header`, see `Agent.publish`."""
+        The stamps of an agent begin with 1. Raise Refusal if the notification was refused, and
+        Broken if earlier acknowledged notifications are gone; in that case nothing is published.
+        Raise TimedOut if the notification is not acknowledged within `timeout` seconds; the agent
+        still tries to publish it, until the agent is closed. For `fast` and `header`, see
+        `Agent.publish`."""
         self.check_thread()
         if header is not None or attributes is None:
             return self.run(
@@ -282,8 +285,8 @@ class BlockingAgent:
         drop_after: float | None = None,
         timeout: float | None = None,
     ) -> BlockingSubscription:
-        """Subscribe to a filter. When this returns, the subscription is in force. Refusal if the
-        filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
+        """Subscribe to a filter. When this returns, the subscription is in force. Raise Refusal if
+        the filter is refused, TimedOut if there is no answer within `timeout` seconds. For the
         rest, see `Agent.subscribe`."""
         how = {
             "node": node,
@@ -294,6 +297,15 @@ class BlockingAgent:
             "timeout": timeout,
         }
         return self.run(self._subscribe(interest, dialect, how))
+
+    def channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
+        """Another channel over the link of this agent; see `Agent.channel`."""
+        return self.run(self._open_channel(name))
+
+    @property
+    def preprocessed(self) -> int:
+        """How many notifications preprocessors tagged for this agent."""
+        return self._agent.preprocessors.asked
 
     @property
     def state(self) -> LinkState:
@@ -327,7 +339,7 @@ class BlockingAgent:
     # -- between the threads -------------------------------------------------------------------
 
     def start(self) -> None:
-        """Connect; EnvironmentProblem or Refusal if that fails."""
+        """Connect; raise EnvironmentProblem or Refusal if that fails."""
         self._thread.start()
         try:
             self._started.result()
@@ -359,7 +371,7 @@ class BlockingAgent:
             raise
 
     def call_soon(self, work: Callable[[], object]) -> None:
-        """Call a function in the loop; Refusal if the agent is closed."""
+        """Call a function in the loop; raise Refusal if the agent is closed."""
         with self._lock:
             if self._is_closed:
                 raise Refusal(_CLOSED)
@@ -398,10 +410,17 @@ class BlockingAgent:
             self._publish_all()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
+    async def _open_channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
+        return BlockingChannel(self, self._agent.channel(name), self._subscribe)
+
     async def _subscribe(
-        self, interest: str, dialect: str, how: dict[str, Any]
+        self,
+        interest: str,
+        dialect: str,
+        how: dict[str, Any],
+        channel: AgentChannel | None = None,
     ) -> BlockingSubscription:
-        subscription = self._agent.subscribe(interest, dialect, **how)
+        subscription = (channel or self._agent).subscribe(interest, dialect, **how)
         await subscription.__aenter__()
         told = BlockingSubscription(self, subscription)
         pump = asyncio.create_task(told.pump())

@@ -4,6 +4,10 @@ All messages of one turn of the event loop are written together. The queue is bo
 that reads too slowly is disconnected, or misses notifications. A neighbour that missed
 notifications notices this by their numbers, and asks for them. Other messages are few, and are
 never dropped. If even these messages pile up, the neighbour is disconnected.
+
+A link carries the frames of several channels, each with a number on this link (see frames.py).
+Frames of one channel that are written together share one switch. A link with a single channel uses
+number 0, and sends no switches.
 """
 
 from __future__ import annotations
@@ -59,7 +63,10 @@ class Link(asyncio.Protocol):
         self.patience = patience
         self.name = ""
         self.dropped = 0  # notifications
-        self._skipped = False  # were notifications dropped since the last one was sent?
+        self._skipped: set[int] = set()  # channels that missed notifications since the last one
+        self.number = 0
+        """The channel of the frames that `received` gets."""
+        self._out_number = 0  # the channel of the frame that was sent last
         self.bytes_in = self.bytes_out = 0
         self.batches = 0  # how often complete frames arrived
         self.strange = False  # whether to process the first frame alone
@@ -80,36 +87,41 @@ class Link(asyncio.Protocol):
         self._over = ""  # why the link ended
         self._gone = asyncio.Event()
 
+    @property
+    def link(self) -> Link:
+        """This link, which is also the lane of number 0: see broker/links/lane.py."""
+        return self
+
     # -- sending -------------------------------------------------------------------------------
 
-    def send(self, message: m.Message) -> None:
-        """Send a message at the end of this turn of the event loop."""
+    def send(self, message: m.Message, number: int = 0) -> None:
+        """Send a message of a channel at the end of this turn of the event loop."""
         if isinstance(message, m.Notification):
-            self.send_notifications(frames.encode(message), 1)
+            self.send_notifications(frames.encode(message), 1, number)
         else:
-            self._put(frames.encode(message))
+            self._put(frames.encode(message), number)
             if self.waiting > 2 * self.most_waiting:
                 self.close("it does not read its messages")
 
-    def send_all(self, messages: Iterable[m.Message]) -> None:
+    def send_all(self, messages: Iterable[m.Message], number: int = 0) -> None:
         """Send messages that are not notifications, as one piece."""
-        self._put(b"".join(map(frames.encode, messages)))
+        self._put(b"".join(map(frames.encode, messages)), number)
         if self.waiting > 2 * self.most_waiting:
             self.close("it does not read its messages")
 
-    def send_notifications(self, data: bytes | memoryview, count: int) -> None:
+    def send_notifications(self, data: bytes | memoryview, count: int, number: int = 0) -> None:
         """Send frames of notifications, unless too much data is already waiting."""
         if self.waiting > self.most_waiting:
             if self.policy is Policy.DISCONNECT:
                 self.close("it reads too slowly")
             self.dropped += count
-            self._skipped = True
+            self._skipped.add(number)
         else:
-            if self._skipped:
-                self._skipped = False
-                self._put(frames.encode(m.Skipped()))
+            if number in self._skipped:
+                self._skipped.remove(number)
+                self._put(frames.encode(m.Skipped()), number)
             self.told_out += count
-            self._put(data)
+            self._put(data, number)
 
     @property
     def waiting(self) -> int:
@@ -117,9 +129,13 @@ class Link(asyncio.Protocol):
         transport = self._transport
         return self._out_size + (0 if transport is None else transport.get_write_buffer_size())
 
-    def _put(self, data: bytes | memoryview) -> None:
+    def _put(self, data: bytes | memoryview, number: int = 0) -> None:
         if self._over:
             return
+        if number != self._out_number:
+            self._out_number = number
+            self._out.append(frames.encode_switch(number))
+            self._out_size += frames.SWITCH_SIZE
         self._out.append(data)
         self._out_size += len(data)
         if not self._flushing:
@@ -258,18 +274,23 @@ class Link(asyncio.Protocol):
             self._take(data)
 
     def _take(self, data: bytes) -> None:
-        """Process frames, and keep the beginning of the next."""
-        if self._over:
-            return
+        """Process frames, channel by channel, and keep the beginning of the next frame."""
+        at = 0
         try:
-            starts, end = scanning.split(data, self.largest)
-            if end < len(data):
-                self._rest += data[end:]
+            while not self._over:
+                starts, at = scanning.scan(data, at, self.largest)
+                if starts:
+                    self.batches += 1
+                    self._received(self, data, starts)
+                number = frames.switch_at(data, at)
+                if number is None:
+                    break
+                self.number = number
+                at += frames.SWITCH_SIZE
+            if at < len(data) and not self._over:
+                self._rest += data[at:]
                 short = len(self._rest) < frames.SHORTEST
                 self._needed = frames.SHORTEST if short else frames.size_at(self._rest, 0)
-            if starts:
-                self.batches += 1
-                self._received(self, data, starts)
         except TidingsError as problem:
             self.refuse(problem)
 

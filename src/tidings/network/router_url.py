@@ -19,7 +19,7 @@ class RouterUrl(NamedTuple):
 
 
 def parse_address(address: str) -> RouterUrl:
-    """Parse the address of a router; EnvironmentProblem if it is invalid."""
+    """Parse the address of a router; raise EnvironmentProblem if it is invalid."""
     try:
         parts = urlsplit(address)
         port, host = parts.port or PORT, parts.hostname
@@ -34,8 +34,8 @@ def parse_address(address: str) -> RouterUrl:
 
 def parse_addresses(address: str | Sequence[str]) -> tuple[RouterUrl, ...]:
     """Parse the addresses of several routers of one channel: a list of addresses, or one address
-    that has several hosts, with commas between them. EnvironmentProblem if an address is invalid,
-    or if the addresses differ in more than host and port."""
+    that has several hosts, with commas between them. Raise EnvironmentProblem if an address is
+    invalid, or if the addresses differ in more than host and port."""
     found: list[RouterUrl] = []
     for one in (address,) if isinstance(address, str) else address:
         head, _, rest = one.partition("://")

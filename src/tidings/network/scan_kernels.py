@@ -1,4 +1,4 @@
-"""Kernels that scan the fronts of frames: they give the same results as `frames.split` and the loop
+"""Kernels that scan the fronts of frames: they give the same results as `frames.scan` and the loop
 of `Forwarder.forward`, in less time.
 
 Known labels are in a hash table with open addressing. Each place has the offset of the labels in
@@ -27,12 +27,13 @@ _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV
 
 
 @short_kernel
-def split_frames(data: Any, version: int, largest: int, starts: Any) -> Any:
-    """The number of complete frames, and where they end; the number is -1 if a frame is invalid.
+def scan_frames(data: Any, first: int, version: int, largest: int, starts: Any) -> Any:
+    """The number of complete frames from the offset `first` on, and where they end, before the next
+    switch to another channel; the number is -1 if a frame is invalid.
 
     starts int64, one for each 6 bytes of data and one more: receives where each frame begins.
     """
-    at: Any = 0
+    at: Any = first
     count, size = 0, len(data)
     while at + 6 <= size:
         length = (
@@ -40,6 +41,8 @@ def split_frames(data: Any, version: int, largest: int, starts: Any) -> Any:
             | np.int64(data[at + 3]) << 24
         )  # fmt: skip
         kind = data[at + 4]
+        if data[at + 5] == version and kind == 3 and length == 6:
+            break
         if data[at + 5] != version or kind < 1 or kind > 2 or length < 2 or length > largest:
             return -1, at
         if at + 4 + length > size:

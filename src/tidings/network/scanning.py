@@ -16,8 +16,8 @@ from tidings.routing.protocol import frames, messages as m
 
 BUSY = 200_000  # after this many frames, loading the kernels is worthwhile
 LEAST = 1 << 14  # bytes; smaller buffers are not worth a kernel call
-MOST_KNOWN = 100_000  # the most labels whose plans are remembered
-_MOST_ARENA = 1 << 24  # the most bytes that the remembered labels may take
+MOST_KNOWN = 100_000  # the most labels whose plans are cached
+_MOST_ARENA = 1 << 24  # the most bytes that the cached labels may take
 
 _log = logging.getLogger(__name__)
 
@@ -53,16 +53,16 @@ def ask_for_kernels() -> None:
         threading.Thread(target=loader.load, name="tidings-kernels", daemon=True).start()
 
 
-def split(buffer: bytes, largest: int) -> tuple[list[int], int]:
-    """Gives the same result as `frames.split`."""
+def scan(buffer: bytes, at: int, largest: int) -> tuple[list[int], int]:
+    """Gives the same result as `frames.scan`."""
     kernels, numpy = loader.kernels, loader.numpy
-    if kernels is None or len(buffer) < LEAST:
-        return frames.split(buffer, largest)
-    starts = numpy.empty(len(buffer) // 6 + 1, numpy.int64)
+    if kernels is None or len(buffer) - at < LEAST:
+        return frames.scan(buffer, at, largest)
+    starts = numpy.empty((len(buffer) - at) // 6 + 1, numpy.int64)
     data = numpy.frombuffer(buffer, numpy.uint8)
-    count, end = kernels.split_frames(data, frames.VERSION, largest, starts)
+    count, end = kernels.scan_frames(data, at, frames.VERSION, largest, starts)
     if count < 0:
-        return frames.split(buffer, largest)  # this call raises an error that says why
+        return frames.scan(buffer, at, largest)  # this call raises an error that says why
     return starts[:count].tolist(), end
 
 
@@ -94,7 +94,7 @@ class _Table:
         self._grow()
         starts = self._numpy.zeros(len(frame), self._numpy.int64)
         data = self._numpy.frombuffer(frame, self._numpy.uint8)
-        self._kernels.split_frames(data, frames.VERSION, frames.LARGEST, starts)
+        self._kernels.scan_frames(data, 0, frames.VERSION, frames.LARGEST, starts)
 
     def runs(
         self, buffer: bytes, start: int, end: int, plan_of: Callable[[bytes, int], Any]

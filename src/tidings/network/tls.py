@@ -65,7 +65,7 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    """Load a certificate into a context; EnvironmentProblem if it can't be used."""
+    """Load a certificate into a context; raise EnvironmentProblem if it can't be used."""
     try:
         # OpenSSL would ask for the password of a key on the terminal
         context.load_cert_chain(certificate, key, password=_no_password)
@@ -77,7 +77,7 @@ def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> N
 
 
 def load_authorities(context: ssl.SSLContext, authorities: Path) -> None:
-    """Make a context trust authorities; EnvironmentProblem if they can't be used."""
+    """Make a context trust authorities; raise EnvironmentProblem if they can't be used."""
     try:
         context.load_verify_locations(authorities)
     except (OSError, ValueError) as problem:

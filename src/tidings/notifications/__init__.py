@@ -22,7 +22,7 @@ other rooms (spark, routing, channel), not for users. Start at decoded.py, then 
 
 from tidings.notifications.decoded import Decoded
 from tidings.notifications.json_batch import decode_json
-from tidings.notifications.json_texts import encode_rows, join_fields
+from tidings.notifications.json_texts import encode_rows, join_fields, strip_nulls
 from tidings.notifications.null_marks import cell_cleaner, without_marks
 from tidings.notifications.schema import arrow_schema
 from tidings.notifications.text_batch import decode_text_columns
@@ -37,5 +37,6 @@ __all__ = [
     "encode_rows",
     "join_fields",
     "read_texts",
+    "strip_nulls",
     "without_marks",
 ]

@@ -40,7 +40,8 @@ class BadLine(Exception):
 
 
 def read_line(line: bytes | None, record: Record, *, closed: bool) -> Any:
-    """The line as an instance of the record, or BadLine. With `closed`, unknown names are refused.
+    """The line as an instance of the record; raises BadLine if it can't be decoded. With `closed`,
+    unknown names are refused.
 
     Dates and timestamps are checked against their declared types, but stay texts.
     """

@@ -60,11 +60,11 @@ def _is_binary(kind: Any) -> bool:
 
 def _values(column: Any) -> list[Any]:
     values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
-    return [_strip(one) for one in values] if pa.types.is_nested(column.type) else values
+    return [strip_nulls(one) for one in values] if pa.types.is_nested(column.type) else values
 
 
-def _strip(value: Any) -> Any:
-    """A nested value without the fields of structs that are null."""
+def strip_nulls(value: Any) -> Any:
+    """The value without those fields of nested structs that are null."""
     if isinstance(value, Mapping):
-        return {name: _strip(one) for name, one in value.items() if one is not None}
-    return [_strip(one) for one in value] if isinstance(value, list) else value
+        return {name: strip_nulls(one) for name, one in value.items() if one is not None}
+    return [strip_nulls(one) for one in value] if isinstance(value, list) else value

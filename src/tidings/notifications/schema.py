@@ -34,7 +34,7 @@ _EXPECTED = (
 def arrow_schema(attributes: Attributes) -> pa.Schema:
     """The schema of declared attributes.
 
-    AttributesError if the type of a list's elements or of a struct's fields is not declared.
+    Raise AttributesError if the type of a list's elements or of a struct's fields is not declared.
     """
     return pa.schema([(name, arrow_type(kind, (name,))) for name, kind in attributes.tree.items()])
 

@@ -39,8 +39,7 @@ _NONE: Positions = np.zeros(0, np.int64)
 def fit(value: Any, kind: Any, name: str) -> Any:
     """Convert a JSON value to our scalar type `name`, whose Arrow type is `kind`.
 
-    ValueError if it does not fit, for example an integer that needs more bits.
-    """
+    Raise ValueError if it does not fit, for example an integer that needs more bits."""
     declared = (
         DataType("decimal", precision=kind.precision, scale=kind.scale)
         if name == "decimal"

@@ -148,7 +148,8 @@ class ChannelView:
     # -- tags ----------------------------------------------------------------------------------
 
     def tag(self, content: bytes) -> bytes:
-        """The tag of a notification; TidingsError if it can't be read, or if no nodes are known."""
+        """The tag of a notification; raises TidingsError if it can't be read, or if no nodes are
+        known."""
         state = self._need_state()
         nodes = self._lowest(state.view, self._contents.read(content))
         return pack_tag(state.life, state.version, nodes)
@@ -173,7 +174,7 @@ class ChannelView:
         return tags
 
     def place(self, interest: str, dialect: str = "sql") -> Place:
-        """The node of a filter; TidingsError if the filter is refused."""
+        """The node of a filter; raises TidingsError if the filter is refused."""
         state = self._need_state()
         node = self._keys.get(parse(interest, dialect, attributes=self.attributes).key, 0)
         return Place(node if node in self._nodes else 0, state.life, state.version)

@@ -5,6 +5,7 @@
 
     protocol/     the messages and their encoding; limits; lineage
     forwarding/   routers: the label graph, the neighbours, the owners of nodes
+    channels/     many channels over the links of one router
     root/         the rendezvous point: nodes, numbers, stamps of publishers, shares of owners
     clients/      subscribers and publishers: every loss is noticed, duplicates are dropped
 

@@ -39,7 +39,8 @@ def identity_of(path: str | Path) -> str:
 
 
 def need_whole(path: Path) -> Manifest:
-    """Check every byte against its digest, and return the manifest; SnapshotError on a mismatch.
+    """Check every byte against its digest, and return the manifest; raise SnapshotError on a
+    mismatch.
 
     Cost: the first call in a process reads all bytes; later calls read only the manifests and the
     files' metadata.

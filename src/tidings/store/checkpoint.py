@@ -51,7 +51,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def read(folder: Path, mark: Mark) -> Checkpoint:
-    """The checkpoint of a log that ends at a mark; LogError if the checkpoint is damaged or
+    """The checkpoint of a log that ends at a mark; raises LogError if the checkpoint is damaged or
     missing."""
     path = folder / CHANGES / NAME
     found = load(path)
@@ -88,7 +88,7 @@ def load(path: Path) -> Checkpoint | str:
 
 
 def state_at(folder: Path, version: int, mark: Mark) -> Checkpoint:
-    """The state at a version up to the end of the log; LogError if it was dropped."""
+    """The state at a version up to the end of the log; raises LogError if it was dropped."""
     base = read(folder, mark)
     if version < base.version:
         raise LogError(

@@ -110,7 +110,7 @@ def fill(beside: Path, base: Checkpoint, first: int, changes: Iterator[Record]) 
 
 
 def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
-    """The first version of the segments; LogError if they do not belong to the checkpoint.
+    """The first version of the segments; raises LogError if they do not belong to the checkpoint.
     `changes` is the number of changes in the segments, if known."""
     segments = _segments(folder)
     if not segments:
@@ -126,7 +126,8 @@ def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
 
 
 def read_changes(folder: Path) -> Iterator[Record]:
-    """The changes of all complete groups, in order; LogError if one is missing or corrupt."""
+    """The changes of all complete groups, in order; raises LogError if one is missing or
+    corrupt."""
     segments = _segments(folder)
     expected = int(segments[0].stem) if segments else 0
     for path in segments:
@@ -161,7 +162,7 @@ def read_what_is_good(folder: Path) -> list[Record]:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in the previous format; LogError if it is corrupt."""
+    """The checkpoint in the previous format; raises LogError if it is corrupt."""
     path = folder / CHECKPOINT
     try:
         bodies = list(map(_body, path.read_bytes().splitlines(keepends=True)))

@@ -120,7 +120,7 @@ class Reader:
 
 
 def read_mark(folder: Path, log: GroupLog) -> Mark:
-    """The end mark; LogError if it is missing, or if the log ends before it."""
+    """The end mark; raises LogError if it is missing, or if the log ends before it."""
     mark = log.acknowledged()
     if mark is None:
         if log.segments() or (folder / CHANGES / checkpoint.NAME).exists():
@@ -133,7 +133,7 @@ def read_mark(folder: Path, log: GroupLog) -> Mark:
 
 
 def read_all(folder: Path, mark: Mark) -> None:
-    """Read a log from its checkpoint to its end; LogError at the first damage."""
+    """Read a log from its checkpoint to its end; raise LogError at the first damage."""
     base = checkpoint.read(folder, mark)
     walk = GroupLog(folder / CHANGES).walk(base.point.at, end_of(mark))
     for _ in read_groups(walk, base.point.version, folder, mark.value):

@@ -104,8 +104,8 @@ def begin_log(folder: Path) -> GroupLog:
 def read_groups(
     walk: Walk, version: int, folder: Path, last: int
 ) -> Iterator[tuple[Point, list[Record]]]:
-    """The groups of a walk that begins after a version, each with the point after it; LogError at
-    the first damage. `last` is the latest acknowledged version."""
+    """The groups of a walk that begins after a version, each with the point after it; raises
+    LogError at the first damage. `last` is the latest acknowledged version."""
     for group in walk:
         found: list[Record] = []
         for record in group.records:

@@ -30,8 +30,8 @@ PAUSE = 0.001
 
 
 def settle(folder: Path, key_of: migration.KeyOf) -> None:
-    """Make a log readable; LogError if it is damaged, or can't be rewritten. `key_of` computes the
-    identity of a text."""
+    """Make a log readable; raise LogError if it is damaged, or can't be rewritten. `key_of`
+    computes the identity of a text."""
     if _is_to_be_renewed(folder) or not (folder / CHANGES).exists():
         with shared(folder):  # waits while another process rewrites the log
             renewed = not _is_to_be_renewed(folder)
@@ -128,7 +128,7 @@ def _take_what_is_left(folder: Path) -> None:
 def take_rest(folder: Path, log: GroupLog, after: Point) -> Iterator[tuple[Point, list[Record]]]:
     """Read the groups after a point up to the physical end of a log, and move the end mark there.
     Complete groups are kept even if they were not acknowledged, and an incomplete group is cut off.
-    The caller must hold the lock. LogError if data is missing."""
+    The caller must hold the lock. Raise LogError if data is missing."""
     mark, version = read_mark(folder, log), after.version
     walk = log.walk(after.at)
     for point, records in read_groups(walk, version, folder, mark.value):

@@ -27,7 +27,7 @@ class Nodes:
         self.numbers: dict[bytes, int] = {key: number for number, key in enumerate(keys, 1)}
 
     def apply(self, record: Record, folder: Path) -> None:
-        """Add the node of a change; LogError if its number is impossible."""
+        """Add the node of a change; raise LogError if its number is impossible."""
         known = len(self.numbers)
         if record.key is None:
             possible = record.node <= known

@@ -18,7 +18,7 @@ NAMES = {MALLORY: "mallory", TRUDY: "trudy", EVIL: "evil", SPARK: "spark"}
 
 
 class Ports(NamedTuple):
-    """The honest pair is at the edge. Everybody with an ordinary token may come in anywhere."""
+    """The honest pair is at the edge. Everybody with an ordinary token may connect anywhere."""
 
     root: int
     edge: int

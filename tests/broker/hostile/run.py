@@ -1,6 +1,6 @@
 """A tree of real routers with an honest pair, and everybody who means no good beside it.
 
-               root            everybody with a token may come in at each of them
+               root            everybody with a token may connect to each of them
              /   |  \\
           edge side  liar      the honest pair is at the edge; evil and liar have `route`
 """

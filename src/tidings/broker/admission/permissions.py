@@ -4,6 +4,7 @@
     token = "*"                                   a guest: any name that is not bound
     token = {name = "...", may = ["publish"]}     bound or a guest, with only these rights
     token = {name = "...", within = "x = 1"}      may subscribe only to what this filter covers
+    token = {name = "...", channels = ["fx-*"]}   may use only these channels
     token = {name = "...", may = ["route"]}       a router; this right must be granted explicitly
     token = {name = "...", may = ["preprocess"]}  a pipeline: it gets all filters, and hands tagged
                                                   notifications over; only if granted explicitly
@@ -38,11 +39,13 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
     forward everything. `within` is a filter in SQL: the client, or everybody behind the router, may
-    subscribe only to what the filter covers."""
+    subscribe only to what the filter covers. `channels` are names of channels, or beginnings of
+    names that end with "*"; without it, a token is valid for the node's own channel alone."""
 
     name: str
     may: frozenset[Right] | None = None
     within: Annotated[str, msgspec.Meta(max_length=m.LONGEST_WITHIN)] = ""
+    channels: tuple[str, ...] | None = None
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -63,6 +66,7 @@ class Permissions(msgspec.Struct, frozen=True):
     bound: bool = True  # nobody else may use its name
     key: bytes = b""  # the digest of its token, which distinguishes guests
     within: str = ""  # a filter that must cover all filters of the client
+    channels: tuple[str, ...] | None = (ANY,)  # None stands for the node's own channel
 
     @property
     def publisher(self) -> str:
@@ -107,8 +111,20 @@ class Permissions(msgspec.Struct, frozen=True):
             return ""
         return f"found a publication by {message.publisher[:80]!r}, expected one by {mine!r}"
 
+    def refuse_channel(self, channel: str, own: str) -> str:
+        """Why the client may not use a channel; empty if it may. `own` is the node's channel."""
+        if self.channels is None:
+            may = channel == own
+        else:
+            may = any(
+                channel.startswith(one[:-1]) if one.endswith(ANY) else channel == one
+                for one in self.channels
+            )
+        return "" if may else f"{self.name!r} may not use the channel {channel[:80]!r} here"
+
     def _refuse_tagging(self) -> str:
-        wanted = f'{{name = "{self.name[:80]}", may = ["preprocess"]}}'
+        rights = ", ".join(f'"{one}"' for one in (*sorted(self.may), "preprocess"))
+        wanted = f'{{name = "{self.name[:80]}", may = [{rights}]}}'
         return (
             f"{self.name!r} may not preprocess here; expected a token with "
             f"{wanted} at the rendezvous point"
@@ -169,8 +185,12 @@ class Register:
                 f"{name[:80]!r} is a router, and its token may not route; "
                 f"expected {wanted} among the tokens here"
             )
-        within = found.within if found is not None and name not in certified else ""
-        return Permissions(name, rights, routes, bound, key, within)
+        within, channels = "", None
+        if found is not None and name not in certified:
+            within, channels = found.within, found.channels
+        elif name in certified:
+            channels = (ANY,)
+        return Permissions(name, rights, routes, bound, key, within, channels)
 
 
 def digest_of(token: str) -> bytes:

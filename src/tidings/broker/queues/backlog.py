@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from tidings.broker.links import Lane
 from tidings.broker.queues.turns import Turns
-from tidings.network import Link
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
@@ -40,7 +40,7 @@ class Backlog:
 
     def __init__(
         self,
-        take: Callable[[Link, m.Message], None],
+        take: Callable[[Lane, m.Message], None],
         done: Callable[[], None],
         notified: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
@@ -56,13 +56,13 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._turns)
 
-    def put(self, link: Link, message: m.Message) -> None:
+    def put(self, link: Lane, message: m.Message) -> None:
         owner = message.owner if isinstance(message, m.Ask) else ""
         for piece in _pieces(message):
             self._turns.put(link, owner, piece)
         self._schedule()
 
-    def forget(self, link: Link) -> None:
+    def forget(self, link: Lane) -> None:
         self._turns.forget(link)
 
     def _schedule(self, rest: float = 0.0) -> None:

@@ -15,8 +15,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from tidings.broker.links import Lane
 from tidings.broker.queues.turns import Turns
-from tidings.network import Link
 from tidings.routing.protocol import messages as m
 
 TIME = 0.01  # seconds that the filters prepared together should take
@@ -36,24 +36,24 @@ class Preparing:
     def __init__(
         self,
         prepare: Callable[[Sequence[bytes]], list[float]],
-        put_on: Callable[[Link, m.Ask], None],
+        put_on: Callable[[Lane, m.Ask], None],
     ) -> None:
         self._prepare = prepare
         self._put_on = put_on
         self._turns: Turns[m.Ask] = Turns("preparing", MOST_WAITING, MOST_WAITING_ALL)
         self._task: asyncio.Task[None] | None = None
         self._each = FIRST  # seconds that each of the latest filters took
-        self._open: set[Link] = set()  # links whose questions are being prepared
+        self._open: set[Lane] = set()  # links whose questions are being prepared
 
     def __len__(self) -> int:
         return len(self._turns)
 
-    def put(self, link: Link, message: m.Ask) -> None:
+    def put(self, link: Lane, message: m.Ask) -> None:
         self._turns.put(link, message.owner, message)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
 
-    def forget(self, link: Link) -> None:
+    def forget(self, link: Lane) -> None:
         self._turns.forget(link)
         self._open.discard(link)
 

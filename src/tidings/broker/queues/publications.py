@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tidings.broker.links import Lane
 from tidings.broker.queues.turns import Turns
-from tidings.network import Link
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import MOST_ROWS, Piece, Run, join_runs
 
@@ -35,7 +35,7 @@ Waiting = m.Publish | m.HandOver | Piece | Run
 class Publications:
     """Publications of neighbours. `take` processes a publication, a run or a piece."""
 
-    def __init__(self, take: Callable[[Link, Any], None], done: Callable[[], None]) -> None:
+    def __init__(self, take: Callable[[Lane, Any], None], done: Callable[[], None]) -> None:
         """`done` is called after each slice."""
         self._process = take
         self._done = done
@@ -53,7 +53,7 @@ class Publications:
         """Begin a slice for a new buffer; until it ends, publications may be processed at once."""
         self._until = time.monotonic() + SLICE
 
-    def put(self, link: Link, message: Waiting) -> None:
+    def put(self, link: Lane, message: Waiting) -> None:
         self.count += message.left if isinstance(message, Run) else 1
         begun = time.monotonic()
         if isinstance(message, Run):
@@ -68,7 +68,7 @@ class Publications:
         self._turns.put(link, *_place_of(message))
         self._schedule()
 
-    def _take(self, link: Link, message: Waiting) -> None:
+    def _take(self, link: Lane, message: Waiting) -> None:
         if not isinstance(message, Run):
             self._process(link, message)
             return
@@ -90,7 +90,7 @@ class Publications:
             self._turns.put_first(link, *_place_of(run))
             self._schedule()
 
-    def forget(self, link: Link) -> None:
+    def forget(self, link: Lane) -> None:
         self._turns.forget(link)
 
     def _schedule(self) -> None:

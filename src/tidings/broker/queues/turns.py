@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from tidings.network import Link
+from tidings.broker.links import Lane
 
 TURN = 0.0001  # seconds charged for a turn, at least
 MOST_USED = 10_000  # the most keys whose used time is remembered
@@ -55,7 +55,7 @@ class FairLine(Generic[Key]):
         self._turns.pop(key, None)
 
     def pop(self) -> Key:
-        """Remove and return the next key; IndexError if there is none."""
+        """Remove and return the next key; raise IndexError if there is none."""
         while True:
             used, number, key = heappop(self._heap)
             if self._turns.get(key) != number:
@@ -98,17 +98,17 @@ class Turns(Generic[Item]):
         self._most, self._most_of_all = most, most_of_all
         self._most_of_owner = max(most, most_of_all // 4)
         self._owners: FairLine[str] = FairLine()
-        self._links: dict[str, FairLine[Link]] = {}  # of each owner
-        self._waiting: dict[Link, Waiting[Item]] = {}
+        self._links: dict[str, FairLine[Lane]] = {}  # of each owner
+        self._waiting: dict[Lane, Waiting[Item]] = {}
         self._shares: dict[str, int] = {}  # the total size of the waiting items, by owner
         self._size = 0
-        self._paused: dict[str, set[Link]] = {}
+        self._paused: dict[str, set[Lane]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def put(self, link: Link, name: str, item: Item, size: int = 1) -> None:
+    def put(self, link: Lane, name: str, item: Item, size: int = 1) -> None:
         owner = link.owner
         waiting = self._waiting.get(link)
         if waiting is None:
@@ -126,14 +126,14 @@ class Turns(Generic[Item]):
             self._paused.setdefault(owner, set()).add(link)
             link.read(self._reason, on=False)
 
-    def put_first(self, link: Link, name: str, item: Item, size: int = 1) -> None:
+    def put_first(self, link: Lane, name: str, item: Item, size: int = 1) -> None:
         """Put back the unfinished rest of an item. The rest goes before the other items of its
         name, and waits for the name's next turn."""
         self.put(link, name, item, size)
         queue = self._waiting[link].queues[name]
         queue.rotate(1)
 
-    def take_more(self, link: Link, name: str, fits: Callable[[Item], bool]) -> Iterator[Item]:
+    def take_more(self, link: Lane, name: str, fits: Callable[[Item], bool]) -> Iterator[Item]:
         """Take the next items of a name out of turn, as long as `fits` accepts them."""
         waiting = self._waiting.get(link)
         queue = None if waiting is None else waiting.queues.get(name)
@@ -145,7 +145,7 @@ class Turns(Generic[Item]):
                 self._leave(link, waiting, name)
             yield item
 
-    def _leave(self, link: Link, waiting: Waiting[Item], name: str) -> None:
+    def _leave(self, link: Lane, waiting: Waiting[Item], name: str) -> None:
         """Take a name without items out of the lines."""
         owner = link.owner
         del waiting.queues[name]
@@ -157,7 +157,7 @@ class Turns(Generic[Item]):
                 del self._links[owner]
                 self._owners.leave(owner)
 
-    def _wait(self, owner: str, link: Link, names: FairLine[str], name: str) -> None:
+    def _wait(self, owner: str, link: Lane, names: FairLine[str], name: str) -> None:
         links = self._links.setdefault(owner, FairLine())
         names.join(name)
         if link not in links:
@@ -165,12 +165,12 @@ class Turns(Generic[Item]):
         if owner not in self._owners:
             self._owners.join(owner)
 
-    def take(self) -> tuple[Link, Item]:
-        """The next item; IndexError if there is none."""
+    def take(self) -> tuple[Lane, Item]:
+        """The next item; raises IndexError if there is none."""
         link, _, item = self._take()
         return link, item
 
-    def _take(self) -> tuple[Link, str, Item]:
+    def _take(self) -> tuple[Lane, str, Item]:
         owner = self._owners.pop()
         link = self._links[owner].pop()
         waiting = self._waiting[link]
@@ -194,7 +194,7 @@ class Turns(Generic[Item]):
             del self._links[owner]
         return link, name, item
 
-    def serve(self, take: Callable[[Link, Item], None], until: float) -> None:
+    def serve(self, take: Callable[[Lane, Item], None], until: float) -> None:
         """Pass waiting items to `take`, at least one, until the clock reaches `until`. Then resume
         reading from links with few waiting items."""
         before = time.monotonic()
@@ -209,7 +209,7 @@ class Turns(Generic[Item]):
         self.resume()
 
     def _serve_alone(
-        self, take: Callable[[Link, Item], None], link: Link, name: str, until: float
+        self, take: Callable[[Lane, Item], None], link: Lane, name: str, until: float
     ) -> float:
         """Serve items without turns while all of them have the same name; return the time. The
         last item is left, so that the name keeps its place in the lines."""
@@ -226,13 +226,13 @@ class Turns(Generic[Item]):
             now = time.monotonic()
         return now
 
-    def charge_alone(self, link: Link, seconds: float) -> None:
+    def charge_alone(self, link: Lane, seconds: float) -> None:
         """Charge for an item that was processed while nothing waited. Earlier charges are
         forgotten, because they delayed nobody."""
         self._owners.forgive()
         self._owners.charge(link.owner, seconds)
 
-    def charge(self, link: Link, name: str, seconds: float) -> None:
+    def charge(self, link: Lane, name: str, seconds: float) -> None:
         """Charge an owner, a link and a name. Others go first until they have used as much time."""
         self._owners.charge(link.owner, seconds)
         if link.owner in self._links:
@@ -240,7 +240,7 @@ class Turns(Generic[Item]):
         if link in self._waiting:
             self._waiting[link].names.charge(name, seconds)
 
-    def forget(self, link: Link) -> None:
+    def forget(self, link: Lane) -> None:
         """Drop the items of a closed link. Its client repeats everything when it reconnects."""
         owner = link.owner
         waiting = self._waiting.pop(link, None)
@@ -275,7 +275,7 @@ class Turns(Generic[Item]):
             return False
         return share > self._most_of_all // max(1, len(self._shares))
 
-    def _unpause(self, owner: str, link: Link) -> None:
+    def _unpause(self, owner: str, link: Lane) -> None:
         links = self._paused.get(owner, set())
         links.discard(link)
         if not links:

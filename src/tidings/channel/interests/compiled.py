@@ -161,7 +161,8 @@ def _named(graph: CompiledGraph, keys: Keys, index: IndexArrays) -> Iterator[tup
 
 
 def open_compiled(path: Path, setting: Setting) -> Compiled:
-    """Compare the digests and map the folder; SnapshotError if it is missing or does not fit."""
+    """Compare the digests and map the folder; raise SnapshotError if it is missing or does not
+    fit."""
     return read_whole(path, lambda folder: _read(folder, setting))
 
 

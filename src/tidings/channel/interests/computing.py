@@ -102,8 +102,8 @@ class Computing:
             del self._matchers[needs]
 
     def match(self, event: Mapping[str, object], size: int) -> list[int]:
-        """The nodes that match a notification of `size` bytes; TooMuchWork if that takes longer
-        than all filters together are allowed."""
+        """The nodes that match a notification of `size` bytes; raises TooMuchWork if that takes
+        longer than all filters together are allowed."""
         reached = self._reachable_matchers(event) if self._matchers else ()
         if not reached:
             return []

@@ -137,7 +137,7 @@ class ArrayInterests:
         return not refuse_outside(self._nodes.filter(number), within, self.attributes)
 
     def equal(self, number: int) -> Sequence[int]:
-        """No nodes: of two nodes that cover each other, one is above the other."""
+        """Always empty, because of two nodes that cover each other, one is above the other."""
         return ()
 
     def remove(self, number: int) -> int:

@@ -17,7 +17,7 @@ from tidings.matching.placing import Question, Sketches
 
 
 class Recent:
-    """One generation of filters, by number. Not safe without a lock."""
+    """One generation of filters, by number. Not thread-safe: callers must hold a lock."""
 
     def __init__(self) -> None:
         self.filters: dict[int, Filter] = {}

@@ -47,7 +47,8 @@ class Tagging:
         return Fair(self._lowest(event, found.matched), found.over)
 
     def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
-        """The nodes among a few that match; TooMuchWork if the filter of any of them computes."""
+        """The nodes among a few that match; raises TooMuchWork if the filter of any of them
+        computes."""
         event = self._contents.read(content)
         filters = {number: self._nodes.filter(number) for number in numbers}
         if any(computes(one.form) for one in filters.values()):

@@ -76,7 +76,8 @@ def bench_chain(
     remark(
         f"agents did not receive what they should: {count_of(report.lost, 'loss', 'losses')}, "
         f"{report.doubled:,} doubled, {report.strays:,} unwanted, {report.altered:,} altered, "
-        f"{report.misnumbered:,} out of order, {count_of(report.breaks, 'break')}; "
+        f"{report.misnumbered + report.out_of_order:,} out of order, "
+        f"{count_of(report.breaks, 'break')}; "
         f"--seed {seed} repeats the rows and interests"
     )
     return 1

@@ -19,8 +19,8 @@ def bench_route(
         typer.Option(
             "--only",
             metavar="PART",
-            help="forward, latency, durable, parts, preprocessors, interests, lookup or modes; may "
-            "be repeated. [default: all]",
+            help="forward, latency, durable, parts, preprocessors, interests, channels, lookup or "
+            "modes; may be repeated. [default: all]",
             show_default=False,
         ),
     ] = None,
@@ -38,6 +38,10 @@ def bench_route(
         int,
         typer.Option("--interests", metavar="N", min=1, help="Interests of the part `interests`."),
     ] = 1_000_000,
+    channels: Annotated[
+        int,
+        typer.Option("--channels", metavar="N", min=1, help="Channels of the part `channels`."),
+    ] = 10_000,
     seed: Seed = 1,
     json: options.Json = False,
 ) -> None:
@@ -49,16 +53,18 @@ def bench_route(
     acknowledged after it is on disk; then (`mixed`) the same with 10,000 filters, next to JetStream
     of nats-server. parts: notifications that were tagged elsewhere, handed over to a rendezvous
     point in parts of 16,384. preprocessors: the processor time of a rendezvous point per
-    notification, with 10,000 filters, when it tags and when preprocessors tag; and how many these
-    tag. interests: new ones at a rendezvous point that has a million, one at a
-    time and at 500/s, also beside 20,000 publications/s, and its restart. lookup: a router's work
-    for a header and for a subscription, without a network, for up to a million subscribers. modes:
-    the cost of labels, of lists and of choosing between them, in graphs of different shapes.
+    notification, with 10,000 filters, when it tags and when preprocessors tag; and how many
+    notifications the preprocessors tag. interests: adding interests to a rendezvous point that has
+    a million, one at a time and at 500/s, with and without 20,000 publications/s; and its restart.
+    channels: the memory, the processor time and the bytes that 10,000 channels without traffic,
+    each with one subscription, cost two routers. lookup: a router's work for a header and for a
+    subscription, without a network, for up to a million subscribers. modes: the cost of labels, of
+    lists and of choosing between them, in graphs of different shapes.
 
     If anything that was sent is not received, the command fails without figures.
 
     With --json, one object: machine, forward, latency, durable, mixed, parts, preprocessors,
-    interests, lookup, modes.
+    interests, channels, lookup, modes.
     """
     load_pyarrow()
     from tidings.studies.network import PARTS, bench_route as measure, route_lines, route_sections
@@ -73,6 +79,7 @@ def bench_route(
             rounds=rounds,
             peers=peers,
             interests=interests,
+            channels=channels,
             seed=seed,
             note=note,
         )

@@ -99,10 +99,20 @@ def _is_packed(file: BinaryIO) -> bool:
     return begin == _PACKED_BEGIN
 
 
+def open_stdin() -> BinaryIO:
+    """Stdin as a file of its own. If a thread is still reading `sys.stdin` when Python ends, Python
+    waits for its lock, and aborts."""
+    try:
+        handle = sys.stdin.fileno()
+    except (OSError, ValueError):  # not a real file
+        return sys.stdin.buffer
+    return open(handle, "rb", closefd=False)
+
+
 @contextmanager
 def _open_packed(path: str) -> Iterator[BinaryIO]:
     if path == STDIN:
-        yield sys.stdin.buffer
+        yield open_stdin()
         return
     try:
         file = Path(path).open("rb")  # noqa: SIM115

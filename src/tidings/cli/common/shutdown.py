@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 LATER = 1.0  # seconds that a command runs before it gets a watchdog
 INTERRUPTED = 130
@@ -121,6 +121,17 @@ def end_with_stdin() -> None:
     _watchdog.call(signal.SIGINT, signal.SIGTERM, follows_stdin=True)
 
 
+_ended_by = [int(signal.SIGINT)]  # the last signal that asked a command to end
+
+
+def leave_unfinished() -> NoReturn:
+    """End a command that was asked to end before its work was done, with the exit code of the
+    signal."""
+    if _ended_by[0] == signal.SIGTERM:
+        raise SystemExit(128 + signal.SIGTERM)
+    raise KeyboardInterrupt
+
+
 def handle_end_signals(handler: Callable[[], None]) -> None:
     """Call a handler on SIGINT and SIGTERM; a second Ctrl-C exits at once."""
     if threading.current_thread() is not threading.main_thread():
@@ -129,6 +140,7 @@ def handle_end_signals(handler: Callable[[], None]) -> None:
 
     def hear(number: int, _frame: FrameType | None) -> None:
         nonlocal heard
+        _ended_by[0] = number
         heard += number == signal.SIGINT
         if heard > 1:
             os._exit(INTERRUPTED)

@@ -20,13 +20,13 @@ import sys
 import time
 
 GRACE = 6.0  # seconds for the command to end cleanly
-LAST = 1.0  # further seconds for the command's children to end
+LAST = 1.0  # more seconds for the command's child processes to end
 AT_ONCE = 0.3  # seconds after a second Ctrl-C, which the command itself obeys if it can
 LOOK = 0.25  # seconds between checks of the children, once the command must end
 IDLE = 10.0  # seconds between checks that the command runs: a child may keep the pipes open
 FRAMES = 3  # stack frames that are reported
-BEGINNING = b"(most recent call first)"  # this text is in the first line of each stack
-KEPT = 64 << 10  # bytes of stacks that are kept
+BEGINNING = b"(most recent call first)"  # in the first line of each stack trace
+KEPT = 64 << 10  # bytes of stack traces that are kept
 NEVER = float("inf")
 
 # process id -> start time, which identifies a process because process ids are reused

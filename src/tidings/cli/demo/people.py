@@ -121,12 +121,13 @@ class People:
                 await asyncio.sleep(AGAIN)
 
     async def _read(self, one: Person, told: Subscription) -> None:
-        from tidings import Delivery
+        from tidings import Break, Delivery, Lost
 
         known: set[int] = set()
         async for item in told:
-            if not isinstance(item, Delivery):
+            if isinstance(item, Lost | Break):
                 self.problems.append(f"{one.who}: {item!r}")
+            if not isinstance(item, Delivery):  # else an interruption, or its end
                 continue
             self.repeated += item.serial in known
             known.add(item.serial)

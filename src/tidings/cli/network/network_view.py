@@ -18,7 +18,7 @@ from tidings.routing.protocol import messages as m
 SILENT = 5_000  # milliseconds without a report after which a node counts as silent
 AGENTS = 3  # agents shown for each node
 NAME = 20  # characters for a name and its branch lines
-LEAST = 8  # characters kept for a name, however deep it is
+LEAST = 8  # characters for a name, at least, however deep its node is
 NUMBERS = ("nodes", "in/s", "out/s", "waiting", "dropped")
 
 Path = tuple[str, ...]
@@ -151,6 +151,9 @@ class NetworkView:
         if nodes:
             parts.append(f"up {_clock(nodes[0].uptime // 1000)}")
             parts.append(f"serial {nodes[0].serial:,}")
+        channels = max((one.channels for one in nodes), default=1)
+        if channels > 1:
+            parts.append(f"{channels:,} channels")
         undeclared = sum(one.undeclared for one in nodes)
         if undeclared:
             parts.append(count_of(undeclared, "undeclared field"))

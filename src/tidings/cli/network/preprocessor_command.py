@@ -11,9 +11,12 @@ import typer
 
 from tidings.cli.common.command_errors import remark
 from tidings.cli.common.screen import say
-from tidings.cli.common.shutdown import wait_for_end
+from tidings.cli.common.shutdown import end_with_stdin, wait_for_end
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
+from tidings.model import EnvironmentProblem
+
+EVERYWHERE = ("0.0.0.0", "::")  # a server there listens at all addresses of its machine
 
 
 def run_preprocessor(
@@ -23,12 +26,20 @@ def run_preprocessor(
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST:PORT", help="Where agents connect to it.")
     ] = "127.0.0.1:0",
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host",
+            metavar="HOST",
+            help="The host by which agents reach it, if not that of --listen.",
+        ),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option(
             "--config",
             metavar="FILE",
-            help="A router's file, whose tokens and limits hold for agents here, too.",
+            help="A router's file, whose tokens, certificate and limits apply here too.",
         ),
     ] = None,
     name: connecting.Name = None,
@@ -36,12 +47,16 @@ def run_preprocessor(
     token_file: connecting.TokenFile = None,
     authorities: connecting.Authorities = None,
     log: Annotated[bool, typer.Option("--log", help="Log connections on stderr.")] = False,
+    follows_stdin: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
 ) -> None:
     """Tag notifications for the agents of a channel, until Ctrl-C or SIGTERM.
 
     The preprocessor follows the filters of the channel, and registers with its rendezvous point,
-    where agents find it. Several share the load. Its token needs the right to preprocess.
+    where agents find it. Several preprocessors of a channel share the load. The token needs the
+    right to preprocess.
     """
+    if follows_stdin:
+        end_with_stdin()
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     from tidings.broker import PreprocessorNode, load_config, make_door
@@ -52,6 +67,11 @@ def run_preprocessor(
     for one in () if loaded is None else loaded.warnings:
         remark(one)
     door = make_door(listen, place.channel, loaded)
+    if host is None and door.address.host in EVERYWHERE:
+        raise EnvironmentProblem(
+            f"found --listen {listen}, which is no host that agents can connect to; "
+            "expected --host HOST with it"
+        )
     secret = choose_token(token, token_file)
 
     async def work() -> None:
@@ -59,7 +79,7 @@ def run_preprocessor(
             address, name=name, token=secret, authorities=authorities, on_link=note_link,
             tag="local",
         ) as agent:  # fmt: skip
-            node = PreprocessorNode(name or agent.name, agent, door)
+            node = PreprocessorNode(name or agent.name, agent, door, host=host)
             await node.start()
             ending = asyncio.create_task(wait_for_end())
             await asyncio.sleep(0)  # lets handlers be installed

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from itertools import islice
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -17,17 +15,19 @@ from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
 from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.cli.common.events import read_events
-from tidings.cli.common.input_files import STDIN
+from tidings.cli.common.input_files import STDIN, open_stdin
 from tidings.cli.common.screen import count_of, say
-from tidings.cli.common.shutdown import run_until_ended
+from tidings.cli.common.shutdown import leave_unfinished, run_until_ended
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
 from tidings.model import EnvironmentProblem
 
 PATIENCE = 5.0  # seconds until a note says that an answer is slow
 TOGETHER = 1000  # how many publications are in flight before the command waits for them
+MOST_LISTED = 10  # refused notifications that an error lists
 PIECE = 100  # how many events of files are handed over together
 Item = TypeVar("Item")
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def publish_notification(
@@ -89,7 +89,7 @@ def publish_notification(
             router, name=name, token=token, authorities=authorities, timeout=timeout,
             on_link=note_link,
         ) as agent:  # fmt: skip
-            waiting: list[asyncio.Future[int]] = []
+            sending = _Sending(given.are_many, timeout)
             try:
                 async for content, text in given.notifications():
                     told = text if payload is None else payload
@@ -98,25 +98,24 @@ def publish_notification(
                         agent.publish_fast(content, body, subject=subject, share=not private)
                         count += 1
                         continue
-                    waiting.append(
+                    count += 1
+                    sending.add(
                         agent.publish_soon(content, body, subject=subject, share=not private)
                     )
-                    count += 1
-                    if len(waiting) >= TOGETHER:
-                        await _settle(waiting, count, timeout)
-                        waiting.clear()
+                    if len(sending.waiting) >= TOGETHER:
+                        await sending.settle()
             except BadInput as problem:
                 if not given.are_many:
                     raise
-                await _settle(waiting, count, timeout)
+                await sending.settle()
                 sentence = f"after publishing {count:,}: {problem}"
                 raise BadInput(sentence, problem.pointer) from None
-            await _settle(waiting, count, timeout)
+            await sending.settle()
         return count
 
     count = run_async(run_until_ended(work()))
-    if count is None:  # Ctrl-C
-        raise KeyboardInterrupt
+    if count is None:
+        leave_unfinished()
     say(f"published {count:,}" if given.are_many else "published")
 
 
@@ -137,7 +136,7 @@ class _Given(NamedTuple):
         if self.events is not None:
             async for piece in _from_thread(self._read_pieces(self.events)):
                 for event in piece:
-                    yield event, msgspec.json.encode(event).decode()
+                    yield event, _encode(event).decode()
         elif self.attributes == "-":
             at = 0
             async for line in stdin_lines():
@@ -154,32 +153,73 @@ class _Given(NamedTuple):
         may come late."""
         size = 1 if path == STDIN else PIECE
         events = read_events(path, self.format, DeclaredTypes(), self.nulls)
-        while piece := list(islice(events, size)):
+        piece: list[dict[str, Any]] = []
+        try:
+            for event in events:
+                piece.append(event)
+                if len(piece) == size:
+                    yield piece
+                    piece = []
+        except BadInput:  # the events before this one are published
             yield piece
+            raise
+        yield piece
 
 
-async def _settle(waiting: list[asyncio.Future[int]], count: int, limit: float | None) -> None:
-    """Wait until all notifications are acknowledged; print a note if that takes long.
-    Raise EnvironmentProblem if none of them is acknowledged for `limit` seconds."""
-    late = asyncio.get_running_loop().call_later(
-        PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
-    )
-    left: set[asyncio.Future[int]] = set(waiting)
-    try:
-        while left:
-            done, left = await asyncio.wait(
-                left, timeout=limit, return_when=asyncio.FIRST_COMPLETED
-            )
-            for one in done:
-                one.result()
-            if not done:
-                raise EnvironmentProblem(
-                    f"found no answer for {limit:g} seconds: {count - len(left):,} of "
-                    f"{count_of(count, 'notification')} are acknowledged, and the others "
-                    "may still have been published"
+class _Sending:
+    """Notifications that are not acknowledged yet."""
+
+    def __init__(self, are_many: bool, limit: float | None) -> None:
+        self.waiting: dict[asyncio.Future[int], int] = {}  # the position of each, from 1
+        self._are_many, self._limit = are_many, limit
+        self._count = 0
+
+    def add(self, one: asyncio.Future[int]) -> None:
+        self._count += 1
+        self.waiting[one] = self._count
+
+    async def settle(self) -> None:
+        """Wait until all notifications are acknowledged; print a note if that takes long. Raise
+        EnvironmentProblem if none of them is acknowledged within the limit, and Refusal, with all
+        positions, if some were refused."""
+        late = asyncio.get_running_loop().call_later(
+            PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
+        )
+        left, refused = set(self.waiting), dict[int, Exception]()
+        try:
+            while left:
+                done, left = await asyncio.wait(
+                    left, timeout=self._limit, return_when=asyncio.FIRST_COMPLETED
                 )
-    finally:
-        late.cancel()
+                if not done:
+                    raise EnvironmentProblem(
+                        f"found no answer for {self._limit:g} seconds: "
+                        f"{self._count - len(left):,} of {count_of(self._count, 'notification')} "
+                        "are acknowledged, and the others may still have been published"
+                    )
+                for one in done:
+                    problem = one.exception()
+                    if isinstance(problem, Exception):
+                        refused[self.waiting[one]] = problem
+        finally:
+            late.cancel()
+        self.waiting.clear()
+        if refused:
+            raise self._refusal(refused)
+
+    def _refusal(self, refused: dict[int, Exception]) -> Exception:
+        from tidings.network import Refusal
+
+        if not self._are_many:
+            return refused[1]
+        listed = [f"notification {at}: {refused[at]}" for at in sorted(refused)[:MOST_LISTED]]
+        if len(refused) > MOST_LISTED:
+            listed.append(f"and {len(refused) - MOST_LISTED:,} more")
+        return Refusal(
+            f"published {self._count - len(refused):,} of "
+            f"{count_of(self._count, 'notification')}, and the others were refused; "
+            + "; ".join(listed)
+        )
 
 
 def _parse_object(text: str, where: str = "") -> dict[str, Any]:
@@ -191,7 +231,7 @@ def _parse_object(text: str, where: str = "") -> dict[str, Any]:
 
 async def stdin_lines() -> AsyncIterator[str]:
     """Yield lines of stdin as they arrive."""
-    read1 = sys.stdin.buffer.read1  # type: ignore[union-attr]
+    read1 = open_stdin().read1  # type: ignore[attr-defined]
     rest = b""
     async for chunk in _from_thread(iter(lambda: read1(1 << 16), b"")):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -164,8 +164,8 @@ def _left(deadline: float | None) -> float | None:
 
 
 def _note_interruption(one: Interrupted | Resumed, agent: Agent, silent: bool) -> bool:
-    """Note that nothing arrives although there is a link, or that this is over; `note_link` tells
-    of the link itself. Return whether it is still so."""
+    """Print a note if notifications stop although the link is up, and another when they resume.
+    Return whether they have stopped in this way. `note_link` reports on the link itself."""
     from tidings.routing.clients import Interrupted
 
     if isinstance(one, Interrupted):

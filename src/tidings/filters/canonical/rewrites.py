@@ -191,7 +191,7 @@ def split_case(node: Expression) -> Expression:
 
 
 def _put(node: Expression, case: Case, value: Expression) -> Expression:
-    """Put a value in the place of a CASE."""
+    """Replace a CASE with a value."""
     return value if node is case else rebuild(node, lambda one: value if one is case else None)
 
 

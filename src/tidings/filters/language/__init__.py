@@ -4,11 +4,11 @@
                                        refuses with a position; folds constants
 
     tokens.py         splits text into tokens
-    builders.py       checked construction; parsers call it for each construct that they read
+    builders/         checked construction; parsers call it for each construct that they read
     folding.py        computes constants when a filter is parsed
     expression.py     the immutable tree, at most MAX_DEPTH deep
     functions.py      the table of functions: names, arities, result types, bodies. Parsers accept
-                      a new row at once; checks beyond types are in builders.py
+                      a new row at once; checks beyond types are in builders/
     static_types.py   the type of an expression, as far as it is known before any event
     attributes.py     the declared attributes of a channel
     evaluation.py     the reference semantics, in three-valued logic

@@ -225,8 +225,8 @@ class Attributes:
         return "one of " + ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
 
     def read(self, event: Event) -> dict[str, Any]:
-        """Convert each declared attribute of a notification to its type; NotificationError if that
-        is impossible.
+        """Convert each declared attribute of a notification to its type; raise NotificationError if
+        that is impossible.
 
         A string is parsed as the declared type (JSON has dates only as strings). A whole double
         becomes an integer, and an integer becomes a double. Any other value must have the declared

@@ -41,14 +41,17 @@ class Token(NamedTuple):
     word: str = ""  # the name in capitals; the suffix of a number
 
 
+def check_length(text: str, most: int) -> None:
+    """Raise FilterError if a text has more than `most` characters."""
+    if len(text) > most:
+        raise FilterError(
+            f"the filter has {len(text):,} characters, expected at most {most:,}", text, most
+        )
+
+
 def tokenize(text: str) -> list[Token]:
     """All tokens of a text; the last has the kind "end"."""
-    if len(text) > MAX_LENGTH:
-        raise FilterError(
-            f"the filter has {len(text):,} characters, expected at most {MAX_LENGTH:,}",
-            text,
-            MAX_LENGTH,
-        )
+    check_length(text, MAX_LENGTH)
     tokens: list[Token] = []
     for found in _TOKEN.finditer(text):
         kind = found.lastgroup

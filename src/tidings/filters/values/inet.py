@@ -25,7 +25,8 @@ def _sortable(version: int, number: int) -> str:
 
 @lru_cache(maxsize=65536)
 def network(text: str) -> Network:
-    """Parse a network such as `10.0.0.0/8`, or a single address; ValueError says what is wrong."""
+    """Parse a network such as `10.0.0.0/8`, or a single address; raise ValueError if the text is
+    neither."""
     return ipaddress.ip_network(text, strict=False)
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from tidings.model import AttributesError
 
-LONGEST = 10  # how many topics of a loop an error message names
+LONGEST = 10  # the most topics of a cycle that an error message names
 
 
 class Ontology:
@@ -75,7 +75,7 @@ class Ontology:
             while name not in way:  # follow parents until a topic repeats
                 way[name] = None
                 name = min(parent for parent in self._parents[name] if waiting[parent])
-            raise AttributesError(f"the ontology has a loop: {_describe_loop(list(way), name)}")
+            raise AttributesError(f"the ontology has a cycle: {_describe_cycle(list(way), name)}")
         numbers: dict[str, int] = {}
         stack = sorted((n for n, names in self._parents.items() if not names), reverse=True)
         while stack:
@@ -135,8 +135,8 @@ class Ontology:
         return difflib.get_close_matches(topic, self._numbers, n=3)
 
 
-def _describe_loop(way: list[str], back: str) -> str:
-    """Describe the loop in a path that returned to one of its own topics."""
+def _describe_cycle(way: list[str], back: str) -> str:
+    """Describe the cycle in a path that returned to one of its own topics."""
     names = [*way[way.index(back) :], back]
     if len(names) == 2:
         return f"'{back}' lies under itself"

@@ -108,7 +108,7 @@ def forget() -> None:
 
 
 def compile_pattern(pattern: str) -> Regular:
-    """Compile a pattern from a filter; RegularError if it is refused."""
+    """Compile a pattern from a filter; raise RegularError if it is refused."""
     return _programs.get(pattern, lambda: _compile_checked(pattern))
 
 

@@ -27,7 +27,7 @@ Edge = tuple[str, str | None]  # child, parent
 
 
 def read_ontology(text: str, form: str = "json") -> Ontology:
-    """Parse an ontology; AttributesError if the text is malformed or has no topics."""
+    """Parse an ontology; raise AttributesError if the text is malformed or has no topics."""
     reader = _READERS.get(form)
     if reader is None:
         raise AttributesError(f"found the format '{form}', expected {', '.join(FORMATS)}")

@@ -94,5 +94,8 @@ def read_table(path: Path) -> Any:
 
 
 def as_array(column: Any) -> Any:
-    """A column of numbers as an array that uses the same memory."""
-    return column.chunk(0).to_numpy() if column.num_chunks else np.asarray(column)
+    """A column of numbers as an array that uses the same memory. It is read-only, even if it is
+    empty: for another combination of writable arrays, Numba would compile the kernels again."""
+    found = column.chunk(0).to_numpy() if column.num_chunks else np.asarray(column)
+    found.flags.writeable = False
+    return found

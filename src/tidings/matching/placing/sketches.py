@@ -31,7 +31,8 @@ Known = dict[int, tuple[int, int, int, bool]]
 
 
 class Sketches:
-    """The boxes of plain filters, by owner (a small integer). Not safe without a lock."""
+    """The boxes of plain filters, by owner (a small integer). Not thread-safe: callers
+    must hold a lock."""
 
     def __init__(self) -> None:
         self._columns: dict[str, int] = {}

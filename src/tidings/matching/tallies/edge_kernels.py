@@ -42,6 +42,23 @@ def span_of(edges, place):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def mark_above(edges, marks, stamp, queue, count):  # type: ignore[no-untyped-def]
+    """Mark all places above the first `count` places of a queue, which are marked, and append the
+    newly marked places. queue uint32, with room for all places. Returns the end of the queue."""
+    at = 0
+    while at < count:
+        is_patched, first, last = span_of(edges, np.int64(queue[at]))
+        at += 1
+        for edge in range(first, last):
+            parent = edges.pool[edge] if is_patched else edges.parents[edge]
+            if marks[parent] != stamp:
+                marks[parent] = stamp
+                queue[count] = parent
+                count += 1
+    return count
+
+
+@kernel
 def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
     """Mark these places and all places above them. `out` (uint32, with room for all places) gets
     the newly marked places; returns their number."""
@@ -51,17 +68,7 @@ def climb(places, edges, marks, stamp, out):  # type: ignore[no-untyped-def]
             marks[places[at]] = stamp
             out[count] = places[at]
             count += 1
-    at = 0
-    while at < count:
-        is_patched, first, last = span_of(edges, np.int64(out[at]))
-        at += 1
-        for edge in range(first, last):
-            parent = edges.pool[edge] if is_patched else edges.parents[edge]
-            if marks[parent] != stamp:
-                marks[parent] = stamp
-                out[count] = parent
-                count += 1
-    return count
+    return mark_above(edges, marks, stamp, out, count)
 
 
 @kernel
@@ -149,16 +156,7 @@ def bridge(children, gone, parents, edges, marks, stamp, patches, filled, queue)
                     marks[parent] = mark
                     queue[count] = parent
                     count += 1
-        done = 0
-        while done < count:
-            has_patch, begin, end = span_of(edges, np.int64(queue[done]))
-            done += 1
-            for edge in range(begin, end):
-                upper = edges.pool[edge] if has_patch else edges.parents[edge]
-                if marks[upper] != mark:
-                    marks[upper] = mark
-                    queue[count] = upper
-                    count += 1
+        mark_above(edges, marks, mark, queue, count)
         for i in range(parents.shape[0]):
             if marks[parents[i]] != mark:
                 edges.pool[filled] = parents[i]

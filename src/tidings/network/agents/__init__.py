@@ -1,20 +1,25 @@
-"""The parts of agents: subscriptions, link states, errors, Arrow data, and tags.
+"""The parts of agents: links, channels, subscriptions, errors, Arrow data, and tags.
 
+    agent_link.py     the link to a router, made again when it is lost; it carries many channels
+    agent_channel.py  one channel: a small router with the application's subscriptions
+    publishing.py     the publishing half of a channel
+    blocking_channel.py  a channel for code without `async`
     subscription.py   the items of a subscription: an asynchronous iterator
-    link_state.py     whether there is a link, to which router, since when, and if not, why
     header.py         a tag that was obtained in advance
     refusals.py       the errors of agents
     following.py      tags in the agent's own process, which follows the nodes of the channel
     preprocessors.py  tags from preprocessors, which the agent finds through the channel
+    encoding.py       attributes as JSON or MessagePack
     untagged.py       notifications that wait for their tags
     arrow_rows.py     the rows of Arrow data as notifications
 
 Used by agent.py and blocking.py. Users get the names from `tidings`. Start at subscription.py.
 """
 
+from tidings.network.agents.agent_link import LinkState
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs, pairs_of
+from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.header import Header
-from tidings.network.agents.link_state import LinkState
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
 
@@ -28,5 +33,6 @@ __all__ = [
     "Refusal",
     "Subscription",
     "TimedOut",
+    "encode_attributes",
     "pairs_of",
 ]

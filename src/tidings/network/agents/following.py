@@ -8,6 +8,7 @@ Every answer may be lost with its link, so an unanswered question is asked again
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -78,9 +79,11 @@ class Following:
                 await asyncio.sleep(self._times.retry)
 
     async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
+        # importing NumPy, Numba and Arrow takes seconds, during which links must stay alive
+        await loop.run_in_executor(None, importlib.import_module, "tidings.preprocessing")
         from tidings.preprocessing import ChannelView
 
-        loop = asyncio.get_running_loop()
         described = (await self._ask(m.Describe(self._next(), relayed=True))).described
         assert described is not None
         view = ChannelView(described)
@@ -101,7 +104,7 @@ class Following:
         return self._request
 
     async def _ask(self, question: m.Describe | m.Follow) -> Follower:
-        """Ask until the answer is complete; Refusal if the answer is a refusal."""
+        """Ask until the answer is complete; raise Refusal if the answer is a refusal."""
         follower = self._follower = Follower(question)
         while not follower.is_done:
             self._answered.clear()

@@ -6,6 +6,9 @@ turn.
 
 A question that is not answered in time is not repeated: the notification is published without a
 tag. So no notification waits long for a preprocessor, and none is lost when a preprocessor ends.
+
+An agent whose own link uses TLS connects only to preprocessors with TLS, because it sends them its
+token and its notifications.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import ssl
 import time
 from collections.abc import Callable, Sequence
 
@@ -21,6 +25,7 @@ import msgspec
 from tidings.model import TidingsError
 from tidings.network.link import Link
 from tidings.network.router_url import RouterUrl, parse_address
+from tidings.network.tls import context_for
 from tidings.routing.protocol import Times, frames, messages as m
 
 MOST_LINKS = 4  # the most preprocessors that one agent uses at a time
@@ -32,11 +37,19 @@ FIRST = 1 << 60  # the first request number; other questions of an agent have lo
 class Preprocessors:
     """The preprocessors of a channel, as one agent uses them."""
 
-    def __init__(self, send: Callable[[m.Message], bool], hello: m.Hello, times: Times) -> None:
-        """`send` sends a message to the router; False if there is no link."""
+    def __init__(
+        self,
+        send: Callable[[m.Message], bool],
+        hello: m.Hello,
+        times: Times,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`send` sends a message to the router; False if there is no link. `tls` is the context of
+        the link to the router."""
         self._send = send
         self._hello = hello
         self._times = times
+        self._tls = tls
         self._links: dict[str, Link] = {}
         self._failed: dict[str, float] = {}  # when a preprocessor failed, by address
         self._open: dict[int, tuple[Link, asyncio.Future[m.Message]]] = {}
@@ -71,7 +84,7 @@ class Preprocessors:
             self._sought += 1
             self._send(m.Seek(self._sought))
             for link in self._links.values():
-                link.send(m.Trace(0))  # a sign of life: a silent agent is disconnected
+                link.send(m.Trace(0))  # a keep-alive: silent agents are disconnected
             enough = bool(self._links)
             await asyncio.sleep(self._times.resubscribe if enough else self._times.retry / 10)
 
@@ -115,6 +128,8 @@ class Preprocessors:
         link: Link | None = None
         try:
             place: RouterUrl = parse_address(address)
+            if self._tls is not None and not place.secure:
+                return
             loop = asyncio.get_running_loop()
             async with asyncio.timeout(PATIENCE):
                 _, link = await loop.create_connection(
@@ -123,6 +138,7 @@ class Preprocessors:
                     ),
                     place.host,
                     place.port,
+                    ssl=context_for(place, self._tls, None),
                 )
                 link.send(msgspec.structs.replace(self._hello, channel=place.channel))
                 await welcome

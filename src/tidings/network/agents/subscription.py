@@ -13,6 +13,8 @@ from tidings.routing.clients import Confirming, Delivery, Item, Phase, Subscribe
 class Owner(Protocol):
     """What a subscription needs from its agent."""
 
+    refusal: str  # why the channel is not served
+
     async def wait_for_change(self) -> None: ...
     def overdue(self, what: str, timeout: float | None) -> TimedOut: ...
     def unsubscribe(self, machine: Subscriber) -> None: ...
@@ -56,12 +58,14 @@ class Subscription:
 
     async def __aenter__(self) -> Subscription:
         """Wait until the subscription is in force: every notification from then on is delivered.
-        Refusal if the filter is refused, TimedOut after the `timeout` of `Agent.subscribe`."""
+        Raise Refusal if the filter is refused, TimedOut after the `timeout` of
+        `Agent.subscribe`."""
         try:
             async with asyncio.timeout(self._timeout):
                 while self._machine.phase is not Phase.ON:
-                    if self._machine.phase is Phase.REFUSED:
-                        raise Refusal(self._machine.refusal)
+                    refusal = self._agent.refusal or self._machine.refusal
+                    if self._agent.refusal or self._machine.phase is Phase.REFUSED:
+                        raise Refusal(refusal)
                     await self._agent.wait_for_change()
         except TimeoutError:
             self.close()
@@ -81,14 +85,14 @@ class Subscription:
             self._agent.unsubscribe(self._machine)
 
     def confirm_soon(self, one: Delivery) -> None:
-        """Confirm a notification and all before it, without waiting. Refusal if the subscription
-        has no name."""
+        """Confirm a notification and all before it, without waiting. Raise Refusal if the
+        subscription has no name."""
         self._confirming()
         self._agent.confirm(self._machine, one.serial)
 
     async def confirm(self, one: Delivery, timeout: float | None = None) -> None:
         """Confirm a notification and all before it, and wait until the confirmation is on the disk
-        of the rendezvous point. TimedOut after `timeout` seconds."""
+        of the rendezvous point. Raise TimedOut after `timeout` seconds."""
         self.confirm_soon(one)
         state = self._confirming()
         await self._wait(lambda: state.stored >= one.serial, "it was not confirmed", timeout)

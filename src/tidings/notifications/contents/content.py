@@ -23,7 +23,7 @@ def is_json(content: bytes) -> bool:
 
 
 def decode_content(content: bytes) -> dict[str, Any]:
-    """The attributes; NotificationError if they can't be decoded."""
+    """The attributes; raises NotificationError if they can't be decoded."""
     if content[:1] == b"<":
         return decode_xml(content)
     try:

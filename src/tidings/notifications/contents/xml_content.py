@@ -11,7 +11,7 @@
 
 The name of the outermost element does not matter. `type` is string, integer, double or boolean.
 Without `type`, a value is a string, which is converted if the attribute is declared with another
-type. A document type is refused, because its entities could grow without bounds or name files.
+type. A document type is refused, because its entities could expand without limit or refer to files.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _typed(text: str, kind: str) -> Any:
 
 
 def decode_xml(content: bytes) -> dict[str, Any]:
-    """The attributes of a notification; NotificationError if it is refused."""
+    """The attributes of a notification; raises NotificationError if it is refused."""
     reader = _Reader()
     reader.read(content)
     return reader.found

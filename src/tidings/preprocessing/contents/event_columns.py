@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from tidings.matching.json_columns import KINDS, JsonReader
 
-MOST_NAMES = 256  # the most attributes of the class
-MOST_LEARNED = 8  # the most notifications of one batch that may change the class
+MOST_NAMES = 256  # the most attributes of the record class
+MOST_LEARNED = 8  # the most notifications of one batch whose attributes are added to the class
 MOST_ODD = 8  # at most one in this many notifications may be left out, or there is no batch
 EXACT = 2.0**53  # whole numbers below this are exact as doubles
 

@@ -1,9 +1,9 @@
-"""Hands notifications to the application: each of them once, whole, and in order if there is one.
+"""Hands notifications to the application: each of them once, whole, and in order if requested.
 
-    come ──> held back, if there is an order ──> pieces put together ──> inbox ──> application
+    arrived ──> held back, if ordered ──> pieces put together ──> inbox ──> application
 
-`inbox` holds at most `most` items. What does not fit is not taken, and is asked for later: nobody
-waits for an application that does not read.
+`inbox` holds at most `most` items. Notifications that do not fit are dropped and requested again
+later, so nobody waits for an application that does not read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidings.routing.clients.tracker import Tracker
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import unwrap
 
-RECENT = 4096  # notifications that are remembered: more than a publisher can have in flight
+RECENT = 4096  # the latest notifications, to find duplicates: more than a publisher has in flight
 
 
 class HandOut:
@@ -37,7 +37,7 @@ class HandOut:
         self.most = most
         self.order = order
         self.interrupted: float | None = None
-        """Since when nothing is heard."""
+        """When the interruption began; None if there is none."""
         self._confirming = confirming
         self._matched = matched
         self._pieces = Pieces()
@@ -46,16 +46,17 @@ class HandOut:
     # -- room ----------------------------------------------------------------------------------
 
     def has_room(self) -> bool:
-        """Can anything be handed out?"""
+        """Is there room in the inbox?"""
         return len(self.inbox) < self.most
 
     def room(self) -> int:
-        """How many more can be taken; negative if there are too many."""
+        """How many more notifications fit, besides those that are held back; negative if there are
+        already too many."""
         return self.most - len(self.inbox) - (0 if self.order is None else len(self.order))
 
     def is_full(self) -> bool:
-        """Is there no room for those that were not asked for? Those that were are taken all the
-        same while anything can be handed out: they come before the ones that are held back."""
+        """Is there no room for notifications that were not requested? Requested notifications are
+        accepted as long as the inbox has room, because they precede those that are held back."""
         return self.room() <= 0
 
     # -- notifications -------------------------------------------------------------------------
@@ -68,7 +69,7 @@ class HandOut:
         tracker: Tracker,
         now: float,
     ) -> None:
-        """Hand a notification out, in its turn. Its marks are settled."""
+        """Hand out a notification, or hold it back until its turn. Its marks are settled."""
         matched, order = self._matched(message), self.order
         if order is None:
             self._add(epoch, message, matched)
@@ -79,18 +80,18 @@ class HandOut:
             order.hold(Held(message.serial, message, matched), now)
 
     def take_next(self, epoch: int, message: m.Notification, tracker: Tracker) -> None:
-        """Hand a notification out at once: nothing is missing before it, or held back."""
+        """Hand out a notification at once, because none before it is missing or held back."""
         if self.order is not None:
             self.order.pass_by(message.serial)
             self._note(message, tracker)
         self._add(epoch, message, self._matched(message))
 
     def take_fast(self, epoch: int, message: m.Notification) -> None:
-        """Hand a notification out whose numbers do not matter."""
+        """Hand out a notification whose numbers do not matter."""
         self._add(epoch, message, self._matched(message))
 
     def release(self, epoch: int, upto: int | None, tracker: Tracker) -> None:
-        """Hand out what is held back up to a serial, or all of it."""
+        """Hand out the notifications that are held back, up to a serial or all of them."""
         order = self.order
         if order is None:
             return
@@ -100,7 +101,7 @@ class HandOut:
             self._add(epoch, one.message, one.matched)
 
     def _note(self, message: m.Notification, tracker: Tracker) -> None:
-        """Remember what can be confirmed of a notification that is handed out."""
+        """Record the marks of a notification that is handed out, so that they can be confirmed."""
         if self._confirming is not None:
             marks = [mark[:2] for mark in message.marks if tracker.knows(mark.node)]
             self._confirming.hand_out(message.serial, 1, marks)
@@ -121,7 +122,8 @@ class HandOut:
             self.interrupted = None
 
     def begin_anew(self) -> None:
-        """Serials may begin again with smaller ones, and missing pieces do not come."""
+        """Start over: serials may begin again at smaller numbers, and missing pieces will not
+        arrive."""
         if self.order is not None:
             self.order.begin_anew()
         self._pieces.clear()

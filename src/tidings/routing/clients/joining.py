@@ -1,11 +1,12 @@
-"""How a subscriber gets its node, and goes on under its name.
+"""How a subscriber gets its node, and continues a named subscription.
 
     ASKING ──Answer──> JOINING ──Setup──> ON
                           │               ^
                           └─Setup, if there is a name──> Resume ──Resumption
 
-The answer has the node, or says why the interest is refused. The setup says that the router passes
-on what comes to this node. With a name, the rendezvous point says what was confirmed last.
+The answer names the node, or says why the interest is refused. The setup confirms that the router
+forwards the notifications of this node. For a named subscription, the resumption says how far it
+was confirmed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Joining:
         self.refusal = ""
         self.note, self.never = "", False
         self.asked = float("-inf")
-        """When the node, its setup or its name was asked for."""
+        """When the node, its setup or the resumption was last requested."""
 
     def ask(self) -> None:
         """Ask for the node of the interest."""
@@ -59,26 +60,26 @@ class Joining:
         self._stream.sent.append(m.Ask(request, self._interest, dialect=self._dialect))
 
     def join(self) -> None:
-        """Ask for what comes to the node."""
+        """Subscribe to the node."""
         self.asked = self._stream.now
         self._stream.sent.append(m.Subscribe(self._standing.life, (self._stream.node,)))
 
     def leave(self) -> None:
-        """Expect no more notifications."""
+        """Unsubscribe, and accept no more notifications."""
         if self.phase in (Phase.JOINING, Phase.ON):
             self._stream.sent.append(m.Unsubscribe(self._standing.life, (self._stream.node,)))
         self.phase = Phase.STOPPED
         self._stream.is_on = False
 
     def ask_again(self) -> None:
-        """Repeat what is not answered."""
+        """Repeat the request that is not answered yet."""
         if self.phase is Phase.ASKING:
             self.ask()
         elif self.phase is Phase.JOINING:
             self.join()
 
     def expects(self) -> bool:
-        """Are notifications taken? Until the name is known, they are not."""
+        """Are notifications accepted? A named subscription accepts none before its resumption."""
         is_named = self._confirming is None or self._confirming.begun
         return is_named and self.phase in (Phase.JOINING, Phase.ON)
 
@@ -125,7 +126,7 @@ class Joining:
         """Ask how far the name was confirmed."""
         self.asked = self._stream.now
         request = self._stream.questions.number()
-        # the same words in another dialect are another filter
+        # the same text in another dialect is another filter
         words = b"" if self._dialect == "sql" else self._dialect.encode() + b": "
         life, node = self._standing.life, self._stream.node
         self._stream.sent.append(m.Resume(life, request, name, node, words + self._interest))

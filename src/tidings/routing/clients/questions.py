@@ -1,12 +1,13 @@
-"""The questions of a subscriber that are open, and when to ask them again.
+"""The open questions of a subscriber, and when to repeat them.
 
-    counting      how far have the nodes counted?
+    counting      how many notifications has each node had?
     recovering    where are these missing notifications?
 
-One of the two is open at a time. A busy network is asked less often, and for less, because every
-question costs a whole answer, and one that comes too late is dropped on the way: after each time
-without an answer, the pause is twice as long, and later half as much is asked for. A question is
-not repeated before the last answer would have come, but when all routers have forgotten it.
+Only one of the two is open at a time. Each repeated question causes another complete answer, and
+routers drop answers that are too late. So a subscriber asks a busy network less often, and for
+fewer notifications: each question that stays unanswered doubles the pause, and from the second one
+on also halves the number of notifications that are requested. The pause is at least 1.5 times as
+long as the last answer took, but not longer than routers remember a question.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Iterable
 from tidings.routing.protocol.messages import Range
 from tidings.routing.protocol.times import Times
 
-PATIENCE = 1.5  # times as long as the last answer took
-REMEMBERED = 32  # questions whose time is remembered
+PATIENCE = 1.5  # the shortest pause, as a multiple of the time that the last answer took
+REMEMBERED = 32  # the most unanswered questions whose times are kept
 
 
 class Questions:
@@ -28,18 +29,19 @@ class Questions:
         self.request = 0
         """The number of the last question."""
         self.counting: float | None = None
-        """Since when the count is waited for."""
+        """When the counts were requested; None if they were not."""
         self.recovering: float | None = None
-        """When missing notifications were asked for, or some of them came."""
+        """When missing notifications were requested, or when the last of them arrived; None if none
+        are requested."""
         self.asked_for: list[Range] = []
         self.was_answered = False
-        """Was there an answer for what is asked for, that did not bring it?"""
-        self._unanswered = 0  # how often it was asked since an answer
-        self._when: dict[int, float] = {}  # questions, the oldest first
+        """Whether an answer arrived that did not contain the requested notifications."""
+        self._unanswered = 0  # how often a question was repeated since the last answer
+        self._when: dict[int, float] = {}  # the times of questions, the oldest first
         self._took = 0.0  # seconds that the last answer took
 
     def number(self) -> int:
-        """The number of a new question."""
+        """Return the number of a new question."""
         self.request += 1
         return self.request
 
@@ -50,12 +52,12 @@ class Questions:
         self.counting = self.recovering = None
 
     def count(self, now: float) -> int:
-        """Note that the count is asked for; return the number of the question."""
+        """Record a request for the counts; return the number of the question."""
         self.counting = now
         return self._ask(now)
 
     def recover(self, ranges: Iterable[Range], now: float) -> int:
-        """Note that missing notifications are asked for; return the number of the question."""
+        """Record a request for missing notifications; return the number of the question."""
         ranges = list(ranges)
         if ranges != self.asked_for:
             self.was_answered = False
@@ -69,13 +71,13 @@ class Questions:
         return self.request
 
     def end(self, request: int, now: float) -> None:
-        """Note that the answer to a question, perhaps an earlier one, is there."""
+        """Record that the answer to a question arrived; it may be an earlier question."""
         asked = self._when.pop(request, None)
         if asked is not None:
             self._took = now - asked
 
     def end_counting(self) -> bool:
-        """Note that the count is there; False if nobody asked."""
+        """Record that the counts arrived; return False if they were not requested."""
         was_open, self.counting = self.counting is not None, None
         self._unanswered = 0 if was_open else self._unanswered
         return was_open
@@ -84,16 +86,16 @@ class Questions:
         self.recovering, self._unanswered = None, 0
 
     def note_part(self, now: float) -> None:
-        """Note that some of the missing ones have come: the rest is on its way."""
+        """Record that some of the missing notifications arrived, so the others are on their way."""
         if self.recovering is not None:
             self.recovering, self._unanswered = now, 0
 
     def limit(self, most: int, least: int) -> int:
-        """How many numbers to ask for."""
+        """How many notifications to request."""
         return max(least, most >> min(max(self._unanswered - 1, 0), 30))
 
     def is_due(self, since: float | None, now: float) -> bool:
-        """Is it time to ask again what was asked at a time?"""
+        """Is it time to repeat a question that was asked at the time `since`?"""
         retry = self._times.retry
         pause = max(retry * 2 ** min(self._unanswered, 30), PATIENCE * self._took)
         if since is None or now - since <= min(pause, max(retry, self._times.request)):

@@ -1,11 +1,11 @@
-"""The notifications of one node on their way to a subscriber: what is missing is noticed, and
-asked for until it comes or is lost.
+"""The notifications of one node, as they reach a subscriber. The stream notices missing
+notifications, and requests them until they arrive or are lost.
 
-    all is there ──gap, or too few at a beat──> counting ──Counted──> recovering ──Settled──┐
-         ^                                         ^                                        │
-         └── nothing is missing ───────────────────┴────────────────────────────────────────┘
+    complete ──gap, or too few at a beat──> counting ──Counted──> recovering ──Settled──┐
+       ^                                       ^                                        │
+       └── nothing is missing ─────────────────┴────────────────────────────────────────┘
 
-The count says up to which number each node has counted. Late answers to earlier questions are taken
+The counts say how many notifications each node has had. Late answers to earlier questions are used
 too.
 """
 
@@ -26,8 +26,8 @@ LEAST_NUMBERS = 64  # numbers in one request if the inbox is nearly full
 
 
 class Stream:
-    """What has come to one subscriber, and the questions about what has not. `sent` is for the
-    router."""
+    """The notifications that reached one subscriber, and the questions about missing ones. `sent`
+    holds the messages for the router."""
 
     def __init__(self, times: Times, standing: Standing, handout: HandOut) -> None:
         self._times = times
@@ -36,8 +36,8 @@ class Stream:
         self.order = handout.order
         self.now = 0.0
         self.sent: list[m.Message] = []
-        self.heard = float("-inf")  # when the last beat came
-        self.is_on = False  # are notifications due?
+        self.heard = float("-inf")  # when the last beat arrived
+        self.is_on = False  # whether the router forwards notifications
         self.node = 0
         self.begun = 0  # notifications after this serial must arrive
         self.complete = 0  # the serial up to which nothing is missing
@@ -50,14 +50,14 @@ class Stream:
     # -- for the subscriber --------------------------------------------------------------------
 
     def begin(self, node: int, serial: int, total: int, counts: Mapping[int, int]) -> None:
-        """Expect what comes after a serial."""
+        """Expect the notifications after a serial."""
         self.node = node
         self.begun = self.complete = serial
         self._tracker = Tracker(counts)
         self._total, self._came = total, []
 
     def end(self) -> None:
-        """Hand out what is there: nothing more comes."""
+        """Hand out all notifications that are held back, because no more will arrive."""
         self.release(all_=True)
         self.is_on = False
         self.questions.close()
@@ -82,8 +82,8 @@ class Stream:
     # -- messages ------------------------------------------------------------------------------
 
     def take_next(self, message: m.Notification) -> bool:
-        """Hand a notification out at once if it is the next at its nodes and there is room; else
-        leave everything as it is. Only while `flows`."""
+        """Hand out a notification at once if it is the next one at its nodes and there is room;
+        otherwise change nothing, and return False. Call this only while `flows()` is true."""
         node, handout = self.node, self.handout
         serial = message.serial
         mine = [mark for mark in message.marks if node in mark.label]
@@ -105,15 +105,15 @@ class Stream:
         self._standing.note_serial(message.serial)
         if mine and self._tracker.see(mine):
             self._deliver(message, mine)
-        # with an order, an open count first tells what else is missing before the gap
+        # if ordered, wait for an open count: it shows what else is missing before the gap
         asking = self.questions
         is_asking = asking.is_open() if self.order is not None else asking.recovering is not None
         if not is_asking and not self._tracker.is_complete():
             self._recover()
 
     def compare(self, serial: int, total: int) -> None:
-        """Compare with how many notifications there were up to a serial. If all of them have come,
-        this is as good as an open count, whose answer may take long."""
+        """Compare the notifications that arrived with their total up to a serial. If all of them
+        arrived, an open question for the counts, whose answer may take long, is settled too."""
         questions = self.questions
         if questions.recovering is not None or not self.handout.has_room():
             return
@@ -136,7 +136,7 @@ class Stream:
             self._take_settled(message)
 
     def _take_counted(self, message: m.Counted) -> None:
-        # a late answer to an earlier question is as good: it says up to which serial it holds
+        # a late answer to an earlier question is just as good: it names the serial of its counts
         if message.node != self.node or message.serial < self.complete:
             return
         self._end_count()
@@ -206,8 +206,8 @@ class Stream:
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
     def release(self, *, all_: bool = False) -> None:
-        """Hand out what need not be held back any more: everything up to the serial up to which
-        nothing is missing, and the rest unless something is missing or may be."""
+        """Hand out the notifications that need not be held back any more: those up to the serial
+        before which nothing is missing, or all if nothing is missing or in doubt."""
         order = self.order
         if order is None or not order:
             return
@@ -225,7 +225,8 @@ class Stream:
     # -- questions -----------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Ask again, and give up what is due."""
+        """Repeat questions whose answers are overdue, and give up notifications that hold others
+        back for too long."""
         questions = self.questions
         if questions.is_due(questions.counting, self.now):
             self.count()
@@ -234,15 +235,16 @@ class Stream:
         self._give_up_gap()
 
     def ask_again(self) -> None:
-        """Ask the open question in another life."""
+        """Repeat the open question in a new life."""
         if self.questions.recovering is not None:
             self._recover()
         elif self.questions.counting is not None:
             self.count()
 
     def _give_up_gap(self) -> None:
-        """Give up on what holds others back for too long although it was asked for, and the answer
-        did not bring it. While nobody answers, it may still be there: nothing is given up."""
+        """Give up missing notifications that hold others back for too long, if an answer arrived
+        that did not contain them. Without an answer nothing is given up, because some node may
+        still have them."""
         order = self.order
         if not order:
             return
@@ -269,7 +271,7 @@ class Stream:
             self.order.since = self.now
 
     def count(self) -> None:
-        """Ask how far the nodes have counted."""
+        """Ask for the counts of the nodes."""
         request = self.questions.count(self.now)
         self.sent.append(m.Count(self._standing.life, request, self.node, self.complete))
 
@@ -283,7 +285,7 @@ class Stream:
             self.count()
 
     def _to_recover(self) -> list[m.Range]:
-        """The ranges to ask for next: only some of them, so that nobody is busy for long."""
+        """The ranges to request next: only some of them, so that no node is busy for long."""
         missing, room = (
             self._tracker.list_missing(),
             self.questions.limit(MOST_NUMBERS, LEAST_NUMBERS),
@@ -295,5 +297,5 @@ class Stream:
         return cut_ranges(missing[:MOST_RANGES], room)
 
     def _has_asked_for(self) -> bool:
-        """Has any of the numbers come that were asked for last?"""
+        """Has any of the notifications arrived that were last requested?"""
         return self._tracker.has_some(self.questions.asked_for)

@@ -79,8 +79,8 @@ class CoverGraph:
         exists, add the new edges. Unknown parents and children are ignored.
 
         Return the slot of the node, and the nodes at and below which labels must be computed again;
-        none of these if only the new node needs labels. GraphError, with nothing changed, if a
-        child covers the node or the node covers a parent."""
+        none of these if only the new node needs labels. Raise GraphError, with nothing changed, if
+        a child covers the node or the node covers a parent."""
         find, edges = self._slots.find, self._edges
         above = {slot for one in parents if (slot := find(one)) and one != number}
         below = {slot for one in children if (slot := find(one)) and one != number}
@@ -113,8 +113,8 @@ class CoverGraph:
         return slot, changed
 
     def _load(self, numbers: Any, starts: Any, parents: Any) -> None:
-        """Put many nodes into an empty graph. GraphError, with nothing changed, if a parent is not
-        one of these nodes, or does not precede its child."""
+        """Put many nodes into an empty graph. Raise GraphError, with nothing changed, if a parent
+        is not one of these nodes, or does not precede its child."""
         import numpy as np
 
         order = np.argsort(numbers)

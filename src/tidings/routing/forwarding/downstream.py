@@ -45,7 +45,7 @@ from tidings.routing.protocol.limits import Limits, work_of
 from tidings.routing.protocol.times import Times
 
 MOST_FREE = 1000  # nodes that a neighbour may list as wanted even if it has no credit left
-MOST_WAYS = 100_000  # headers whose ways are remembered
+MOST_WAYS = 100_000  # the most headers whose ways are cached
 
 
 class Downstream(ABC):
@@ -412,6 +412,10 @@ class Downstream(ABC):
         not all neighbours are known."""
         if self._begun is None or self.context.now - self._begun < 2 * self.times.expire:
             return 0
+        return self.done_below()
+
+    def done_below(self) -> int:
+        """The serial up to which none of the known neighbours needs anything."""
         known = (one for one in self.neighbours.values() if one.says_done or one.nodes)
         return min((one.done for one in known), default=self.serial)
 

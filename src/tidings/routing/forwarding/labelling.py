@@ -35,7 +35,7 @@ from tidings.routing.forwarding.tables import (
 Neighbour = TypeVar("Neighbour", bound=Hashable)
 Column = tuple[Label | None, ...]
 """The labels of a neighbour at several nodes."""
-MOST_PASSED = 256  # nodes whose labels for their children are remembered
+MOST_PASSED = 256  # the most nodes whose labels for their children are cached
 
 
 class Labelling(CoverGraph, Generic[Neighbour]):

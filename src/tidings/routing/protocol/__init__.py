@@ -2,7 +2,7 @@
 
     up     Subscribe, Ask, Recover, Publish ...       down   Setup, Beat, Notification, Answer ...
 
-    messages.py          every message, and what it means
+    messages/            every message, and what it means
     frames.py            messages as bytes; everything that a router reads comes first
     bodies.py            a payload with the attributes that subscribers get
     tags.py              the tag of a publication that was tagged elsewhere
@@ -20,7 +20,7 @@ A change to a message changes the wire format, whose version is in frames.py. Th
 have handlers of their own.
 
 This folder is for other rooms, not for users. Import `messages` and `frames` as modules
-(`messages.Publish`). Start at messages.py.
+(`messages.Publish`). Start at messages/upward.py.
 """
 
 from tidings.routing.protocol.bodies import About, Piece, body_of, unwrap, wrap

@@ -1,7 +1,7 @@
 """Messages as bytes. A frame begins with its length and the fields that routers read.
 
     0   u32  length of the rest of the frame
-    4   u8   kind: 1 a notification, 2 any other message
+    4   u8   kind: 1 a notification, 2 any other message, 3 a switch to another channel
     5   u8   version of this format
     6   u16  number of marks                       from here on: only in notifications
     8   u32  size of the labels in bytes
@@ -16,6 +16,11 @@
 A router decides by the labels alone. If the labels stay the same for a neighbour, the frame is
 passed on unchanged, as a slice of the receive buffer. If the labels change, the front is rewritten
 and the payload is copied. In other messages, MessagePack follows the bytes of kind and version.
+
+A link carries the frames of many channels. In a switch, a u32 follows the bytes of kind and
+version: the number, on this link, of the channel of all frames after it, until the next switch. A
+link begins with channel 0. So the frames of a link with a single channel have no number at all, and
+the frames of a channel are the same bytes on every link.
 """
 
 from __future__ import annotations
@@ -31,8 +36,8 @@ from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 6
-NOTIFICATION, OTHER = 1, 2
+VERSION = 7
+NOTIFICATION, OTHER, SWITCH = 1, 2, 3
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""
 LARGEST_DOWN = 32 << 20
@@ -50,6 +55,11 @@ _PLACE = struct.Struct("<QQ")  # epoch and serial
 _PLACE_AT = 16  # the offset of the epoch in a frame
 _FIRST = struct.Struct("<IH")  # the length, then kind and version read as one number
 _KINDS = NOTIFICATION | VERSION << 8, OTHER | VERSION << 8
+_SWITCH = struct.Struct("<IBBI")
+_SWITCH_KIND = SWITCH | VERSION << 8
+SWITCH_SIZE = _SWITCH.size
+MOST_CHANNEL = (1 << 32) - 1
+"""The highest number of a channel on a link."""
 HEAD = _HEAD.size
 SHORTEST = _SHORT.size
 MOST_MARKS = (1 << 16) - 1
@@ -111,7 +121,8 @@ def encode_labels(labels: Sequence[m.Label]) -> bytes:
 
 
 def decode_labels(data: bytes, marks: int) -> list[m.Label]:
-    """Decode the labels of a notification; FrameError unless there is exactly one per mark."""
+    """Decode the labels of a notification; raise FrameError unless there is exactly one per
+    mark."""
     found: list[m.Label] = []
     at = 0
     try:
@@ -129,14 +140,27 @@ def decode_labels(data: bytes, marks: int) -> list[m.Label]:
 
 
 def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tuple[list[int], int]:
-    """Find where each complete frame of a buffer begins, and where the last one ends. FrameError if
-    a frame is invalid or too large."""
+    """Find where each complete frame of a buffer begins, and where the last one ends. Raise
+    FrameError if a frame is invalid or too large, or belongs to another channel."""
+    starts, end = scan(buffer, 0, largest)
+    if switch_at(buffer, end) is not None:
+        raise FrameError("found a switch to another channel, expected frames of a single channel")
+    return starts, end
+
+
+def scan(
+    buffer: bytes | bytearray | memoryview, at: int, largest: int = LARGEST
+) -> tuple[list[int], int]:
+    """Find where each complete frame begins, from an offset on, and where the last one ends. The
+    scan ends before the next switch. Raise FrameError if a frame is invalid or too large."""
     starts: list[int] = []
-    at, last = 0, len(buffer) - 6  # the last offset at which a frame can begin
+    last = len(buffer) - 6  # the last offset at which a frame can begin
     unpack, found = _FIRST.unpack_from, starts.append
     while at <= last:
         length, kind = unpack(buffer, at)
         if kind not in _KINDS or length < 2:
+            if kind == _SWITCH_KIND and length == SWITCH_SIZE - 4:
+                return starts, at
             raise FrameError(_misfit(kind & 255, kind >> 8, length))
         if length > largest:
             raise FrameError(f"found a frame of {length:,} bytes, expected at most {largest:,}")
@@ -147,15 +171,28 @@ def split(buffer: bytes | bytearray | memoryview, largest: int = LARGEST) -> tup
     return starts, at
 
 
+def encode_switch(number: int) -> bytes:
+    """A switch to the channel with a number on this link."""
+    return _SWITCH.pack(SWITCH_SIZE - 4, SWITCH, VERSION, number)
+
+
+def switch_at(buffer: bytes | bytearray | memoryview, at: int) -> int | None:
+    """The number in the complete switch that begins at an offset; None if none begins there."""
+    if len(buffer) < at + SWITCH_SIZE or buffer[at + 4] != SWITCH:
+        return None
+    return int(_SWITCH.unpack_from(buffer, at)[3])
+
+
 def _misfit(kind: int, version: int, length: int) -> str:
     """Why a frame is invalid, given the values of its first bytes."""
-    if kind in (NOTIFICATION, OTHER) and 0 < version < 64 and 2 <= length <= LARGEST_DOWN:
+    if kind in (NOTIFICATION, OTHER, SWITCH) and version != VERSION and 0 < version < 64 \
+            and 2 <= length <= LARGEST_DOWN:  # fmt: skip
         return (
             f"found version {version} of the protocol, expected version {VERSION}; use the same "
             "release of tidings at both ends"
         )
     return (
-        f"found a frame of kind {kind} and version {version}, expected kinds 1 and 2 of version "
+        f"found a frame of kind {kind} and version {version}, expected kinds 1 to 3 of version "
         f"{VERSION}"
     )
 
@@ -175,8 +212,8 @@ def are_notifications(buffer: bytes, starts: Sequence[int]) -> bool:
 
 
 def front_of(buffer: bytes | memoryview, start: int) -> Front:
-    """Locate the parts of the notification that begins at `start`; FrameError if they do not fit
-    into its frame."""
+    """Locate the parts of the notification that begins at `start`; raise FrameError if they do not
+    fit into its frame."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if length + 4 < HEAD:
         raise FrameError(TOO_SHORT)
@@ -194,8 +231,8 @@ def marks_at(buffer: bytes, start: int) -> int:
 
 
 def place_of(buffer: bytes, start: int) -> tuple[int, int]:
-    """The epoch and the serial of the notification that begins at `start`; FrameError if it is too
-    short."""
+    """The epoch and the serial of the notification that begins at `start`; raises FrameError if it
+    is too short."""
     if size_at(buffer, start) < HEAD:
         raise FrameError(TOO_SHORT)
     epoch, serial = _PLACE.unpack_from(buffer, start + _PLACE_AT)
@@ -203,7 +240,7 @@ def place_of(buffer: bytes, start: int) -> tuple[int, int]:
 
 
 def decode(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """Decode the frame that begins at `start`; FrameError if it is invalid."""
+    """Decode the frame that begins at `start`; raise FrameError if it is invalid."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] != NOTIFICATION:
         return _decode_other(_OTHERS, buffer[start + 6 : start + 4 + length])
@@ -229,7 +266,7 @@ def numbers_of(buffer: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 def decode_from_below(buffer: bytes | memoryview, start: int = 0) -> m.Message:
-    """Decode a frame from below; FrameError unless it is a message that goes up."""
+    """Decode a frame from below; raise FrameError unless it is a message that goes up."""
     (length,) = _LENGTH.unpack_from(buffer, start)
     if buffer[start + 4] == NOTIFICATION:
         raise FrameError("found a notification from below, expected a message that goes up")

@@ -23,6 +23,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strangers: Positive = 256  # links without a greeting; beyond this number, the oldest is closed
     greeting_bytes: Positive = 4096
     neighbours: Positive = 10_000
+    channels: Positive = 20_000  # channels of a router
+    neighbour_channels: Positive = 1_000  # channels that one agent opens
     guest_percent: Percent = 50  # share of `neighbours` for guests with the same token
     bound_percent: Percent = 10  # share of `neighbours` reserved for bound names and routers
     router_percent: Percent = 5  # share of `neighbours` reserved for routers

@@ -130,6 +130,7 @@ class Standing:
         if not self.life:
             self.life = life
             self._is_curious = self._hands_on
+            self._asked = float("-inf")  # a question before the first life was not answered
             return True
         if life and self._may_take_up(life, now):
             self._is_curious = True

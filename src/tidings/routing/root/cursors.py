@@ -51,7 +51,7 @@ class Cursors:
         self._nodes = Counter(one.node for one in known.values())
 
     def holds(self, node: int) -> bool:
-        """Does a named subscription need a node?"""
+        """Is a node the node of a named subscription?"""
         return self._nodes[node] > 0
 
     @property

@@ -6,7 +6,7 @@
 
 Each change of the nodes takes the next number. A node is identified by the number with which it
 began; the *version* is the number of the last change. So the nodes at version 3 are those that
-began at or before 3 and did not end by then. Numbers are never reused, and each life of a
+began at or before 3 and had not ended by then. Numbers are never reused, and each life of a
 rendezvous point begins after a random gap (see `Lineage.first_node`). So a version from a life that
 a restored journal lacks is never mistaken for a version of this lineage.
 

@@ -86,11 +86,12 @@ class Interests(Protocol):
     includes its dialect; see `unpack_interest`."""
 
     def place(self, interest: bytes) -> Placed:
-        """The node of an interest, created if there is none; TidingsError if it is refused."""
+        """The node of an interest, created if there is none; raises TidingsError if it is
+        refused."""
 
     def tag(self, content: bytes) -> Iterable[int]:
-        """The lowest nodes that match a notification. TidingsError if the notification is refused;
-        TooMuchWork if matching takes too long, so that `tag_fairly` must be called."""
+        """The lowest nodes that match a notification. Raises TidingsError if the notification is
+        refused, and TooMuchWork if matching takes too long; then call `tag_fairly`."""
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         """Like `tag`, for many notifications. Where `tag` would raise an error, the error is in
@@ -98,8 +99,8 @@ class Interests(Protocol):
         least one."""
 
     def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
-        """The nodes among `nodes` that match a notification; for few nodes. TidingsError if the
-        notification is refused; TooMuchWork if one of the nodes may take long."""
+        """The nodes among `nodes` that match a notification; for few nodes. Raises TidingsError if
+        the notification is refused, and TooMuchWork if one of the nodes may take long."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """Like `tag`, with a share of time for each owner's filters. `owners` returns the owners of
@@ -116,7 +117,7 @@ class Interests(Protocol):
         """Resume tagging with a node that was set aside."""
 
     def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
-        """The identity of an interest, and its node if there is one; TidingsError if it is
+        """The identity of an interest, and its node if there is one; raises TidingsError if it is
         refused."""
 
     def identity(self, node: int) -> bytes:
@@ -127,7 +128,7 @@ class Interests(Protocol):
 
     def refuse_outside(self, interest: bytes, within: Sequence[str]) -> str:
         """Why an interest is refused to a subscriber whose interests must be covered by every
-        filter of `within`; empty if it is covered. TidingsError if the interest is refused to
+        filter of `within`; empty if it is covered. Raise TidingsError if the interest is refused to
         everybody."""
 
     def lies_within(self, node: int, within: Sequence[str]) -> bool:

@@ -139,8 +139,8 @@ class Mirror:
         return Pinned(str(path), base + len(changes), changes, identity_of(path))
 
     def nodes(self, version: int) -> dict[int, str]:
-        """The number and the filter of every node at a version; Unknown if the mirror does not have
-        the version."""
+        """The number and the filter of every node at a version; raises Unknown if the mirror does
+        not have the version."""
         for number, path in sorted(self._all_snapshots(), reverse=True):
             changes = self._changes(number, version)
             if changes is not None:

@@ -105,7 +105,8 @@ def kafka_settings(version: str | None = None) -> dict[str, str]:
 
 def choose_connector(version: str | None = None) -> Connector | None:
     """The row of the table for a release of PySpark, by default the installed one; None if its jars
-    include a connector, as in some images for clusters; EnvironmentProblem if there is no row."""
+    include a connector, as in some images for clusters; raises EnvironmentProblem if there is no
+    row."""
     if version is None and any((_spark_home() / "jars").glob(f"{CONNECTOR}*.jar")):
         return None
     version = version or _spark_version()

@@ -242,7 +242,7 @@ class GroupLog:
 
     def take_back(self, end: Position, value: int = 0) -> None:
         """Remove the groups after a position, which were not acknowledged; `value` is stored in the
-        mark. `LostEnd` if that fails."""
+        mark. Raise `LostEnd` if that fails."""
         if end == self._end:
             return
         try:

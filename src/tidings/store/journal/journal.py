@@ -209,7 +209,7 @@ class FileJournal:
     ) -> tuple[list[Notification], list[Range]]:
         """The stored notifications in these ranges, and the ranges of those that are lost. Once the
         notifications found exceed `most_bytes`, the remaining ranges are part of neither result.
-        EnvironmentProblem if the journal can't be read, or is still being read."""
+        Raise EnvironmentProblem if the journal can't be read, or is still being read."""
         if self._segments.older is None:
             raise EnvironmentProblem(
                 f"the journal {self.path} is still being read; try again later"
@@ -251,8 +251,8 @@ class FileJournal:
 
     def begin_life(self, life: int) -> None:
         """Record that a rendezvous point starts with this journal. The record is on the disk when
-        this returns; EnvironmentProblem if it can't be written. After a loss, this life is the
-        first of a new lineage."""
+        this returns; raise EnvironmentProblem if it can't be written. After a loss, this life is
+        the first of a new lineage."""
         with self._lock, self._careful("written"):
             broken, first = bool(self.losses), self._serial + 1
             lives = (*(() if broken else self.lineage), Life(life, first))
@@ -286,8 +286,8 @@ class FileJournal:
         return Batch(things, self._given)
 
     def write(self, batch: Batch) -> None:
-        """Write a batch to the disk, all of it or nothing. EnvironmentProblem if that fails; then
-        `revive` must be called before anything else is added."""
+        """Write a batch to the disk, all of it or nothing. Raise EnvironmentProblem if that fails;
+        then `revive` must be called before anything else is added."""
         with self._lock, self._careful("written"):
             # a batch in the old folder would never be read again
             if _identity(self.path) != self._identity:
@@ -304,8 +304,8 @@ class FileJournal:
             self.tend()
 
     def revive(self) -> None:
-        """Reopen the journal from the disk after a failed write. EnvironmentProblem if the disk
-        still has no room. Records that wait to be written are dropped."""
+        """Reopen the journal from the disk after a failed write. Raise EnvironmentProblem if the
+        disk still has no room. Records that wait to be written are dropped."""
         with self._tending, self._lock, self._careful("written"):
             self._need_room(self._size_of_files())
             room = self.path / "room"
@@ -430,7 +430,7 @@ class FileJournal:
     def tend(self) -> None:
         """Write a checkpoint if a start would have much to read, and drop the segments that nobody
         needs. If the journal was opened with `apart`, batches can be written at the same time;
-        otherwise `write` calls this method. EnvironmentProblem if it fails."""
+        otherwise `write` calls this method. Raise EnvironmentProblem if it fails."""
         with self._tending, self._careful("tended"):
             with self._lock:
                 log, gone = self._log, self._droppable()

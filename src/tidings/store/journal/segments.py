@@ -100,7 +100,7 @@ class Segments:
         return sum(one.size for one in _joined(self.older or {}, self.current).values())
 
     def grow_old(self) -> None:
-        """After a new checkpoint, move all current segments but the last to the older ones."""
+        """After a new checkpoint, move all current segments except the last to `older`."""
         if self.older is not None and self.current:
             last = max(self.current)
             rest = {first: one for first, one in self.current.items() if first != last}

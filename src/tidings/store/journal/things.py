@@ -132,7 +132,7 @@ def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
 
 
 def decode(data: bytes) -> Small | Record:
-    """Decode a record; ValueError if its kind is unknown because a later version wrote it."""
+    """Decode a record; raise ValueError if its kind is unknown because a later version wrote it."""
     if data[:1] == NOTIFICATION:
         return decode_notification(data)
     if data[:1] != THING:

@@ -1,7 +1,8 @@
 """Runs the whole chain on this machine, checks what agents receive, and measures each stage.
 
     rows ──> files or Kafka ──> Spark: driver, Java, workers ──> root ──> routers ──> agents
-                                       ^ the agents' interests ──┘
+                                       ^ the agents' interests ──┘ ^── a publisher, with tags from
+                                                                       a preprocessor
 
 A run has three phases. In the first, everything starts, and two batches are processed. In the
 second, rows arrive at a steady rate; interests are added and, on request, processes are killed. In
@@ -24,15 +25,24 @@ from tidings.studies.chain.chain_report import Added, ChainReport
 from tidings.studies.chain.chain_rows import (
     COLUMNS,
     DIALECTS,
+    FIRST_PUBLISHED,
     Interest,
     draw_interest,
     draw_interests,
 )
-from tidings.studies.chain.feeding import Feeder, Files, Kafka
-from tidings.studies.chain.judging import Oracle, count_in_next_batch, judge
+from tidings.studies.chain.feeding import Feeder, Files, Kafka, Publisher
+from tidings.studies.chain.judging import (
+    Oracle,
+    count_due,
+    count_in_next_batch,
+    count_out_of_order,
+    judge,
+    judge_published,
+    made_of,
+)
 from tidings.studies.chain.killing import Killer
 from tidings.studies.chain.listeners import Listeners
-from tidings.studies.chain.nodes import ABOVE, Nodes
+from tidings.studies.chain.nodes import ABOVE, PREPROCESSOR, Nodes
 from tidings.studies.chain.stages import (
     measure_latencies,
     measure_rates,
@@ -95,6 +105,8 @@ class ChainRun:
         self.stream = Stream(folder, root, self._source.settings)
         self._closing.callback(self.stream.end)
         self.feeder = Feeder(self._source, self.stream, seed)
+        self.publisher = Publisher(self.nodes.addresses["south"], seed + 3)
+        self._closing.callback(self.publisher.stop)
         self._killer = Killer(self.nodes, self.stream, seed + 1)
         self._closing.callback(self._killer.end)
 
@@ -115,6 +127,7 @@ class ChainRun:
         self.listeners.subscribe([(at, self._address(at), self._interests[at])
                                   for at in range(agents)])  # fmt: skip
         self._added_from = agents
+        self.nodes.start(PREPROCESSOR)
 
     def feed_first(self) -> None:
         """Start the pipeline, and wait until it has handed over one batch, and another one after an
@@ -130,6 +143,7 @@ class ChainRun:
     def feed_steadily(self, rate: float, seconds: float, added: int, kills: int) -> None:
         self._steady_from = len(self.feeder.rows)
         self.feeder.start(rate)
+        self.publisher.start()
         began, pause = time.monotonic(), seconds / (added + 1)
         due = [began + pause * (at + 1) for at in range(added)]
         try:
@@ -151,6 +165,7 @@ class ChainRun:
                     time.sleep(0.2)
         finally:
             self.feeder.stop()
+        self.publisher.stop()
         self._steady_to = len(self.feeder.rows)
         self._await_rows()
 
@@ -180,6 +195,7 @@ class ChainRun:
         self.nodes.check()
         self.stream.check()
         self.feeder.check()
+        self.publisher.check()
 
     def _progress(self, batches: int, what: str) -> None:
         goal = self.stream.last() + batches
@@ -216,15 +232,19 @@ class ChainRun:
         rows, interests = self.feeder.rows, self._interests
         oracle = Oracle(rows, lambda share: self._note(f"asking the oracle: {share:.0%}"))
         wanted = oracle.match_all(interests)
+        published = self.publisher.rows
+        wanted_beside = Oracle(published).match_all(interests)
         commits = self.stream.commits()
         placed = place_rows(self.stream.outbox, commits, len(rows))
-        sums = (
-            int((match & (placed.began > at) if at else match).sum())
-            for match, at in zip(wanted, self._since, strict=True)
-        )
-        self._await_told(sum(sums))
-        told = self.listeners.end()
+        due = count_due(wanted, placed.began, self._since)
+        due += count_due(wanted_beside, made_of(published), self._since)
+        self._await_told(due)
+        everything = self.listeners.end()
+        is_published = everything["id"] >= FIRST_PUBLISHED
+        told = everything[~is_published]
         found = judge(rows, placed, wanted, self._since, told)
+        found += judge_published(published, wanted_beside, self._since, everything[is_published])
+        found = msgspec.structs.replace(found, out_of_order=count_out_of_order(everything))
         late = range(self._added_from, len(interests))
         next_ = [count_in_next_batch(placed, wanted[at], self._since[at], told, at) for at in late]
         steady, rest = slice(self._steady_from, self._steady_to), slice(self._steady_to, None)
@@ -240,6 +260,8 @@ class ChainRun:
             {name: dialects.count(name) for name in DIALECTS},
             len(rows),
             len(commits),
+            len(published),
+            self.publisher.preprocessed,
             time.monotonic() - began,
             breaks=len(self.listeners.problems),
             kills=self._killer.killed.total(),

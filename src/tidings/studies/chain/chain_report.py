@@ -26,6 +26,8 @@ class ChainReport(msgspec.Struct, frozen=True):
     interests: dict[str, int]  # by dialect
     rows: int
     batches: int
+    published: int  # rows that were published at a router, beside those of the source
+    preprocessed: int  # those of them that a preprocessor tagged
     seconds: float
     expected: int
     delivered: int
@@ -48,4 +50,7 @@ class ChainReport(msgspec.Struct, frozen=True):
     @property
     def is_right(self) -> bool:
         wrong = self.lost + self.doubled + self.strays + self.altered + self.misnumbered
-        return wrong + self.breaks == 0 and self.added.in_next_batch == self.added.counted
+        return (
+            wrong + self.breaks + self.out_of_order == 0
+            and self.added.in_next_batch == self.added.counted
+        )

@@ -26,7 +26,8 @@ COLUMNS = {
 ATTRIBUTES = Attributes(COLUMNS)
 KINDS = ("ale", "beer", "cider", "cola", "juice", "mead", "stout", "tea")
 PLACES = ("Bari", "Bonn", "Cork", "Delft", "Gent", "Graz", "Lodz", "Metz", "Oslo", "Porto", "Rome")
-STEP = 200  # the difference between two bounds of interests
+FIRST_PUBLISHED = 1 << 30  # the id of the first row that is published, not read from the source
+STEP = 200  # the bounds of interests are multiples of this
 DIALECTS = ("sql", "cesql", "cloudevents", "eventbridge")
 
 Row = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The sources of the chain, and the thread that feeds rows to them."""
+"""The sources of the chain, the thread that feeds rows to them, and a publisher beside them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.studies.chain.chain_rows import Row, draw_row
+from tidings.network import connect_blocking
+from tidings.studies.chain.chain_rows import FIRST_PUBLISHED, Row, draw_row
 from tidings.studies.chain.stream import Stream
 from tidings.studies.host.kafka_broker import Broker, Producer
 
@@ -121,5 +122,45 @@ class Feeder:
                     self.put(count)
                 due = max(due + EVERY, time.monotonic() - EVERY)
                 self._over.wait(max(0.0, due - time.monotonic()))
+        except Exception as problem:
+            self._problem = problem
+
+
+class Publisher:
+    """Publishes rows one by one at a router, beside those of the source, from a thread. A
+    preprocessor tags them."""
+
+    def __init__(self, address: str, seed: int) -> None:
+        self.rows: list[Row] = []
+        self.preprocessed = 0  # rows that a preprocessor tagged
+        self._address = address
+        self._chance = random.Random(seed)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._problem: Exception | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop, when the last row is acknowledged."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+
+    def _run(self) -> None:
+        try:
+            with connect_blocking(self._address, tag="preprocessor") as agent:
+                while not self._over.wait(EVERY):
+                    row = draw_row(self._chance, FIRST_PUBLISHED + len(self.rows))
+                    row["made"] = time.time_ns() // 1000
+                    self.rows.append(row)
+                    agent.publish(row, msgspec.json.encode(row))
+                    self.preprocessed = agent.preprocessed
         except Exception as problem:
             self._problem = problem

@@ -6,8 +6,11 @@ is added later must receive the matching rows of all batches that begin after it
 receive matching rows of earlier batches. Each pair of interest and row is due once.
 
 The rendezvous point numbers notifications as they are handed over, batch after batch, in the order
-of the outbox. So serials must rise with the places in the outbox. The order of arrival is not
-guaranteed, because a notification that was recovered arrives later; such notifications are counted.
+of the outbox. So serials must rise with the places in the outbox, and notifications must arrive in
+the order of their serials.
+
+Rows that are published beside those of the pipeline are judged in the same way: each is a batch of
+its own, which begins when it is published.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters import parse
-from tidings.studies.chain.chain_rows import ATTRIBUTES, Interest, Row
+from tidings.studies.chain.chain_rows import ATTRIBUTES, FIRST_PUBLISHED, Interest, Row
 from tidings.studies.chain.listener import digest_row
 
 SHARE = 2_000  # rows between two reports of progress
@@ -37,8 +40,8 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Counts of pairs of interest and row. Only `expected`, `delivered`, `out_of_order` and
-    `optional` may be above 0."""
+    """Counts of pairs of interest and row. Only `expected`, `delivered` and `optional` may be above
+    0."""
 
     expected: int  # pairs that are due
     delivered: int  # pairs that arrived, and were due or allowed
@@ -49,6 +52,10 @@ class Verdict(msgspec.Struct, frozen=True):
     misnumbered: int  # arrived with a serial that is not in the order of the hand-over
     optional: int  # arrived, but were not due, because the interest was in force too late
     out_of_order: int  # arrived after a notification with a higher serial
+
+    def __add__(self, other: Verdict) -> Verdict:
+        mine, theirs = msgspec.structs.asdict(self), msgspec.structs.asdict(other)
+        return Verdict(**{name: mine[name] + theirs[name] for name in mine})
 
 
 class Oracle:
@@ -72,6 +79,20 @@ class Oracle:
         return [self._known[key] for key in keys]
 
 
+def made_of(rows: Sequence[Row]) -> Numbers:
+    """When each row was given to the source or published, in microseconds."""
+    return np.array([row["made"] for row in rows], np.int64)
+
+
+def count_due(wanted: Sequence[npt.NDArray[np.bool_]], began: Numbers, since: Sequence[int]) -> int:
+    """The number of pairs of interest and row that are due."""
+    return sum(int(_due(one, began, at).sum()) for one, at in zip(wanted, since, strict=True))
+
+
+def _due(matched: npt.NDArray[np.bool_], began: Numbers, at: int) -> npt.NDArray[np.bool_]:
+    return matched & (began > at) if at else matched
+
+
 def judge(
     rows: Sequence[Row],
     placed: Placed,
@@ -90,7 +111,7 @@ def judge(
         counts["strays"] += int((~known).sum())
         mine, ids, serials = mine[known], ids[known], serials[known]
         times = np.bincount(ids, minlength=len(rows))
-        due = matched & (placed.began > at) if at else matched
+        due = _due(matched, placed.began, at)
         counts["expected"] += int(due.sum())
         counts["delivered"] += int(((times > 0) & matched).sum())
         counts["lost"] += int((due & (times == 0)).sum())
@@ -100,9 +121,26 @@ def judge(
         counts["altered"] += int((mine["digest"] != digests[ids]).sum())
         handed = np.argsort(placed.place[ids], kind="stable")
         counts["misnumbered"] += int((np.diff(serials[handed]) <= 0).sum())
-        highest = np.maximum.accumulate(serials) if len(serials) else serials
-        counts["out_of_order"] += int((serials < highest).sum())
     return Verdict(**counts)
+
+
+def judge_published(
+    rows: Sequence[Row], wanted: Sequence[npt.NDArray[np.bool_]], since: Sequence[int], told: Told
+) -> Verdict:
+    """Judge the deliveries of rows that were published, in the order of publishing."""
+    order = np.arange(len(rows))
+    mine = told.copy()
+    mine["id"] -= FIRST_PUBLISHED
+    return judge(rows, Placed(order, order, made_of(rows)), wanted, since, mine)
+
+
+def count_out_of_order(told: Told) -> int:
+    """How many deliveries came to an interest after one with a higher serial."""
+    count = 0
+    for number in np.unique(told["interest"]):
+        serials = told["serial"][told["interest"] == number]
+        count += int((serials < np.maximum.accumulate(serials)).sum())
+    return count
 
 
 def count_in_next_batch(

@@ -5,6 +5,7 @@ jvm        the Java process; its driver then ends, and a new one starts
 worker     a Python worker; Spark starts another, and the stream continues
 root       the rendezvous point
 north ...  a router
+preprocessor   tags what is published beside the rows
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from collections import Counter
 from collections.abc import Callable
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.chain.nodes import ABOVE, ROOT, Nodes
+from tidings.studies.chain.nodes import ABOVE, PREPROCESSOR, ROOT, Nodes
 from tidings.studies.chain.stream import Stream
 from tidings.studies.host.sessions import Session, send
 
-ROLES = ("driver", ROOT, "jvm", "north", "worker", "south", "east")
+ROLES = ("driver", ROOT, "jvm", "north", "worker", "south", PREPROCESSOR, "east")
 LEFT = 3.0  # the most seconds before a killed node is restarted, or before orphans are killed
 PATIENCE = 60.0  # seconds within which a driver must notice that its Java process is gone
 
@@ -42,7 +43,7 @@ class Killer:
         if role in kinds:
             kinds[role]()
         else:
-            assert role == ROOT or role in ABOVE
+            assert role in (ROOT, PREPROCESSOR) or role in ABOVE
             self._nodes.kill(role)
             self._pause()
             self._nodes.start(role)

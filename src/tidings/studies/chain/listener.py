@@ -26,7 +26,8 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 from tidings.network import Agent, Subscription, connect as connect_agent
-from tidings.routing.clients import Delivery
+from tidings.routing.clients import Delivery, Lost
+from tidings.routing.protocol import Break
 from tidings.studies.chain.chain_rows import Interest, Row
 
 RECORD = struct.Struct("<IIqqq")  # interest, digest, id, serial, microseconds since 1970
@@ -100,8 +101,9 @@ class Listener:
 
     async def _read(self, number: int, told: Subscription) -> None:
         async for one in told:
-            if not isinstance(one, Delivery):
+            if isinstance(one, Lost | Break):
                 self.problems.append(f"interest {number}: {one!r}")
+            if not isinstance(one, Delivery):  # else an interruption, or its end
                 continue
             now = time.time_ns() // 1000
             row = msgspec.json.decode(one.payload)

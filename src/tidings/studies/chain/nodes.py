@@ -1,6 +1,6 @@
-"""The rendezvous point and the routers of the chain; each has its own process and its own file.
+"""The rendezvous point, the routers and the preprocessor of the chain; each has its own process.
 
-             root
+             root ── preprocessor
             /    \\
         north    south
           |
@@ -17,7 +17,7 @@ from tidings.model import EnvironmentProblem
 from tidings.studies.host.ports import free_ports
 from tidings.studies.host.sessions import Session
 
-ROOT = "root"
+ROOT, PREPROCESSOR = "root", "preprocessor"
 ABOVE = {"north": ROOT, "south": ROOT, "east": "north"}
 
 
@@ -41,9 +41,15 @@ class Nodes:
             self._file(name).write_text(text)
 
     def start(self, *names: str) -> None:
+        """Start some nodes; by default all except the preprocessor, which needs a root that
+        listens."""
         for name in names or self.names:
-            command = [sys.executable, "-m", "tidings", "router", "--config"]
-            self.running[name] = Session([*command, str(self._file(name))], self._errors(name))
+            command = ["router", "--config", str(self._file(name))]
+            if name == PREPROCESSOR:
+                command = ["preprocessor", self.addresses[ROOT], "--name", name]
+            command = [sys.executable, "-m", "tidings", *command]
+            command.append("--until-stdin-ends")  # so none is left behind
+            self.running[name] = Session(command, self._errors(name), has_stdin=True)
 
     def kill(self, name: str) -> None:
         self.running.pop(name).end()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tidings.spark.outbox import Commit, Outbox, OutboxReader
 from tidings.studies.chain.chain_rows import Row
-from tidings.studies.chain.judging import Numbers, Placed, Told
+from tidings.studies.chain.judging import Numbers, Placed, Told, made_of
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def measure_latencies(
     told: Told,
 ) -> Latencies:
     """The latencies of some of the rows."""
-    made = np.array([row["made"] for row in rows], np.int64)
+    made = made_of(rows)
     ended, durable = _by_batch(commits, handed)
     here = np.zeros(len(rows), bool)
     here[chosen] = True

@@ -18,7 +18,7 @@ import msgspec
 from tidings.filters import Filter, parse
 from tidings.graph import ContentGraph, Node
 from tidings.matching.covering import cover
-from tidings.model import TidingsError
+from tidings.model import TidingsError, pause_gc
 from tidings.studies.engine.growth import exponent
 from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.workloads.workloads import make_workload
@@ -169,11 +169,8 @@ class _Clock:
 def _parse_filters(name: str, size: int, seed: int) -> list[Filter]:
     """Parse filters without computing their forms."""
     gc.collect()
-    gc.disable()  # garbage collection would traverse a million filters repeatedly
-    try:
+    with pause_gc():
         return [parse(text) for _, text in make_workload(name, size, 1, seed).texts()]
-    finally:
-        gc.enable()
 
 
 def peak_bytes() -> int:

@@ -51,14 +51,20 @@ class Session:
     """A process in its own session, with all processes that it starts."""
 
     def __init__(
-        self, command: Sequence[str], errors: Path, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        errors: Path,
+        env: Mapping[str, str] | None = None,
+        *,
+        has_stdin: bool = False,
     ) -> None:
-        """The output of the process is appended to the file `errors`."""
+        """The output of the process is appended to the file `errors`. With `has_stdin`, its stdin
+        is a pipe that ends when this process ends."""
         path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         with errors.open("ab") as out:
             self.process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
@@ -96,3 +102,5 @@ class Session:
             self.process.poll()
             time.sleep(0.01)
         self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()

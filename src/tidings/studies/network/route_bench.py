@@ -1,7 +1,6 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
-publishing, notifications that were tagged elsewhere, preprocessors, many interests, header lookups,
-and the modes
-of forwarding.
+publishing, notifications that were tagged elsewhere, preprocessors, many interests, many channels,
+header lookups, and the modes of forwarding.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.studies.host.machine_info import Machine, describe_machine
+from tidings.studies.network.channels import CHANNELS, IdleRun, measure_channels
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
 from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
 from tidings.studies.network.route_interests import INTERESTS, InterestsRun, measure_interests
@@ -28,7 +28,8 @@ from tidings.studies.network.route_preprocessors import Tagged, measure_preproce
 from tidings.studies.network.route_tidings import start_tidings
 
 PARTS = (
-    "forward", "latency", "durable", "parts", "preprocessors", "interests", "lookup", "modes",
+    "forward", "latency", "durable", "parts", "preprocessors", "interests", "channels", "lookup",
+    "modes",
 )  # fmt: skip
 HOME = "tidings"
 PAYLOAD = 200  # bytes
@@ -101,6 +102,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     parts: Parts | None
     preprocessors: Tagged | None
     interests: InterestsRun | None
+    channels: IdleRun | None
     lookup: list[Lookup]
     modes: list[ModeRow]
 
@@ -113,6 +115,7 @@ def bench_route(
     peers: bool = True,
     sizes: Sequence[int] | None = None,
     interests: int = INTERESTS,
+    channels: int = CHANNELS,
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> RouteReport:
@@ -124,7 +127,10 @@ def bench_route(
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
-    durable, mixed, tagged, helped, many = None, None, None, None, None
+    durable, mixed, tagged, helped, many, idle = None, None, None, None, None, None
+    if "channels" in parts:
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            idle = measure_channels(Path(folder), channels, note)
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -154,7 +160,7 @@ def bench_route(
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
         where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, mixed, tagged,
-        helped, many, lookup, modes,
+        helped, many, idle, lookup, modes,
     )  # fmt: skip
 
 

@@ -117,7 +117,7 @@ def sync_times(folder: Path, count: int) -> list[float]:
 
 
 async def _publish_alone(port: int, payload: bytes, count: int) -> list[float]:
-    """The milliseconds of each publication, one at a time."""
+    """Publish one notification at a time; return the milliseconds that each took."""
     spent = []
     async with connect(f"tidings://127.0.0.1:{port}") as agent:
         for number in range(count):

@@ -1,10 +1,10 @@
-"""Measures a rendezvous point with many interests: how long a new one takes, and a restart.
+"""Measures a rendezvous point with many interests: the time of a new interest and of a restart.
 
     journal with N filters ──> start, compiling ──> restart ──> Ask one at a time, and at a rate,
-                                                                alone and beside publications
+                                                                with and without publications
 
-The filters are those of the workload `mixed`; new ones are drawn from the same. Publications match
-one filter, so that the time is that of a publication beside interests, not of its marks.
+The filters, also the new ones, come from the workload `mixed`. Each publication matches only one
+filter, so that its time depends on the interests that are placed meanwhile, and not on its marks.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tidings.studies.network.route_tidings import CALM, Peer, start_node
 from tidings.studies.workloads.workloads import make_workload
 
 INTERESTS = 1_000_000
-ALONE = 500  # interests that are asked for one at a time
+ALONE = 500  # interests that are requested one at a time
 RATE = 500.0  # interests per second
 PUBLISHED = 20_000.0  # publications per second
 TURN = 0.002  # seconds between two groups of publications
 WRITTEN = 50_000  # filters that are written to the journal together
 PAYLOAD = 200
-WINDOW = 50_000  # publications under way, at most
+WINDOW = 50_000  # the most publications in flight
 ROOT = f"""\
 name = "root"
 listen = "127.0.0.1:0"
@@ -57,15 +57,15 @@ Note = Callable[[str], None]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """Milliseconds from Ask to Answer, which comes when the node is on the disk."""
+    """Milliseconds from Ask to Answer, which is sent when the node is on the disk."""
 
-    rate: float  # interests per second; 0: one at a time
-    published: float  # publications per second meanwhile
+    rate: float  # interests per second; 0 if they are requested one at a time
+    published: float  # publications per second at the same time
     count: int
     p50: float
     p99: float
     most: float
-    processor: float  # milliseconds of the rendezvous point's processor time for each
+    processor: float  # milliseconds of the rendezvous point's processor time per interest
     publication_p50: float = 0.0  # milliseconds from a publication to its acknowledgment
     publication_p99: float = 0.0
 
@@ -74,10 +74,10 @@ class InterestsRun(msgspec.Struct, frozen=True):
     """The measurements."""
 
     interests: int
-    first_start: float  # seconds until it listens, with compiling
+    first_start: float  # seconds until it listens, including the compilation
     restart: float  # seconds until it listens and has placed an interest
-    memory: float  # bytes of memory for each interest, beyond those of a point without interests
-    mapped: float  # of these, bytes of mapped files
+    memory: float  # bytes per interest, without the memory of a rendezvous point without interests
+    mapped: float  # how many of these bytes are in mapped files
     asked: list[Asked]
 
 
@@ -118,7 +118,7 @@ def start_first(folder: Path) -> float:
 def ask_for_more(
     folder: Path, seconds: float, count: int, first: float, new: Iterator[bytes], note: Note
 ) -> InterestsRun:
-    """Restart a rendezvous point that has interests, and ask for new ones."""
+    """Restart a rendezvous point that has interests, and add new ones."""
     empty = _memory_when_empty(folder / "empty")
     processes: list[subprocess.Popen[bytes]] = []
     try:
@@ -154,7 +154,7 @@ def ask_for_more(
 
 
 def _filters(count: int, more: int, seed: int) -> tuple[list[bytes], Iterator[bytes]]:
-    """Distinct filters, and more of them that are not known yet."""
+    """Distinct filters for the journal, and other filters to add later."""
     workload = make_workload("mixed", count + count // 4 + 2 * more, 1, seed)
     distinct = list(dict.fromkeys(text.encode() for _, text in workload.texts()))
     if len(distinct) < count + more:
@@ -208,7 +208,7 @@ def _timed(pid: int, rate: float, ask: Callable[[], list[float]]) -> Asked:
 
 
 class _Asker:
-    """Asks for nodes, and notes how long the answers take."""
+    """Asks for nodes, and measures how long the answers take."""
 
     def __init__(self, peer: Peer, filters: Iterator[bytes]) -> None:
         self.peer = peer
@@ -232,7 +232,7 @@ class _Asker:
         return self._times
 
     def ask_at(self, rate: float, seconds: float) -> list[float]:
-        """Ask at a rate. The time of each counts from when it was due."""
+        """Ask at a steady rate. The time of each question counts from when it was due."""
         self._times = []
         begun, count = time.perf_counter(), int(rate * seconds)
         due = [begun + at / rate for at in range(count)]
@@ -265,13 +265,13 @@ class _Asker:
 
 
 class _Publisher:
-    """Publishes at a rate, in two threads, while the block runs."""
+    """Publishes at a steady rate, in two threads, while the block runs."""
 
     def __init__(self, port: int) -> None:
         self._peer = greet(port, "publisher")
         self._peer.link.settimeout(PATIENCE)
-        self._sent: list[float] = []  # when the publication with a stamp was due
-        self._done: list[tuple[int, float]] = []  # up to which stamp all are acknowledged, and when
+        self._sent: list[float] = []  # when each publication was due
+        self._done: list[tuple[int, float]] = []  # acknowledged up to this stamp, at this time
         self._stop = threading.Event()
         self._all_sent = threading.Event()
         self._sender, self._hearer = (
@@ -329,7 +329,7 @@ class _Publisher:
                     self._done.append((message.stamp, now))
 
     def milliseconds(self) -> npt.NDArray[Any]:
-        """From when each publication was due until it was acknowledged."""
+        """The times from when each publication was due until it was acknowledged."""
         stamps = np.maximum.accumulate([stamp for stamp, _ in self._done])
         at = np.searchsorted(stamps, np.arange(1, len(self._sent) + 1))
         heard = np.array([when for _, when in self._done])

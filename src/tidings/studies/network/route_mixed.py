@@ -237,7 +237,8 @@ def _join_nats(port: int) -> socket.socket:
 
 
 def _ask(link: socket.socket, what: str, message: object) -> None:
-    """Send a request to JetStream; EnvironmentProblem unless it is answered without an error."""
+    """Send a request to JetStream; raise EnvironmentProblem unless it is answered without an
+    error."""
     data = json.dumps(message).encode()
     link.sendall(nats_subscribe("r", 5))
     link.sendall(f"PUB $JS.API.{what} r {len(data)}\r\n".encode() + data + b"\r\n")

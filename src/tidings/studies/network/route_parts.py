@@ -146,7 +146,7 @@ class _Source:
 def start_root(
     folder: Path, stored: Sequence[tuple[int, bytes]], processes: list[subprocess.Popen[bytes]]
 ) -> int:
-    """Run a rendezvous point that has these filters by their nodes; return its port."""
+    """Run a rendezvous point whose journal has these nodes and filters; return its port."""
     journal = FileJournal(folder / "journal.db")
     journal.begin_life(1)
     for node, text in stored:

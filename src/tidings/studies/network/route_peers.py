@@ -202,7 +202,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def start_program(name: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a peer's program; EnvironmentProblem if it is not installed."""
+    """Start a peer's program; raise EnvironmentProblem if it is not installed."""
     found = program(name)
     if found is None:
         raise EnvironmentProblem(f"{PROGRAMS[name]} is not installed")

@@ -31,9 +31,9 @@ from tidings.studies.network.route_peers import end_process
 from tidings.studies.workloads.workloads import make_workload
 
 FILTERS = 10_000
-EVENTS = 16_384  # whose attributes are used, over and over
+EVENTS = 16_384  # the number of events whose attributes are used repeatedly
 ASKED = 1_000  # notifications in one question to a preprocessor
-ENOUGH = 4  # cores from which two preprocessors are measured
+ENOUGH = 4  # two preprocessors are measured only on at least this many cores
 
 
 class Tagged(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Tagged(msgspec.Struct, frozen=True):
 
     filters: int
     alone: float  # microseconds of the rendezvous point's processor time per notification
-    helped: float  # the same if the notifications are tagged
+    helped: float  # the same if the notifications are already tagged
     ratio: float  # helped / alone, as the median over rounds
     rates: list[float]  # notifications per second that one preprocessor tags, then two
     published: int
@@ -118,7 +118,7 @@ def _start_preprocessor(port: int, processes: list[subprocess.Popen[bytes]]) -> 
 async def _tag_all(
     port: int, lines: Sequence[bytes], seconds: float, many: int
 ) -> tuple[list[bytes], float]:
-    """The tags of notifications, and how many were tagged per second by so many preprocessors."""
+    """The tags of notifications, and how many notifications the preprocessors tagged per second."""
     async with connect(f"tidings://127.0.0.1:{port}", tag="preprocessor") as agent:
         ask = agent.preprocessors
         for _ in range(200):

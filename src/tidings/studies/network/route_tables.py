@@ -6,6 +6,7 @@ import statistics
 
 from rich.table import Table
 
+from tidings.studies.network.channels import IdleRun
 from tidings.studies.network.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
 from tidings.studies.network.route_durable import Durable
 from tidings.studies.network.route_interests import InterestsRun
@@ -70,6 +71,8 @@ def route_sections(report: RouteReport) -> list[Section]:
         )
     if report.interests is not None:
         sections += interests_sections(report.interests)
+    if report.channels is not None:
+        sections.append(channels_section(report.channels))
     if report.lookup:
         sections.append(
             (
@@ -177,6 +180,17 @@ def preprocessors_table(found: Tagged) -> Table:
     two = rates[1] if len(rates) > 1 else "needs 4 cores"
     table.add_row(f"{found.alone:.1f}", f"{found.helped:.1f}", f"{found.ratio:.2f}", rates[0], two)
     return table
+
+
+def channels_section(found: IdleRun) -> Section:
+    table = plain_table("router", "bytes each#", "CPU %#", "without#", "in B/s#", "out B/s#")
+    for one in found.routers:
+        table.add_row(
+            one.name, f"{one.bytes_each:,.0f}", f"{100 * one.busy:.2f}",
+            f"{100 * one.busy_before:.2f}", f"{one.bytes_in:,.0f}", f"{one.bytes_out:,.0f}",
+        )  # fmt: skip
+    many, rate = f"{found.channels:,} channels", f"{found.opened:,.0f}"
+    return f"{many} without traffic, opened at {rate}/s, through two routers", table
 
 
 def interests_sections(found: InterestsRun) -> list[Section]:

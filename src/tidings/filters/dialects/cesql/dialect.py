@@ -22,7 +22,7 @@ from tidings.model import FilterError, article
 
 
 def parse(text: str, context: Context) -> Expression:
-    """Parse a condition; FilterError with a position if the text is not valid."""
+    """Parse a condition; raise FilterError with a position if the text is not valid."""
     node = parser.read(text, context.attributes, most_parts=context.most_parts)
     translator = Translator(context.attributes)
     kind = translator.kind(node)

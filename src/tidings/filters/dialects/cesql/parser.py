@@ -33,7 +33,7 @@ from tidings.filters.dialects.cesql.syntax import (
 from tidings.filters.dialects.cesql.values import INT_MAX, INT_MIN, fits, pattern_parts
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import MAX_DEPTH
-from tidings.filters.language.tokens import MAX_FOREIGN
+from tidings.filters.language.tokens import MAX_FOREIGN, check_length
 from tidings.filters.values import like
 from tidings.model import FilterError, LimitError
 
@@ -68,7 +68,7 @@ def read(
     lenient: bool = False,
     most_parts: int = 1 << 62,
 ) -> Node:
-    """Parse an expression; FilterError with a position if the text is not valid.
+    """Parse an expression; raise FilterError with a position if the text is not valid.
 
     A call of an unknown function is also refused, unless `lenient`: then it is an error during
     evaluation, as in the specification.
@@ -77,12 +77,7 @@ def read(
 
 
 def tokenize(text: str) -> list[Token]:
-    if len(text) > MAX_FOREIGN:
-        raise FilterError(
-            f"the filter has {len(text):,} characters, expected at most {MAX_FOREIGN:,}",
-            text,
-            MAX_FOREIGN,
-        )
+    check_length(text, MAX_FOREIGN)
     tokens: list[Token] = []
     for found in _TOKEN.finditer(text):
         piece, at = found.group(), found.start()

@@ -75,7 +75,7 @@ def _time(value: dt.date) -> str:
 
 
 def cast(value: Scalar, kind: Kind) -> Scalar:
-    """Cast a value; CastError if the specification does not define that cast."""
+    """Cast a value; raise CastError if the specification does not define that cast."""
     if kind == "string":
         return to_string(value)
     return to_integer(value) if kind == "integer" else to_boolean(value)

@@ -53,7 +53,7 @@ _OPERAND = "an attribute, a value or a bracket"
 
 
 def parse(text: str, context: Context) -> Expression:
-    """Parse a condition; FilterError with a position if the text is not valid."""
+    """Parse a condition; raise FilterError with a position if the text is not valid."""
     node = fast_sql.read(text, context)
     return node if node is not None else parse_fully(text, context)
 
@@ -64,7 +64,7 @@ def parse_fully(text: str, context: Context) -> Expression:
 
 
 def parse_term(text: str, context: Context) -> Expression:
-    """Parse a term, which need not be a condition; FilterError if the text is not valid."""
+    """Parse a term, which need not be a condition; raise FilterError if the text is not valid."""
     return _Parser(text, context).whole()
 
 

@@ -3,7 +3,7 @@
     each beat       the totals that changed, a digest of the neighbour's subscriptions
     now and then    a digest of its edges, slice by slice, for a few neighbours at a time
 
-Neighbours that want nothing get one beat in four, as a sign of life.
+Neighbours that want nothing get one beat in four, as a keep-alive.
 """
 
 from __future__ import annotations

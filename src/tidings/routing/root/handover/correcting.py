@@ -71,8 +71,8 @@ class Correcting:
         self._limits = limits
 
     def correct(self, data: bytes, content: bytes) -> Label:
-        """The lowest nodes of a publication with this tag and these attributes. Outdated if the tag
-        can't be corrected."""
+        """The lowest nodes of a publication with this tag and these attributes. Raise Outdated if
+        the tag can't be corrected."""
         tag = unpack_tag(data)
         if tag is None:
             raise Outdated(
@@ -137,7 +137,7 @@ class Correcting:
             )
 
     def _newer(self, version: int, most: int) -> Sequence[int]:
-        """The nodes that began after a version; Outdated if there are more than `most`."""
+        """The nodes that began after a version; raises Outdated if there are more than `most`."""
         newer = self._registry.begun_since(version, most)
         if newer is None:
             raise Outdated(

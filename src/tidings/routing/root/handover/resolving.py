@@ -30,7 +30,7 @@ from tidings.routing.root.nodes import SetAside
 from tidings.routing.root.publishing import Outdated, Tagger
 from tidings.routing.root.records import MatchColumns
 
-MOST_KNOWN = 10_000  # tags whose results are remembered
+MOST_KNOWN = 10_000  # the most tags whose results are cached
 
 Numbers = npt.NDArray[np.int64]
 
@@ -71,8 +71,8 @@ class Resolving:
         self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
 
     def renewed(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
-        """The lowest current nodes of notifications, and all nodes that match. Outdated if one of
-        the given nodes is unknown."""
+        """The lowest current nodes of notifications, and all nodes that match. Raise Outdated if
+        one of the given nodes is unknown."""
         starts, nodes = self.lowest(starts, nodes, version)
         codes = self.table.codes_of(nodes)
         matched = self.table.matched(starts, codes)
@@ -84,7 +84,7 @@ class Resolving:
         return Tags(starts, nodes, codes, matched)
 
     def lowest(self, starts: Numbers, nodes: Numbers, version: int) -> tuple[Numbers, Numbers]:
-        """The lowest current nodes of notifications. Outdated if one of the given nodes is
+        """The lowest current nodes of notifications. Raise Outdated if one of the given nodes is
         unknown."""
         codes = self.table.codes_of(nodes)
         odd = self.table.odd(starts, nodes, codes, self._limits.marks)

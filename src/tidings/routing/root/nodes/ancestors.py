@@ -9,7 +9,7 @@ from tidings.routing.forwarding.graph_caches import GraphCaches, HeaderCache
 from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours import Name
 
-MOST_KNOWN = 10_000  # headers whose ancestors are remembered
+MOST_KNOWN = 10_000  # the most headers whose ancestors are cached
 
 
 class Ancestors:

@@ -87,7 +87,7 @@ class Nodes(NodePart):
     # -- wanted and unwanted nodes -------------------------------------------------------------
 
     def add_maker(self, node: int, payers: tuple[Payer, ...]) -> None:
-        """Charge a new node to whoever asked for it, until somebody wants it."""
+        """Charge a new node to the accounts that asked for it, until somebody subscribes to it."""
         self.makers[node] = payers
         for account, _ in payers:
             account.made += 1

@@ -29,6 +29,7 @@ class Placing(NodePart):
         super().__init__(parts)
         self._nodes = nodes
         self._set_aside = set_aside
+        self._territory = territory
         self._admission = Admission(parts, set_aside.aside, nodes, territory)
         self.last_node = last_node
         """The number of the newest node."""
@@ -40,6 +41,8 @@ class Placing(NodePart):
             if named is None:
                 text = message.interest[:30].decode(errors="replace")
                 refusal = f"found the node {text!r}, expected a node of this channel"
+                if message.within:
+                    refusal += ", whose filter is covered by those that limit your right"
                 epoch = self._context.epoch
                 self._context.send(sender, m.Answer(epoch, message.request, refusal=refusal))
                 return
@@ -70,10 +73,13 @@ class Placing(NodePart):
 
     def _name_filter(self, message: m.Ask) -> m.Ask | None:
         """The same question with a filter in place of the node's number, so that rights and limits
-        are checked with the filter. None if there is no such node."""
+        are checked with the filter. None if there is no such node, or if the subscriber may not see
+        it: a refusal must not show the filters of others."""
         text = message.interest[:20]
         node = int(text) if text.isdigit() else 0
-        if node not in self._graph:
+        if node not in self._graph or (
+            message.within and not self._territory.has(node, message.within)
+        ):
             return None
         interest = self._interests.text(node).encode()
         return msgspec.structs.replace(message, interest=interest, dialect="sql")

@@ -29,7 +29,7 @@ from tidings.routing.root.nodes.lifecycle import Nodes
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.ownership import MOST_OWNERS, Verdict, judge, lighten
 
-MARKS, MATCH = "give marks to", "match"  # verbs for the message to the owner
+MARKS, MATCH = "give marks to", "match"  # what a filter does, in the message to its owner
 MOST_FITTING = 100_000  # headers
 MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that one router may name
 
@@ -62,7 +62,7 @@ class SetAside(NodePart):
 
     def judge(self, lowest: Label) -> bool:
         """Set aside the nodes of a notification that exceed a share; False if none do. Headers
-        within all shares are remembered, since most notifications repeat an earlier header."""
+        within all shares are cached, since most notifications repeat an earlier header."""
         claims = self._claims
         if self._fitting_version != claims.version:
             self._fitting_version = claims.version

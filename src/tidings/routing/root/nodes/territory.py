@@ -7,13 +7,13 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.history import History
 from tidings.routing.root.nodes.parts import NodePart, Parts
 
-MOST_JUDGED = 100_000  # results that are remembered
+MOST_JUDGED = 100_000  # results that are cached
 
 
 class Territory(NodePart):
     """Judges interests and nodes by the filters that limit a subscriber. If covering can't be
     proven, the answer is no. Cost: one test for each pair of a node and a set of filters. Results
-    are remembered, because they never change."""
+    are cached, because they never change."""
 
     def __init__(self, parts: Parts, history: History) -> None:
         super().__init__(parts)
@@ -33,9 +33,10 @@ class Territory(NodePart):
 
     def select(self, ranges: list[m.Range], within: m.Within) -> list[m.Range]:
         """The ranges whose notifications the subscriber may see."""
-        return [one for one in ranges if self._has(one.node, within)]
+        return [one for one in ranges if self.has(one.node, within)]
 
-    def _has(self, node: int, within: m.Within) -> bool:
+    def has(self, node: int, within: m.Within) -> bool:
+        """Whether the subscriber may see a node."""
         # Each replacement of a removed node covered the removed node.
         there = self._history.stands_for((node,))
         return any(self._judge(one, within) for one in there if one in self._graph)

@@ -32,8 +32,8 @@ class Corrects(Protocol):
     """Corrects the tags of publications that were tagged elsewhere."""
 
     def correct(self, data: bytes, content: bytes) -> Label:
-        """The lowest nodes of a publication with this tag and these attributes; Outdated if the tag
-        can't be corrected."""
+        """The lowest nodes of a publication with this tag and these attributes; raises Outdated if
+        the tag can't be corrected."""
 
 
 class Tagger:
@@ -52,8 +52,8 @@ class Tagger:
         """Corrects the tags of publications; if None, tags are ignored."""
 
     def tag(self, message: m.Publish) -> Label:
-        """The lowest nodes of a publication; TidingsError if it is refused. A publication is not
-        refused for matching too many filters: the filters that exceed a share are set aside."""
+        """The lowest nodes of a publication; raises TidingsError if it is refused. A publication is
+        not refused for matching too many filters: the filters that exceed a share are set aside."""
         if len(message.payload) > LARGEST:
             raise TidingsError(
                 f"found a payload of {len(message.payload):,} bytes, expected at most {LARGEST:,}"

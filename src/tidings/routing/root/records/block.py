@@ -54,8 +54,8 @@ class MarkColumns(NamedTuple):
     numbers: Numbers
     distinct: Numbers  # the distinct nodes
     which: Numbers  # for each mark, the position of its node in `distinct`
-    last: Numbers  # for each distinct node, the last number
-    rows: Numbers  # for each distinct node, the position of the notification with that number
+    last: Numbers  # for each distinct node, its last number
+    rows: Numbers  # for each distinct node, the position of the notification with its last number
 
 
 class MatchColumns(NamedTuple):

@@ -1,0 +1,12 @@
+"""Links of a running node.
+
+    above.py    the link to a node above, which is made again when it is lost
+    lane.py     one channel of a link
+
+Only the broker uses this folder. Start at above.py.
+"""
+
+from tidings.broker.links.above import Above, hop_name
+from tidings.broker.links.lane import ChannelLane, Lane
+
+__all__ = ["Above", "ChannelLane", "Lane", "hop_name"]

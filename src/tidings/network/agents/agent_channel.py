@@ -1,0 +1,330 @@
+"""One channel of an agent: a small router, with the application's subscriptions and publications
+as its neighbours. So a notification that matches several subscriptions crosses the link only
+once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Literal
+
+from tidings.model import EnvironmentProblem
+from tidings.network.agents.agent_link import AgentLink
+from tidings.network.agents.encoding import encode_attributes
+from tidings.network.agents.following import Following
+from tidings.network.agents.header import Header
+from tidings.network.agents.preprocessors import Preprocessors
+from tidings.network.agents.publishing import LOCAL, PUBLISHER, Publishing, Tagging
+from tidings.network.agents.refusals import Refusal, TimedOut
+from tidings.network.agents.subscription import Subscription
+from tidings.network.lives import draw_life
+from tidings.routing.clients import Subscriber
+from tidings.routing.forwarding import Cache, Name, Router, Sent
+from tidings.routing.protocol import NONE, Break, messages as m
+
+UPSTREAM = "<upstream>"
+FEW = 8  # more publications than this are sent as one piece
+MOST_UNREAD = 100_000  # the most unread notifications of one subscription
+ANONYMOUS = "agent-"  # the beginning of the name of an agent that was given no name
+BUSY = 1 << 20  # bytes waiting to be sent, beyond which publications are not repeated
+Order = Literal["serial", "none"]
+HEADER_PATIENCE = 5.0  # seconds within which a preprocessor for a header must be found
+
+
+class AgentChannel(Publishing):
+    """One channel over the link of an agent, with the subscriptions and publications of an
+    application."""
+
+    def __init__(
+        self,
+        link: AgentLink,
+        channel: str,
+        *,
+        on_break: Callable[[Break], object] | None = None,
+        tag: Tagging = "root",
+    ) -> None:
+        hello, times = link.hello, link.times
+        following = Following(self.send_up, times)
+        preprocessors = Preprocessors(self.send_up, hello, times, link.tls)
+        super().__init__(hello.name, times, tag, following, preprocessors, on_break)
+        self.channel_name = channel
+        self._agent_link = link
+        self._is_anonymous = hello.name.startswith(ANONYMOUS) and not hello.token
+        self._router = Router(hello.name, UPSTREAM, times, Cache(1000), draw_life(), NONE)
+        self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
+        self._texts: dict[int, str] = {}  # filters as the application wrote them
+        self._live: tuple[str, ...] | None = None  # filters that the current notification matches
+        self._next = 1
+        self._tasks: list[asyncio.Task[None]] = []
+        self._seeking = False
+        self.is_closed = False
+        link.add(self)
+
+    # -- for applications ----------------------------------------------------------------------
+
+    async def begin_tagging(self, timeout: float | None) -> None:
+        """Wait until notifications can be tagged as the application wants."""
+        if self._tagging == "local":
+            self._tasks.append(asyncio.create_task(self._following.follow_forever()))
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._following.ready.wait()
+            except TimeoutError:
+                raise self.overdue("the nodes of the channel are not known", timeout) from None
+            if self._following.refusal:
+                raise Refusal(self._following.refusal)
+        elif self._tagging == "preprocessor":
+            self._seek()
+            await self._preprocessors.wait_for_any(min(1.0, timeout or 1.0))
+
+    def _seek(self) -> None:
+        """Begin to use preprocessors."""
+        if not self._seeking:
+            self._seeking = True
+            self._tasks.append(asyncio.create_task(self._preprocessors.seek_forever()))
+
+    @property
+    def view(self) -> Any:
+        """The nodes of the channel in this process, if the agent tags by itself and knows them."""
+        return self._following.view
+
+    @property
+    def preprocessors(self) -> Preprocessors:
+        """The preprocessors that the agent uses."""
+        return self._preprocessors
+
+    async def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
+        """Obtain the header of a notification in advance, from the nodes in this process or from a
+        preprocessor. Raise EnvironmentProblem if no preprocessor is found, and Refusal if the
+        attributes are refused."""
+        content = encode_attributes(attributes)
+        if self._following.view is not None:
+            tag = self._following.tag(content)
+        else:
+            self._seek()
+            if not await self._preprocessors.wait_for_any(HEADER_PATIENCE):
+                raise EnvironmentProblem(
+                    f"no preprocessor of the channel was found within {HEADER_PATIENCE:g} seconds; "
+                    'start one with `tidings preprocessor`, or use connect(..., tag="local")'
+                )
+            (tag,) = await self._preprocessors.tag([content])
+        if not tag:
+            raise Refusal("the notification can't be tagged, because its attributes are refused")
+        return Header(tag)
+
+    async def node_of(self, interest: str, dialect: str = "sql") -> int:
+        """The node of a filter, as known to this process or to a preprocessor; 0 if nobody is
+        subscribed to the filter. Other agents can subscribe to the node by its number."""
+        view = self._following.view
+        if view is not None:
+            return int(view.place(interest, dialect).node)
+        self._seek()
+        await self._preprocessors.wait_for_any(HEADER_PATIENCE)
+        found = await self._preprocessors.place(interest, dialect)
+        if found is None:
+            raise EnvironmentProblem("no preprocessor of the channel answers")
+        if found.refusal:
+            raise Refusal(found.refusal)
+        return found.node
+
+    async def close(self) -> None:
+        """End the subscriptions of this channel. Unacknowledged publications are refused."""
+        self.end()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._agent_link.remove(self)
+
+    def end(self) -> None:
+        """End everything in this channel, without waiting."""
+        self.is_closed = True
+        for machine, subscription in [*self._subscriptions.values()]:
+            subscription.close()
+            self.unsubscribe(machine)
+        for task in self._tasks:
+            task.cancel()
+        self._untagged.close()
+        self._preprocessors.close()
+        self._give_up("the agent was closed before the notification was acknowledged")
+
+    def subscribe(
+        self,
+        interest: str = "",
+        dialect: str = "sql",
+        *,
+        node: int | None = None,
+        name: str = "",
+        order: Order = "serial",
+        fast: bool = False,
+        drop_after: float | None = None,
+        most: int = MOST_UNREAD,
+        timeout: float | None = None,
+    ) -> Subscription:
+        """Subscribe to a filter in a dialect. Use `async with` to wait until the subscription is in
+        force, for at most `timeout` seconds; it raises Refusal if the rendezvous point refuses the
+        filter. The subscription holds at most `most` unread notifications; the rest stays at the
+        rendezvous point until there is room. Notifications come in the order of their serials: if
+        one is missing, later ones wait until it arrives or is known to be lost. With
+        `order="none"`, later notifications do not wait. With `fast`, missing notifications are
+        neither noticed nor requested, and the order is arbitrary. After an interruption of more
+        than `drop_after` seconds, the subscription ends with a `Break`.
+
+        With a `name` the subscription is durable: the rendezvous point keeps notifications for it
+        until they are confirmed (`Subscription.confirm`), even while no agent is connected. An
+        agent that subscribes again with the same name, token and filter continues after the last
+        confirmed notification.
+
+        Instead of a filter, `node` can be the number of a node that another client obtained
+        (`Subscription.node`, `node_of`). The rights and limits of the node's filter apply."""
+        if (node is None) == (not interest):
+            raise Refusal("found a filter and a node, or neither, expected exactly one of them")
+        if node is not None:
+            interest, dialect = str(node), m.NODE
+        if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
+            raise Refusal(
+                "found a named subscription that is fast, unordered or has a long name, expected "
+                f"fast=False, order='serial' and a name of at most {m.LONGEST_NAME} characters"
+            )
+        if name and self._is_anonymous:
+            raise Refusal(
+                "found a named subscription of an agent without a name or a token, expected "
+                "connect(..., name=...), because subscriptions are stored under the agent's name"
+            )
+        if order not in ("serial", "none"):
+            raise Refusal(f"found the order {order!r}, expected 'serial' or 'none'")
+        text = interest
+        number, self._next = self._next, self._next + 1
+        machine = Subscriber(
+            number, LOCAL, interest.encode(), self._times, most, dialect,
+            partial(self._matched, number),
+            ordered=order == "serial", fast=fast, drop_after=drop_after, durable=name,
+        )  # fmt: skip
+        self._texts[number] = text
+        subscription = Subscription(self, machine, timeout)
+        self._subscriptions[number] = machine, subscription
+        self._hand_over(number, machine.start(self._now))
+        return subscription
+
+    def confirm(self, machine: Subscriber, serial: int) -> None:
+        assert isinstance(machine.name, int)
+        self._hand_over(machine.name, machine.confirm(serial, self._now))
+
+    def drop_name(self, machine: Subscriber) -> None:
+        assert isinstance(machine.name, int)
+        self._hand_over(machine.name, machine.drop_name(self._now))
+
+    def unsubscribe(self, machine: Subscriber) -> None:
+        number = machine.name
+        assert isinstance(number, int)
+        if self._subscriptions.pop(number, None) is not None:
+            del self._texts[number]
+            self._hand_over(number, machine.stop(self._now))
+            self._router.context.now = self._now
+            self._router.drop(number)
+            self._dispatch(self._router.drain_outgoing())
+
+    def overdue(self, what: str, timeout: float | None) -> TimedOut:
+        return self._agent_link.overdue(what, timeout)
+
+    async def wait_for_change(self) -> None:
+        """Wait until a message comes or the link ends."""
+        await self._agent_link.wait_for_change()
+
+    # -- for the link --------------------------------------------------------------------------
+
+    def join(self, publisher: str) -> None:
+        """Begin to use a new link. `publisher` is the prefix of the names of publishers."""
+        self.refusal = ""
+        self._publisher.base = f"{publisher or self.name}/{self._life}"
+        self._dispatch(self._router.join_upstream(self._now))
+
+    def interrupt(self, reason: str) -> None:
+        """The link has ended, or the channel is not served any more."""
+        for machine, subscription in self._subscriptions.values():
+            machine.interrupt(reason, self._now)
+            subscription.wake()
+
+    def refuse(self, reason: str) -> None:
+        """The node above does not serve this channel. What was not acknowledged is not published
+        later, because its publisher is told that it was refused."""
+        self.refusal = reason
+        self.interrupt(reason)
+        self._give_up(reason)
+        self._begin_publishing()
+
+    def receive(self, message: m.Message) -> None:
+        """Handle a message from above."""
+        if isinstance(message, m.Described | m.Changed):
+            self._following.receive(message)
+        elif isinstance(message, m.Found):
+            self._tell_found(message)
+        else:
+            if isinstance(message, m.Notification):
+                self._live = self._texts_for(message)
+            self._dispatch(self._router.receive(UPSTREAM, message, self._now))
+            self._live = None
+
+    def _tell_found(self, message: m.Found) -> None:
+        task = asyncio.create_task(self._preprocessors.receive(message))
+        self._tasks = [one for one in self._tasks if not one.done()] + [task]
+
+    def tick(self, now: float) -> None:
+        """Do the work that is due."""
+        self._dispatch(self._router.tick(now))
+        if self._agent_link.waiting < BUSY:  # otherwise too many are still unsent
+            self._hand_over(PUBLISHER, self._publisher.tick(now))
+        for number, (machine, subscription) in [*self._subscriptions.items()]:
+            self._hand_over(number, machine.tick(now))
+            subscription.wake()
+
+    # -- between the state machines ------------------------------------------------------------
+
+    def send_up(self, message: m.Message) -> bool:
+        """Send a message to the router; False if there is no link."""
+        return self._agent_link.send(self, message)
+
+    def _has_room(self) -> bool:
+        return self._agent_link.has_room()
+
+    def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
+        """Pass the messages of one of our state machines to our router. The router would forward
+        publications unchanged. So if there are many, only the first passes through the router,
+        which notes where the answers go; the rest is sent directly."""
+        if sender == PUBLISHER and len(sent) > FEW and self._agent_link.is_linked:
+            rest = [message for _, message in sent[1:]]
+            if all(isinstance(one, m.Publish) for _, one in sent):
+                self._dispatch(self._router.receive(sender, sent[0][1], self._now))
+                self._agent_link.send_all(self, rest)
+                return
+        for _, message in sent:
+            self._dispatch(self._router.receive(sender, message, self._now))
+
+    def _dispatch(self, sent: list[Sent]) -> None:
+        """Send the messages of our router over the link, or to one of our state machines."""
+        for to, message in sent:
+            if to == UPSTREAM:
+                self._agent_link.send(self, message)
+            elif to == PUBLISHER:
+                self._hand_over(PUBLISHER, self._publisher.receive(message, self._now))
+                self._acknowledge()
+            elif to in self._subscriptions:
+                machine, subscription = self._subscriptions[to]
+                self._hand_over(to, machine.receive(message, self._now))
+                subscription.wake()
+
+    def _texts_for(self, message: m.Notification) -> tuple[str, ...]:
+        """The filters of this agent that a notification from above matches: those of the
+        subscriptions to which our router forwards it."""
+        ways = self._router.ways(tuple([mark.label for mark in message.marks]))
+        return tuple([self._texts[one] for one in ways if one in self._texts])
+
+    def _matched(self, number: int, message: m.Notification) -> tuple[str, ...]:
+        """The filters that a delivered notification matches. Our router may not know the labels of
+        a recovered notification. In that case, only filters that are known to match are returned,
+        at least the filter of the subscription `number`."""
+        if self._live is not None:
+            return self._live
+        known = dict.fromkeys((self._texts[number], *self._texts_for(message)))
+        for other, (machine, _) in self._subscriptions.items():
+            if machine.tracks(message.marks):
+                known[self._texts[other]] = None
+        return tuple(known)

@@ -1,0 +1,361 @@
+"""The link of an agent to a router, which all channels of the agent share.
+
+The link is made again when it is lost, to the next of several routers. Every channel has a number
+on the link; the channel that the agent was connected for has number 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from tidings.model import EnvironmentProblem, TidingsError
+from tidings.network.agents.refusals import Refusal, TimedOut
+from tidings.network.link import Link
+from tidings.network.router_url import RouterUrl
+from tidings.network.tls import sentence_of
+from tidings.routing.channels import Heard, Repeats
+from tidings.routing.protocol import Times, frames, messages as m
+
+RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
+GREETING = 10.0  # how many seconds the router may take to answer
+
+
+class LinkState(msgspec.Struct, frozen=True):
+    """Whether an agent is linked to a router: if so, to which one (`router`, as "host:port");
+    otherwise the reason why it is not, and the router that it tries next or tried last. `since` is
+    the time of the last change, in seconds since 1970."""
+
+    linked: bool
+    router: str
+    reason: str
+    since: float
+
+
+class LinkedChannel(Protocol):
+    """A channel of an agent, as its link sees it."""
+
+    channel_name: str
+    refusal: str
+
+    def join(self, publisher: str) -> None: ...
+    def interrupt(self, reason: str) -> None: ...
+    def refuse(self, reason: str) -> None: ...
+    def receive(self, message: m.Message) -> None: ...
+    def tick(self, now: float) -> None: ...
+
+
+class AgentLink:
+    """One link, with the channels that use it."""
+
+    def __init__(
+        self,
+        places: Sequence[RouterUrl],
+        hello: m.Hello,
+        tls: ssl.SSLContext | None,
+        times: Times,
+        on_link: Callable[[str], object] | None,
+    ) -> None:
+        self.hello = hello
+        self.times = times
+        self._on_link = on_link
+        self._gone = ""  # why there is no link, as `on_link` was told
+        self._since = time.time()  # when the link last changed
+        self._places = deque(places)  # routers; the first is connected, or is tried next
+        self.tls = tls
+        self._link: Link | None = None
+        self._refusal = self._reason = self._publisher = ""
+        self._lost = asyncio.Event()
+        self._change = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._numbers: dict[LinkedChannel, int] = {}
+        self._channels: dict[int, LinkedChannel] = {}
+        self._highest = 0
+        self._heard, self._repeats = Heard(), Repeats()
+        self._pulsed = self._opened = float("-inf")
+
+    async def start(self, timeout: float | None) -> None:
+        """Connect; EnvironmentProblem or Refusal if that fails."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._connect_to_any()
+        except TimeoutError:
+            raise self.overdue(f"there is no link to {self._where}", timeout) from None
+        self._tasks = [
+            asyncio.create_task(self._tick_forever()),
+            asyncio.create_task(self._keep_connected()),
+        ]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        link = self._link
+        if link is not None:
+            link.close("the agent was closed")
+        await asyncio.sleep(0)
+        if link is not None:
+            await link.wait_gone()
+
+    @property
+    def state(self) -> LinkState:
+        """Whether there is a link at present, and to which router."""
+        linked = self._link is not None
+        return LinkState(linked, self._where, "" if linked else self._reason, self._since)
+
+    def overdue(self, what: str, timeout: float | None) -> TimedOut:
+        """The error for something that did not happen in time."""
+        why = f": {self._gone}" if self._gone else ""
+        return TimedOut(f"{what} after {timeout or 0:g} seconds{why}")
+
+    async def wait_for_change(self) -> None:
+        """Wait until a message comes or the link ends."""
+        self._change.clear()
+        await self._change.wait()
+
+    # -- channels ------------------------------------------------------------------------------
+
+    def add(self, channel: LinkedChannel) -> None:
+        """Add a channel; the first has number 0."""
+        number = 0 if not self._channels else self._next_number()
+        self._numbers[channel] = number
+        self._channels[number] = channel
+        if self._link is not None:
+            self._join(channel)
+
+    def remove(self, channel: LinkedChannel) -> None:
+        """Give a channel up."""
+        number = self._numbers.pop(channel, None)
+        if number is not None:
+            self._forget_number(number)
+            if self._link is not None and number:
+                self._link.send(m.Close(number))
+
+    def _next_number(self) -> int:
+        self._highest += 1
+        return self._highest
+
+    def _forget_number(self, number: int) -> None:
+        self._channels.pop(number, None)
+        self._heard.remove(number)
+        self._repeats.remove(number)
+
+    def _join(self, channel: LinkedChannel) -> None:
+        number = self._numbers[channel]
+        if number and self._link is not None:
+            self._link.send(m.Open(number, channel.channel_name))
+        channel.join(self._publisher)
+
+    def send(self, channel: LinkedChannel, message: m.Message) -> bool:
+        """Send a message of a channel; False if there is no link."""
+        if self._link is None or channel.refusal:
+            return False
+        number = self._numbers.get(channel)
+        if number is None:
+            return False
+        if not number or not isinstance(message, m.Resubscribe) or self._repeats.is_news(
+            number, message
+        ):  # fmt: skip
+            self._link.send(message, number)
+        return True
+
+    def send_all(self, channel: LinkedChannel, messages: Sequence[m.Message]) -> None:
+        """Send messages of a channel as one piece."""
+        if self._link is not None and not channel.refusal:
+            self._link.send_all(messages, self._numbers[channel])
+
+    @property
+    def is_linked(self) -> bool:
+        return self._link is not None
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that are not sent yet."""
+        return 0 if self._link is None else self._link.waiting
+
+    def has_room(self) -> bool:
+        link = self._link
+        return link is not None and link.waiting <= link.most_waiting
+
+    # -- the link ------------------------------------------------------------------------------
+
+    @property
+    def _where(self) -> str:
+        return f"{self._places[0].host}:{self._places[0].port}"
+
+    async def _connect_to_any(self) -> None:
+        """Connect to the first router that can be reached. If none can, raise the first problem."""
+        problems: list[TidingsError] = []
+        for _ in range(len(self._places)):
+            try:
+                await self._connect()
+                return
+            except TidingsError as problem:
+                problems.append(problem)
+                self._places.rotate(-1)
+        refusals = (one for one in problems if isinstance(one, Refusal))
+        raise next(refusals, problems[0])
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._lost.clear()
+        self._refusal = ""
+        host, port = self._places[0][:2]
+        patience = self.times.silent
+        try:
+            async with asyncio.timeout(patience):
+                _, link = await loop.create_connection(
+                    lambda: Link(
+                        self._receive,
+                        self._handle_end,
+                        patience=patience,
+                        largest=frames.LARGEST_DOWN,
+                    ),
+                    host,
+                    port,
+                    ssl=self.tls,
+                )
+        except TimeoutError:
+            sentence = f"can't connect to {host}:{port}: no answer within {patience:g} seconds"
+            raise EnvironmentProblem(sentence) from None
+        except (OSError, ssl.SSLError) as problem:
+            raise EnvironmentProblem(
+                f"can't connect to {host}:{port}: {sentence_of(problem)}"
+            ) from None
+        link.send(self.hello)
+        try:
+            async with asyncio.timeout(min(GREETING, patience)):
+                while not link.name and not self._lost.is_set():
+                    await self.wait_for_change()
+        except TimeoutError:
+            link.close("the greeting was not answered in time")
+            raise EnvironmentProblem(
+                f"{host}:{port} does not answer, expected a tidings router there"
+            ) from None
+        except asyncio.CancelledError:
+            link.close("the agent no longer waits for an answer")
+            raise
+        if not link.name:
+            raise Refusal(f"{host}:{port}: {self._refusal}")
+
+    async def _keep_connected(self) -> None:
+        pause = RETRY[0]
+        while True:
+            await self._lost.wait()
+            if not self._gone:
+                self._tell_link(self._refusal)
+                self._places.rotate(-1)  # another router may answer at once
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY[1])
+            try:
+                await self._connect_to_any()
+                pause = RETRY[0]
+                self._tell_link("")
+            except TidingsError as problem:
+                self._refusal = str(problem)
+                if isinstance(problem, Refusal):  # the router is back, but refuses this agent
+                    self._tell_link(self._refusal)
+                self._lost.set()  # try again
+
+    def _tell_link(self, gone: str) -> None:
+        """Report that the link is gone, and why, or that it is back."""
+        if gone != self._gone:
+            self._gone = gone
+            if self._on_link is not None:
+                asyncio.get_running_loop().call_soon(self._on_link, gone)
+
+    def _handle_end(self, link: Link, reason: str) -> None:
+        if self._link is link or self._link is None:
+            if self._link is link:
+                self._since, self._reason = time.time(), reason
+                for channel in [*self._numbers]:
+                    channel.interrupt(self._refusal or reason)
+            self._link = None
+            if not link.name:
+                reason += " before it answered"
+                if self.tls:
+                    reason += "; over TLS this can mean that a certificate was refused"
+            self._refusal = self._reason = self._refusal or reason
+            self._lost.set()
+            self._change.set()
+
+    def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+        for start in starts:
+            message = frames.decode(buffer, start)
+            if isinstance(message, m.Welcome):
+                self._begin(link, message)
+            elif isinstance(message, m.Goodbye):
+                self._refusal = message.reason
+                link.close("goodbye")
+            elif isinstance(message, m.Closed):
+                self._take_closed(message)
+            elif isinstance(message, m.Pulse):
+                self._take_pulse(link, message)
+            elif isinstance(message, m.Repeat):
+                for number, said in self._repeats.said.items():
+                    link.send(said, number)
+            elif link.name:
+                if link.number and isinstance(message, m.Beat):
+                    self._heard.put(link.number, message)
+                channel = self._channels.get(link.number)
+                if channel is not None:
+                    channel.receive(message)
+        self._change.set()
+
+    def _begin(self, link: Link, message: m.Welcome) -> None:
+        link.name = "<upstream>"
+        self._link, self._since = link, time.time()
+        self._publisher = message.publisher
+        self._heard, self._repeats = Heard(), Repeats()
+        for channel in [*self._numbers]:
+            self._join(channel)
+
+    def _take_closed(self, message: m.Closed) -> None:
+        """The router does not serve a channel: it is opened again after a while."""
+        channel = self._channels.get(message.number)
+        if channel is not None and message.number:
+            self._forget_number(message.number)
+            channel.refuse(message.reason)
+
+    def _take_pulse(self, link: Link, message: m.Pulse) -> None:
+        now = time.monotonic()
+        if self._heard.take(message, now):
+            link.send(m.Repeat())
+        elif self._heard.at == now:
+            for number, said in [*self._heard.said.items()]:
+                channel = self._channels.get(number)
+                if channel is not None:
+                    channel.receive(said)
+
+    async def _tick_forever(self) -> None:
+        pause = min(self.times.beat, self.times.retry) / 2
+        while True:
+            await asyncio.sleep(pause)
+            now = time.monotonic()
+            link = self._link
+            if link is not None and now - link.heard > 2 * self.times.silent:
+                link.abort("nothing was heard for too long")
+            for channel in [*self._numbers]:
+                channel.tick(now)
+            if self._link is not None:
+                self._pulse(self._link, now)
+
+    def _pulse(self, link: Link, now: float) -> None:
+        """Repeat what was said last in each channel, and open channels again that were refused."""
+        if now - self._pulsed >= self.times.resubscribe:
+            self._pulsed = now
+            pulse = self._repeats.pulse()
+            if pulse is not None:
+                link.send(pulse)
+        if now - self._opened >= self.times.resubscribe:
+            self._opened = now
+            for channel in [one for one in self._numbers if one.refusal]:
+                number = self._numbers[channel] = self._next_number()
+                self._channels[number] = channel
+                self._join(channel)

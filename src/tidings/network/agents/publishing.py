@@ -1,0 +1,372 @@
+"""The publishing half of one channel of an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal
+
+import msgspec
+
+from tidings.network.agents.arrow_rows import ArrowRows, Pairs, pairs_of
+from tidings.network.agents.encoding import encode_attributes
+from tidings.network.agents.following import Following
+from tidings.network.agents.header import Header
+from tidings.network.agents.preprocessors import Preprocessors
+from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
+from tidings.network.agents.untagged import Untagged
+from tidings.routing.clients import Publisher
+from tidings.routing.forwarding import Name, Sent
+from tidings.routing.protocol import About, Break, Piece, Times, frames, messages as m
+
+LOCAL, PUBLISHER = "<agent>", "<publisher>"
+WINDOW = 4000  # the most publications that are sent and not acknowledged
+PIECE = 1000  # the number of notifications that `publish_many` sends together
+MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
+Tagging = Literal["root", "local", "preprocessor"]
+"""Who tags the notifications of an agent."""
+PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
+LARGEST = frames.LARGEST - (1 << 16)
+"""The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
+larger payload is sent in pieces."""
+LARGEST_WHOLE = 1 << 30
+"""The most bytes of a payload."""
+
+
+async def _all_of(waiting: Sequence[asyncio.Future[int]]) -> int:
+    """Wait for all answers; return the last stamp, or raise the first problem."""
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    last = found[-1]
+    assert isinstance(last, int)
+    return last
+
+
+def check_payload(payload: object) -> None:
+    """Raise TypeError if a payload is not bytes."""
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise TypeError(f"found a payload of type {type(payload).__name__}, expected bytes")
+
+
+def _check_size(content: bytes, payload: bytes) -> None:
+    check_payload(payload)
+    size = len(content) + len(payload)
+    if size > LARGEST:
+        raise Refusal(f"found a notification of {size:,} bytes, expected at most {LARGEST:,}")
+
+
+class _Piece(msgspec.Struct):
+    """Notifications of `publish_many` that were sent together: their stamps, and why some of them
+    were refused. `done` completes when all are answered."""
+
+    first: int
+    last: int
+    done: asyncio.Future[None]
+    refused: dict[int, str] = {}
+
+
+class Publishing:
+    """What one channel of an agent publishes. Subclasses send messages."""
+
+    def __init__(
+        self,
+        name: str,
+        times: Times,
+        tag: Tagging,
+        following: Following,
+        preprocessors: Preprocessors,
+        on_break: Callable[[Break], object] | None,
+    ) -> None:
+        self.name = name
+        """The name of the agent."""
+        self._times = times
+        self._tagging = tag
+        self._on_break = on_break
+        self._following = following
+        self._preprocessors = preprocessors
+        self._untagged = Untagged(preprocessors.tag, self._publish_tagged)
+        self._acks: dict[int, asyncio.Future[int]] = {}
+        self._pieces: list[_Piece] = []
+        self.refusal = ""
+        """Why the channel is not served; empty if it is."""
+        self._begin_publishing()
+
+    def _begin_publishing(self) -> None:
+        """Begin with stamp 1, under a name that was not used before."""
+        self._life = uuid.uuid4().hex
+        base = f"{self.name}/{self._life}"
+        self._publisher = Publisher(base, LOCAL, self._times, window=WINDOW)
+
+    # -- implemented by subclasses -------------------------------------------------------------
+
+    @property
+    def _now(self) -> float:
+        return time.monotonic()
+
+    def overdue(self, what: str, timeout: float | None) -> TimedOut:
+        """The error for something that did not happen in time."""
+        raise NotImplementedError
+
+    def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
+        raise NotImplementedError
+
+    def _has_room(self) -> bool:
+        """Can a notification that nobody waits for be sent now?"""
+        raise NotImplementedError
+
+    # -- for applications ----------------------------------------------------------------------
+
+    async def publish(
+        self,
+        attributes: Mapping[str, Any] | bytes | None = None,
+        payload: bytes = b"",
+        *,
+        header: Header | None = None,
+        subject: str = "",
+        share: bool = True,
+        fast: bool = False,
+        timeout: float | None = None,
+    ) -> int:
+        """Publish a notification, and return its stamp when it is on the disk of the rendezvous
+        point. Subscribers get the payload, the subject, and the attributes unless `share` is false.
+        The stamps of an agent begin with 1. A payload that is sent in pieces takes several stamps,
+        and the last of them is returned. With `fast`, only subscribers that are connected get the
+        notification, without a stamp, a serial or the journal; 0 is returned at once, and a loss is
+        not noticed. Raise Refusal if the notification was refused, and Broken if earlier
+        acknowledged notifications are gone; in that case nothing is published. Raise TimedOut if
+        the notification is not acknowledged within `timeout` seconds; the agent still tries to
+        publish it. The attributes are a mapping, or bytes that are already encoded as a JSON
+        object, a map in MessagePack, or XML.
+
+        `header` is a header that was obtained in advance, with the method `header`. With a header,
+        the attributes may be left out, and are then not sent. Raise Outdated if such a header is
+        too old."""
+        if header is None and attributes is None:
+            raise Refusal("found neither attributes nor a header, expected one of them")
+        if fast:
+            if header is not None:
+                raise Refusal("found a fast notification with a header, expected attributes only")
+            self.publish_fast(attributes or {}, payload, subject=subject, share=share)
+            return 0
+        if header is not None:
+            bare = attributes is None
+            content = b"" if attributes is None else encode_attributes(attributes)
+            shared = share and not bare
+            done = self.publish_content(
+                content, payload, subject=subject, share=shared, tag=header.data
+            )
+        else:
+            done = self.publish_soon(attributes or {}, payload, subject=subject, share=share)
+        try:
+            async with asyncio.timeout(timeout):
+                return await done
+        except TimeoutError:
+            raise self.overdue("the notification was not acknowledged", timeout) from None
+
+    def publish_soon(
+        self,
+        attributes: Mapping[str, Any] | bytes,
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+    ) -> asyncio.Future[int]:
+        """Publish a notification without waiting. The future completes once it is on the disk."""
+        content = encode_attributes(attributes)
+        return self.publish_content(content, payload, subject=subject, share=share)
+
+    def publish_fast(
+        self,
+        attributes: Mapping[str, Any] | bytes,
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+    ) -> None:
+        """Send a notification to connected subscribers; see `publish`. It is dropped if there is no
+        link, or if too much waits to be sent. Raise Refusal if it does not fit into a frame."""
+        content = encode_attributes(attributes)
+        self._check(content, payload, subject)
+        if len(content) + len(payload) > LARGEST:
+            size = len(content) + len(payload)
+            raise Refusal(
+                f"found a fast notification of {size:,} bytes, expected at most {LARGEST:,}"
+            )
+        if not self._has_room():
+            return
+        message = m.Publish(
+            self._publisher.name, 0, 0, content, payload, share, subject,
+            time.time_ns() // 1000, fast=True,
+        )  # fmt: skip
+        self._hand_over(PUBLISHER, [(LOCAL, message)])
+
+    def publish_content(
+        self,
+        content: bytes,
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+        tag: bytes = b"",
+    ) -> asyncio.Future[int]:
+        """Like `publish_soon`, with attributes that are already JSON, MessagePack or XML, and
+        perhaps with a tag."""
+        self._check(content, payload, subject)
+        if self.refusal:
+            raise Refusal(self.refusal)
+        if self._publisher.breaks:
+            raise Broken(self._publisher.breaks.popleft())
+        about = About(content if share else None, subject, time.time_ns() // 1000)
+        if not tag and self._tagging == "local":
+            tag = self._following.tag(content)
+        elif not tag and self._tagging == "preprocessor":
+            return self._untagged.put(content, payload, about)
+        return self._publish_tagged(content, payload, about, tag)
+
+    def _publish_tagged(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
+        if len(content) + len(payload) > LARGEST:
+            return self._publish_pieces(content, payload, about, tag)
+        return self._publish(content, payload, about, tag)
+
+    def _check(self, content: bytes, payload: bytes, subject: str) -> None:
+        """Raise Refusal if a notification is too large."""
+        check_payload(payload)
+        if len(subject) > m.LONGEST_SUBJECT:
+            raise Refusal(
+                f"found a subject of {len(subject):,} characters, expected at most "
+                f"{m.LONGEST_SUBJECT:,}"
+            )
+        for what, size, most in (("attributes", len(content), LARGEST - PIECE_BYTES),
+                                 ("a payload", len(payload), LARGEST_WHOLE)):  # fmt: skip
+            if size > most:
+                raise Refusal(f"found {what} of {size:,} bytes, expected at most {most:,}")
+
+    def _publish(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
+        sent = self._publisher.publish(content, payload, self._now, about, tag)
+        stamp = self._publisher.acknowledged + self._publisher.waiting
+        done = self._acks[stamp] = asyncio.get_running_loop().create_future()
+        self._hand_over(PUBLISHER, sent)
+        return done
+
+    def _publish_pieces(
+        self, content: bytes, payload: bytes, about: About, tag: bytes
+    ) -> asyncio.Future[int]:
+        """Publish a payload in pieces; the future completes when all of them are on the disk."""
+        first = self._publisher.acknowledged + self._publisher.waiting + 1
+        many = -(-len(payload) // PIECE_BYTES)
+        view = memoryview(payload)
+        waiting = []
+        for at in range(many):
+            part = bytes(view[at * PIECE_BYTES : (at + 1) * PIECE_BYTES])
+            told = msgspec.structs.replace(about, piece=Piece(first, at, many))
+            waiting.append(self._publish(content, part, told, tag))
+        return asyncio.ensure_future(_all_of(waiting))
+
+    async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
+        """Publish pairs of attributes and payload, many at a time, and wait until all are on the
+        disk; return how many there were. Arrow data is taken too: each row is a notification, and
+        the column `payload`, if there is one, is the payload. If a notification is refused, stop
+        publishing, wait for the answers to all that were sent, and raise Refusal."""
+        given = pairs_of(notifications)
+        waiting: deque[_Piece] = deque()
+        count = 0  # acknowledged
+        problem: Refusal | None = None  # why no more notifications are sent
+        try:
+            while True:
+                pairs: list[tuple[bytes, bytes]] = []
+                try:
+                    for attributes, payload in islice(given, 0 if problem else PIECE):
+                        content = encode_attributes(attributes)
+                        _check_size(content, payload)
+                        pairs.append((content, payload))
+                except Refusal as found:  # the notifications before this one are sent
+                    problem = found
+                if pairs:
+                    tags = await self._tag_pairs(pairs)
+                    waiting.append(self._publish_piece(pairs, tags))
+                if not waiting:
+                    if problem is not None:
+                        raise Refusal(f"notification {count + 1}: {problem}")
+                    return count
+                if len(pairs) < PIECE or len(waiting) >= MOST_PIECES:
+                    piece = waiting.popleft()
+                    await piece.done
+                    if piece.refused:
+                        stamp, reason = min(piece.refused.items())
+                        at = count + stamp - piece.first + 1
+                        raise Refusal(f"notification {at}: {reason}")
+                    count += piece.last - piece.first + 1
+        finally:
+            await asyncio.gather(*(one.done for one in waiting), return_exceptions=True)
+
+    async def _tag_pairs(self, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
+        """The tags of notifications; none if the rendezvous point tags them."""
+        if self._tagging == "local":
+            return self._following.tag_many([content for content, _ in pairs])
+        if self._tagging == "preprocessor":
+            return await self._preprocessors.tag([content for content, _ in pairs])
+        return []
+
+    def _publish_piece(self, pairs: list[tuple[bytes, bytes]], tags: Sequence[bytes]) -> _Piece:
+        publisher = self._publisher
+        if self.refusal:
+            raise Refusal(self.refusal)
+        if publisher.breaks:
+            raise Broken(publisher.breaks.popleft())
+        sent = publisher.publish_all(pairs, self._now, time.time_ns() // 1000, tags)
+        last = publisher.acknowledged + publisher.waiting
+        done = asyncio.get_running_loop().create_future()
+        piece = _Piece(last - len(pairs) + 1, last, done, {})
+        self._pieces.append(piece)
+        self._hand_over(PUBLISHER, sent)
+        return piece
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def _give_up(self, reason: str) -> None:
+        """Nothing that was not acknowledged will be, because of a reason."""
+        for waiting in self._acks.values():
+            if not waiting.done():
+                waiting.set_exception(Refusal(reason))
+                waiting.exception()  # prevents a warning if nobody waits for the future
+        for piece in self._pieces:
+            if not piece.done.done():
+                piece.done.set_exception(Refusal(reason))
+                piece.done.exception()
+        self._acks.clear()
+        self._pieces.clear()
+
+    def _acknowledge(self) -> None:
+        while self._on_break is not None and self._publisher.breaks:
+            what = self._publisher.breaks.popleft()
+            asyncio.get_running_loop().call_soon(self._on_break, what)
+        for one in self._publisher.refused:  # earlier stamps may not be acknowledged yet
+            waiting = self._acks.pop(one.stamp, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(
+                    Outdated(one.reason, one.version) if one.version else Refusal(one.reason)
+                )
+            for piece in self._pieces:
+                if piece.first <= one.stamp <= piece.last:
+                    piece.refused[one.stamp] = one.reason
+        self._publisher.refused.clear()
+        while self._pieces and self._pieces[0].last <= self._publisher.acknowledged:
+            settled = self._pieces.pop(0).done
+            if not settled.done():
+                settled.set_result(None)
+        for stamp in [*self._acks]:
+            if stamp > self._publisher.acknowledged:
+                break
+            done = self._acks.pop(stamp)
+            if not done.done():
+                done.set_result(stamp)

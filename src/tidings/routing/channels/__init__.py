@@ -1,0 +1,32 @@
+"""Many channels over the links of one router.
+
+                     hop "east"            hop "west"         a hop: a node above, which is the next
+                   Open 1 "fx"           Open 1 "tea"         one on the way to a rendezvous point
+                          \\               /
+                          [   channels   ]                    one state machine for each channel
+                          /              \\
+            Open 1 "fx", 2 "tea"      Open 1 "tea"            links to neighbours below
+
+    channels.py     the channels of a node: made when a neighbour opens them, and dropped when no
+                    neighbour has them any more
+    channel.py      one channel: its state machine, and its numbers on links
+    routes.py       a table from channel to hop
+    repeats.py      pulses: one message for each link repeats what was said last in each channel
+    sleeping.py     channels without traffic, of which only a few values are kept
+
+Numbers belong to one link. The lower end of a link chooses them, because a channel is always first
+named from below, by a subscriber or a publisher. So no answer has to be waited for, and two ends
+never choose the same number. A number is not used again on the same link.
+
+The state machine of a channel (forwarding/router.py) knows nothing of other channels, so nothing of
+one channel can be seen in another, if numbers are translated correctly. Nothing here does I/O or
+reads a clock. Used by network, broker and studies, not by users; but users who run routers in their
+own programs import `Route`. Start at channels.py.
+"""
+
+from tidings.routing.channels.channel import Channel, Machine
+from tidings.routing.channels.channels import ABOVE, Channels, Out
+from tidings.routing.channels.repeats import Heard, Repeats
+from tidings.routing.channels.routes import Route, Routes
+
+__all__ = ["ABOVE", "Channel", "Channels", "Heard", "Machine", "Out", "Repeats", "Route", "Routes"]

@@ -1,0 +1,44 @@
+"""One channel of a node: its state machine, or what is kept of it, and its numbers on links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from tidings.routing.channels.sleeping import Asleep
+from tidings.routing.forwarding.neighbours import Name, Neighbour, Sent
+from tidings.routing.protocol import messages as m
+
+
+class Machine(Protocol):
+    """A router, or a rendezvous point."""
+
+    @property
+    def neighbours(self) -> Mapping[Name, Neighbour]: ...
+    def receive(self, sender: Name, message: m.Message, now: float) -> list[Sent]: ...
+    def tick(self, now: float) -> list[Sent]: ...
+    def drop(self, name: Name) -> None: ...
+    def drain_outgoing(self) -> list[Sent]: ...
+
+
+class Channel:
+    """A channel of a node. Either it is awake and has a `machine`, or it is `asleep`."""
+
+    __slots__ = (
+        "asleep", "beaten", "below", "extra", "hop", "is_kept", "machine", "name", "up", "used",
+        "woken",
+    )  # fmt: skip
+
+    def __init__(self, name: str, machine: Any, hop: Name | None, now: float) -> None:
+        self.name = name
+        self.machine: Any = machine
+        self.asleep: Asleep | None = None
+        self.hop = hop  # the node above on the way to the rendezvous point; None if this is it
+        self.up = 0  # its number on the link to the hop
+        self.below: dict[Name, int] = {}  # its number on the link of each neighbour that has it
+        self.is_kept = False  # whether the node keeps the channel even if nobody has it
+        self.used = now  # when something other than a repetition last came or went
+        self.woken = now
+        self.beaten = float("-inf")  # when the machine last sent a beat
+        self.extra: Any = None
+        """What the node keeps for this channel besides, while it is awake."""

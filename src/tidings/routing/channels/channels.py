@@ -1,0 +1,436 @@
+"""The channels of a node: which link uses which number for which channel.
+
+    (link, 2) ──> channel "tea" ──> its state machine ──> (link, 2), (hop "west", 1) ...
+
+A channel is made when a neighbour opens it, and dropped when no neighbour has it any more and its
+state machine has forgotten them all. Like the state machines, this takes messages and the time, and
+returns messages to send, each with a link and the number of its channel there. Messages about the
+link itself have number 0.
+
+Invariants: a channel is in `awake` if and only if it has a state machine. A channel with number 0
+on any of its links does not sleep, because pulses leave number 0 out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from tidings.routing.channels.channel import Channel
+from tidings.routing.channels.repeats import Heard, Repeats
+from tidings.routing.channels.routes import Routes
+from tidings.routing.channels.sleeping import may_sleep, put_to_sleep, wake
+from tidings.routing.forwarding.neighbours import Name, Sent
+from tidings.routing.forwarding.router import Router
+from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.limits import Limits
+from tidings.routing.protocol.times import Times
+
+Out = tuple[Name, int, m.Message]
+ABOVE = "<upstream>"
+"""The name under which every state machine knows the node above it."""
+MISSED = 4  # beats without which a channel counts as silent
+QUIET = 2  # beats without traffic after which a channel may sleep
+
+
+class _Link:
+    """The channels of one link, to a neighbour or to a hop."""
+
+    __slots__ = ("heard", "highest", "numbers", "repeats", "said_all")
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, Channel] = {}
+        self.highest = 0  # the highest number so far
+        self.repeats = Repeats()
+        self.heard = Heard()
+        self.said_all = float("-inf")  # when the other end last asked for everything
+
+
+class Channels:
+    """The channels of one node. `make` makes the state machine of a channel."""
+
+    def __init__(
+        self,
+        times: Times,
+        limits: Limits,
+        routes: Routes,
+        make: Callable[[str], Router],
+    ) -> None:
+        self.times = times
+        self.limits = limits
+        self.routes = routes
+        self._make = make
+        self.known: dict[str, Channel] = {}
+        self.awake: dict[str, Channel] = {}
+        self._links: dict[Name, _Link] = {}
+        self._hops: dict[Name, _Link] = {}
+        self._checked = self._pulsed_up = self._pulsed_down = float("-inf")
+        self.counts: Counter[str] = Counter()
+        """Refused and senseless requests."""
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    # -- channels ------------------------------------------------------------------------------
+
+    def keep(self, name: str, machine: object, hop: Name | None, now: float) -> Channel:
+        """Add a channel that is never dropped. It has number 0 on the link to its hop."""
+        channel = Channel(name, machine, hop, now)
+        channel.is_kept = True
+        self.known[name] = self.awake[name] = channel
+        if hop is not None:
+            self._hop(hop).numbers[0] = channel
+        return channel
+
+    def refusal(self, name: str) -> str:
+        """Why a channel is not served here; empty if it is."""
+        if name in self.known:
+            return ""
+        if not self.routes and self.known:
+            return f"found the channel {name[:80]!r}, expected {next(iter(self.known))!r}"
+        if self.routes.find(name) is None:
+            return f"found the channel {name[:80]!r}, which has no route here"
+        if len(self.known) >= self.limits.channels:
+            self.counts["channels"] += 1
+            most = self.limits.channels
+            return f"there are {len(self.known):,} channels, expected at most {most:,}"
+        return ""
+
+    def find(self, link: Name, number: int) -> Channel | None:
+        """The channel with a number on the link of a neighbour."""
+        known = self._links.get(link)
+        return None if known is None else known.numbers.get(number)
+
+    def find_above(self, hop: Name, number: int) -> Channel | None:
+        """The channel with a number on the link to a hop."""
+        known = self._hops.get(hop)
+        return None if known is None else known.numbers.get(number)
+
+    def was_opened(self, link: Name, number: int) -> bool:
+        """Was a number ever opened on the link of a neighbour?"""
+        known = self._links.get(link)
+        return known is not None and number <= known.highest
+
+    def count_nodes(self) -> int:
+        """The number of nodes in all channels."""
+        return sum(
+            len(one.machine.graph) if one.asleep is None else len(one.asleep.nodes)
+            for one in self.known.values()
+        )
+
+    def of_link(self, link: Name) -> int:
+        """How many channels the link of a neighbour has."""
+        known = self._links.get(link)
+        return 0 if known is None else len(known.numbers)
+
+    def _make_channel(self, name: str, now: float) -> tuple[Channel, list[Out]]:
+        route = self.routes.find(name)
+        assert route is not None
+        channel = Channel(name, self._make(name), route.hop, now)
+        self.known[name] = self.awake[name] = channel
+        hop = self._hop(route.hop)
+        hop.highest += 1
+        channel.up = hop.highest
+        hop.numbers[channel.up] = channel
+        out: list[Out] = [(route.hop, 0, m.Open(channel.up, name))]
+        return channel, out + self.send(channel, channel.machine.join_upstream(now), now)
+
+    def _drop(self, channel: Channel) -> list[Out]:
+        """Forget a channel that nobody has any more."""
+        del self.known[channel.name]
+        self.awake.pop(channel.name, None)
+        assert channel.hop is not None
+        hop = self._hop(channel.hop)
+        hop.numbers.pop(channel.up, None)
+        hop.repeats.remove(channel.up)
+        hop.heard.remove(channel.up)
+        return [(channel.hop, 0, m.Close(channel.up))]
+
+    def _hop(self, name: Name) -> _Link:
+        return self._hops.setdefault(name, _Link())
+
+    # -- links of neighbours -------------------------------------------------------------------
+
+    def begin_link(self, link: Name, channel: Channel | None, now: float) -> None:
+        """A neighbour has a new link, on which number 0 stands for a channel, or for none."""
+        self.end_link(link, now)
+        known = self._links[link] = _Link()
+        if channel is None:
+            known.highest = -1
+        else:
+            self._wake(channel, now)
+            known.numbers[0] = channel
+            channel.below[link] = 0
+
+    def end_link(self, link: Name, now: float) -> None:
+        """The link of a neighbour has ended. Its channels wake up: if the neighbour does not come
+        back, their state machines forget it."""
+        known = self._links.get(link)
+        if known is not None:
+            for channel in known.numbers.values():
+                self._wake(channel, now)
+                if channel.below.get(link) is not None:
+                    del channel.below[link]
+            del self._links[link]
+
+    def open(self, link: Name, number: int, name: str, now: float) -> list[Out]:
+        """A neighbour names a channel."""
+        known = self._links.get(link)
+        if known is None:
+            return []
+        reason = self.refusal(name)
+        if number <= known.highest:
+            reason = f"found the number {number}, expected one above {known.highest}"
+        known.highest = max(known.highest, number)
+        if reason:
+            self.counts["refused channels"] += 1
+            return [(link, 0, m.Closed(number, reason))]
+        out: list[Out] = []
+        channel = self.known.get(name)
+        if channel is None:
+            channel, out = self._make_channel(name, now)
+        else:
+            self._wake(channel, now)
+        if link in channel.below:  # it has the channel already: the new number counts
+            out += self.close(link, channel.below[link], now)
+        channel.below[link] = number
+        known.numbers[number] = channel
+        return out
+
+    def close(self, link: Name, number: int, now: float) -> list[Out]:
+        """A neighbour gives a channel up, with everything that it wants there."""
+        known = self._links.get(link)
+        channel = None if known is None else known.numbers.pop(number, None)
+        if known is None or channel is None:
+            return []
+        known.repeats.remove(number)
+        known.heard.remove(number)
+        machine = self.wake(channel, now)
+        if channel.below.get(link) == number:
+            del channel.below[link]
+        machine.context.now = now
+        machine.drop(link)
+        return self.send(channel, machine.drain_outgoing(), now)
+
+    def hear(self, link: Name, number: int, message: m.Resubscribe) -> None:
+        """Note what a neighbour said, when it arrives: later pulses repeat it. It may be handled
+        after pulses that arrived later."""
+        if number and self.find(link, number) is not None:
+            self._links[link].heard.put(number, message)
+
+    def receive(self, link: Name, number: int, message: m.Message, now: float) -> list[Out]:
+        """Handle a message from a neighbour below; a Resubscribe was heard before."""
+        channel = self.find(link, number)
+        if channel is None:
+            self.counts["unknown channels"] += 1
+            return []
+        machine = self.wake(channel, now)
+        channel.used = now
+        return self.send(channel, machine.receive(link, message, now), now)
+
+    # -- links to hops -------------------------------------------------------------------------
+
+    def join(self, hop: Name, now: float) -> list[Out]:
+        """There is a new link to a hop: name its channels there, and say everything again."""
+        known = self._hop(hop)
+        channels = [*known.numbers.values()]
+        for channel in channels:
+            self._wake(channel, now)
+        known.repeats, known.heard = Repeats(), Heard()
+        out: list[Out] = []
+        for channel in channels:
+            channel.used = now
+            if channel.up:
+                out.append((hop, 0, m.Open(channel.up, channel.name)))
+            out += self.send(channel, channel.machine.join_upstream(now), now)
+        return out
+
+    def receive_above(self, hop: Name, number: int, message: m.Message, now: float) -> list[Out]:
+        """Handle a message from a hop."""
+        channel = self.find_above(hop, number)
+        if channel is None:  # it was closed meanwhile
+            return []
+        machine = self.wake(channel, now)
+        channel.used = now
+        if number and isinstance(message, m.Beat):
+            self._hops[hop].heard.put(number, message)
+        return self.send(channel, machine.receive(ABOVE, message, now), now)
+
+    def take_closed(self, hop: Name, message: m.Closed, now: float) -> list[Out]:
+        """A hop does not serve a channel: tell all neighbours that have it, and drop it."""
+        channel = self.find_above(hop, message.number)
+        if channel is None or not message.number:
+            return []
+        out: list[Out] = []
+        for link, number in [*channel.below.items()]:
+            known = self._links[link]
+            known.numbers.pop(number, None)
+            known.repeats.remove(number)
+            known.heard.remove(number)
+            out.append((link, 0, m.Closed(number, message.reason)))
+        channel.below.clear()
+        if not channel.is_kept:
+            self._drop(channel)
+        return out
+
+    # -- pulses --------------------------------------------------------------------------------
+
+    def take_pulse(
+        self, link: Name, message: m.Pulse | m.Repeat, now: float, *, waits: bool = False
+    ) -> list[Out]:
+        """Handle a pulse of a neighbour, or its request to repeat everything. If messages of the
+        neighbour still wait (`waits`), what it repeats can't be compared with what is known."""
+        known = self._links.get(link)
+        if known is None:
+            return []
+        out = _answer_pulse(link, known, message, now, self.times.retry)
+        if isinstance(message, m.Pulse) and known.heard.at == now and not waits:
+            for channel in [*self.awake.values()]:
+                said = known.heard.said.get(channel.below.get(link, 0))
+                if said is not None:
+                    out += self.send(channel, channel.machine.receive(link, said, now), now)
+        return out
+
+    def take_pulse_above(self, hop: Name, message: m.Pulse | m.Repeat, now: float) -> list[Out]:
+        """Handle a pulse of a hop, or its request to repeat everything."""
+        known = self._hop(hop)
+        out = _answer_pulse(hop, known, message, now, self.times.retry)
+        if isinstance(message, m.Pulse) and known.heard.at == now:
+            for channel in [*self.awake.values()]:
+                said = known.heard.said.get(channel.up) if channel.hop == hop else None
+                if said is not None:
+                    out += self.send(channel, channel.machine.receive(ABOVE, said, now), now)
+        return out
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def tick(self, now: float, *, kept: bool = True) -> list[Out]:
+        """Do the work that is due. Call this at least every half beat. Without `kept`, somebody
+        else ticks the channels that are never dropped."""
+        out: list[Out] = []
+        for channel in [*self.awake.values()]:
+            if kept or not channel.is_kept:
+                out += self.send(channel, channel.machine.tick(now), now)
+        if now - self._checked >= self.times.beat:
+            self._checked = now
+            out += self._check(now)
+        if now - self._pulsed_down >= self.times.beat * 0.9:
+            self._pulsed_down = now
+            self._leave_out_silent(now)
+            out += _pulses(self._links)
+        if now - self._pulsed_up >= self.times.resubscribe * 0.9:
+            self._pulsed_up = now
+            out += _pulses(self._hops)
+        return out
+
+    def _check(self, now: float) -> list[Out]:
+        """Wake the channels of silent hops, drop channels that nobody has, and put channels without
+        traffic to sleep."""
+        silent = {
+            hop for hop, one in self._hops.items() if now - one.heard.at > self.times.silent / 2
+        }
+        if silent and len(self.awake) < len(self.known):
+            for channel in [*self.known.values()]:
+                if channel.machine is None and channel.hop in silent:
+                    self._wake(channel, now)
+        out: list[Out] = []
+        for channel in [*self.awake.values()]:
+            if channel.is_kept:
+                continue
+            if not channel.below and not channel.machine.neighbours:
+                out += self._drop(channel)
+            elif channel.hop not in silent and self._may_sleep(channel, now):
+                channel.asleep = put_to_sleep(channel.machine)
+                channel.machine = channel.extra = None
+                del self.awake[channel.name]
+        return out
+
+    def _may_sleep(self, channel: Channel, now: float) -> bool:
+        machine = channel.machine
+        if now - channel.used < QUIET * self.times.beat or channel.hop is None:
+            return False
+        hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
+        said = hop.repeats.said.get(channel.up)
+        # some time after its start, a state machine says how far its neighbours are
+        if not isinstance(said, m.Resubscribe) or said.done < machine.done_below():
+            return False
+        return (
+            all(channel.below.values())
+            and channel.up in hop.heard.said
+            and all(number in one.repeats.said
+                    for one, number in zip(links, channel.below.values(), strict=True))
+            and machine.neighbours.keys() <= channel.below.keys()
+            and may_sleep(machine)
+        )  # fmt: skip
+
+    def _leave_out_silent(self, now: float) -> None:
+        """Pulses no longer stand for the beats of channels that have not beaten lately."""
+        for channel in self.awake.values():
+            if now - channel.beaten > MISSED * self.times.beat:
+                for link, number in channel.below.items():
+                    self._links[link].repeats.leave_out(number)
+
+    # -- between the state machines and the links ----------------------------------------------
+
+    def wake(self, channel: Channel, now: float) -> Router:
+        """The state machine of a channel, which is made again if the channel slept."""
+        self._wake(channel, now)
+        machine: Router = channel.machine
+        return machine
+
+    def _wake(self, channel: Channel, now: float) -> None:
+        asleep = channel.asleep
+        if asleep is None:
+            return
+        assert channel.hop is not None
+        channel.machine = machine = self._make(channel.name)
+        channel.asleep = None
+        channel.used = channel.woken = channel.beaten = now
+        self.awake[channel.name] = channel
+        beat = self._hops[channel.hop].heard.said.get(channel.up)
+        wake(asleep, machine, beat, self._last_said(channel), now)
+
+    def _last_said(self, channel: Channel) -> Iterator[tuple[Name, m.Message]]:
+        for link, number in channel.below.items():
+            said = self._links[link].heard.said.get(number)
+            if said is not None:
+                yield link, said
+
+    def send(self, channel: Channel, sent: Iterable[Sent], now: float) -> list[Out]:
+        """The messages of a state machine, with the links and numbers of its channel. Messages that
+        only repeat what was said before are left out."""
+        out: list[Out] = []
+        for to, message in sent:
+            if to == ABOVE and channel.hop is not None:
+                link, number, known = channel.hop, channel.up, self._hops[channel.hop]
+            else:
+                found = channel.below.get(to)
+                if found is None:  # it has no link at present
+                    continue
+                link, number, known = to, found, self._links[to]
+            if isinstance(message, m.Beat):
+                channel.beaten = now
+            if (
+                not number
+                or not isinstance(message, m.Beat | m.Resubscribe)
+                or known.repeats.is_news(number, message)
+            ):
+                channel.used = now
+                out.append((link, number, message))
+        return out
+
+
+def _answer_pulse(
+    link: Name, known: _Link, message: m.Pulse | m.Repeat, now: float, retry: float
+) -> list[Out]:
+    if isinstance(message, m.Pulse):
+        return [(link, 0, m.Repeat())] if known.heard.take(message, now) else []
+    if now - known.said_all < retry:  # nobody may make this node say everything all the time
+        return []
+    known.said_all = now
+    return [(link, number, said) for number, said in known.repeats.said.items()]
+
+
+def _pulses(links: dict[Name, _Link]) -> list[Out]:
+    found = ((link, known.repeats.pulse()) for link, known in links.items())
+    return [(link, 0, pulse) for link, pulse in found if pulse is not None]

@@ -1,0 +1,112 @@
+"""Pulses: one message repeats what was said last in every channel of a link.
+
+    channel 1  Beat ── the same ── the same ── another Beat       sent: the first and the last
+    channel 2  Beat ── the same ── the same ── the same           sent: the first
+                          Pulse       Pulse       Pulse           one for both, with a digest
+
+Most channels are idle most of the time, and say the same in each beat. Both ends of a link keep
+what was said last, so it need not be sent again. The digest in a pulse shows whether both ends keep
+the same messages; if not, all of them are sent again. Links keep the order of messages, so this
+happens only if a number was closed meanwhile, or after a mistake.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+
+from tidings.routing.protocol import messages as m
+
+Said = m.Beat | m.Resubscribe
+MOST_AMISS = 2  # pulses in a row with another digest, after which everything is said again
+
+
+def is_repeat(before: Said | None, after: Said) -> bool:
+    """Does a message say only what the message before it said? A beat without a digest of edges
+    says less than one with it."""
+    if isinstance(before, m.Beat) and isinstance(after, m.Beat):
+        if after.totals or (after.edges is not None and after.edges != before.edges):
+            return False
+        same = before.epoch, before.serial, before.subscribed, before.sum, before.seen
+        return same == (after.epoch, after.serial, after.subscribed, after.sum, after.seen)
+    return before == after
+
+
+class _Latest:
+    """The last message of each channel, with a digest that is updated with each change."""
+
+    def __init__(self) -> None:
+        self.said: dict[int, Said] = {}
+        self.mixed = 0
+
+    def put(self, number: int, message: Said) -> None:
+        self.remove(number)
+        self.said[number] = message
+        self.mixed ^= _mix(number, message)
+
+    def remove(self, number: int) -> bool:
+        """Forget a channel; False if nothing was said there."""
+        before = self.said.pop(number, None)
+        if before is None:
+            return False
+        self.mixed ^= _mix(number, before)
+        return True
+
+
+class Repeats(_Latest):
+    """What one end of a link said last in each channel: the end that says it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._gone: list[int] = []
+
+    def is_news(self, number: int, message: Said) -> bool:
+        """Must a message be sent? If not, pulses stand for it."""
+        if is_repeat(self.said.get(number), message):
+            return False
+        self.put(number, message)
+        return True
+
+    def leave_out(self, number: int) -> None:
+        """Stop repeating what was said in a channel, and tell the other end."""
+        if self.remove(number):
+            self._gone.append(number)
+
+    def pulse(self) -> m.Pulse | None:
+        """The next pulse; None if there is nothing to repeat."""
+        if not self.said and not self._gone:
+            return None
+        gone, self._gone = tuple(self._gone), []
+        return m.Pulse(len(self.said), self.mixed, gone)
+
+
+class Heard(_Latest):
+    """What one end of a link said last in each channel: the end that hears it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._amiss = 0
+        self.at = float("-inf")
+        """When the last pulse came that repeats what was heard."""
+
+    def take(self, pulse: m.Pulse, now: float) -> bool:
+        """Take a pulse; True if everything must be said again."""
+        for number in pulse.gone:
+            self.remove(number)
+        if (pulse.size, pulse.mixed) == (len(self.said), self.mixed):
+            self._amiss, self.at = 0, now
+            return False
+        self._amiss += 1
+        if self._amiss < MOST_AMISS:
+            return False
+        self._amiss = 0
+        self.said.clear()
+        self.mixed = 0
+        return True
+
+
+def _mix(number: int, message: Said) -> int:
+    """A number of 63 bits for what was said in a channel."""
+    data = number.to_bytes(4, "little") + msgspec.msgpack.encode(message)
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") >> 1

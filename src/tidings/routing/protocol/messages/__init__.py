@@ -1,0 +1,156 @@
+"""The messages of routers, rendezvous points and clients.
+
+    upward.py     towards the rendezvous point: Subscribe, Ask, Recover, Publish ...
+    downward.py   away from the rendezvous point: Setup, Beat, Notification, Answer ...
+    tagging.py    questions and answers of clients that tag, and of preprocessors
+    links.py      between the two ends of a link
+    reports.py    the status of nodes
+    fields.py     the types and limits of fields; the bases of all messages
+
+A link carries many channels, each under a number that its lower end chooses. Messages about
+channels go between the two ends of a link:
+
+    Open Close                  the lower end names a channel, or gives it up
+    Closed                      the upper end does not serve a channel
+    Pulse Repeat                all that was said last in each channel still holds; say it all again
+
+Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
+its sets now and then; if the digests differ, the other end asks for the whole set.
+
+This folder is for other rooms, not for users. Import it as a module (`messages.Publish`). Start at
+upward.py.
+"""
+
+from __future__ import annotations
+
+from tidings.routing.protocol.messages.downward import (
+    Answer,
+    Beat,
+    Confirmed,
+    Counted,
+    Gone,
+    Graph,
+    Lineage,
+    Notification,
+    Published,
+    Recovered,
+    Refuse,
+    Resumption,
+    Settled,
+    Setup,
+    Skipped,
+    Which,
+    Who,
+)
+from tidings.routing.protocol.messages.fields import (
+    LONGEST_NAME,
+    LONGEST_SUBJECT,
+    LONGEST_WITHIN,
+    MOST_LIVES,
+    MOST_PREPROCESSORS,
+    MOST_RANGES,
+    MOST_TAG,
+    MOST_WANTED,
+    NODE,
+    Digest,
+    Down,
+    Edges,
+    Label,
+    Life,
+    Mark,
+    Message,
+    Number,
+    Range,
+    Slice,
+    Up,
+    Within,
+)
+from tidings.routing.protocol.messages.links import (
+    Close,
+    Closed,
+    Goodbye,
+    Hello,
+    Open,
+    Pulse,
+    Repeat,
+    Welcome,
+)
+from tidings.routing.protocol.messages.reports import (
+    MOST_DEPTH,
+    MOST_LINKS,
+    MOST_MILLIS,
+    MOST_NAME,
+    MOST_REPORTED,
+    Kind,
+    LinkStatus,
+    NodeStatus,
+    Report,
+    Watch,
+)
+from tidings.routing.protocol.messages.tagging import (
+    Changed,
+    Describe,
+    Described,
+    Follow,
+    Found,
+    HandOver,
+    NodeChange,
+    Preprocess,
+    Preprocessed,
+    Propose,
+    Proposed,
+    Register,
+    Seek,
+    Taken,
+)
+from tidings.routing.protocol.messages.upward import (
+    Ask,
+    Confirm,
+    Count,
+    Publish,
+    Recover,
+    Redraw,
+    Resubscribe,
+    Resume,
+    Subscribe,
+    Trace,
+    Unsubscribe,
+    Wanted,
+    Whose,
+)
+
+CHANNELS = Open | Close | Closed | Pulse | Repeat
+"""Messages about the channels of a link. They belong to no channel."""
+LINK = (
+    Hello | Welcome | Goodbye | Watch | Report | Preprocess | Preprocessed | Propose | Proposed
+    | CHANNELS
+)  # fmt: skip
+UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
+      | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver | Register
+      | Seek)  # fmt: skip
+DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
+        | Counted | Recovered | Settled | Skipped | Published | Described | Changed
+        | Resumption | Confirmed
+        | Taken | Found)  # fmt: skip
+TAGGING = Describe | Follow | HandOver | Register
+"""Messages of clients that tag. They need a right of their own, and only a rendezvous point
+answers them."""
+ANSWERS = (
+    Answer | Counted | Recovered | Settled | Resumption | Confirmed | Described | Changed | Found
+)
+"""Answers to questions that routers pass on."""
+
+__all__ = [
+    "ANSWERS", "CHANNELS", "DOWN", "LINK", "LONGEST_NAME", "LONGEST_SUBJECT", "LONGEST_WITHIN",
+    "MOST_DEPTH", "MOST_LINKS", "MOST_LIVES", "MOST_MILLIS", "MOST_NAME", "MOST_PREPROCESSORS",
+    "MOST_RANGES", "MOST_REPORTED", "MOST_TAG", "MOST_WANTED", "NODE", "TAGGING", "UP",
+    "Answer", "Ask", "Beat", "Changed", "Close", "Closed", "Confirm", "Confirmed", "Count",
+    "Counted", "Describe", "Described", "Digest", "Down", "Edges", "Follow", "Found", "Gone",
+    "Goodbye", "Graph", "HandOver", "Hello", "Kind", "Label", "Life", "Lineage", "LinkStatus",
+    "Mark", "Message", "NodeChange", "NodeStatus", "Notification", "Number", "Open",
+    "Preprocess", "Preprocessed", "Propose", "Proposed", "Publish", "Published", "Pulse",
+    "Range", "Recover", "Recovered", "Redraw", "Refuse", "Register", "Repeat", "Report",
+    "Resubscribe", "Resume", "Resumption", "Seek", "Settled", "Setup", "Skipped", "Slice",
+    "Subscribe", "Taken", "Trace", "Unsubscribe", "Up", "Wanted", "Watch", "Welcome", "Which",
+    "Who", "Whose", "Within",
+]  # fmt: skip

@@ -1,0 +1,93 @@
+"""The types and limits of fields, and the bases of all messages."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""The number of a node, a notification or a request. Numbers outside the range are refused."""
+MOST_NODES = 2_000_000  # in one message
+MOST_PREPROCESSED = 10_000  # notifications in one message
+MOST_PREPROCESSORS = 100
+MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
+MOST_RANGES = 1024
+MOST_LIVES = 256  # lives of a rendezvous point that are remembered
+Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
+LONGEST_NAME = 255  # characters
+LONGEST_SUBJECT = 1024
+NODE = "node"
+"""The dialect of an interest that is the number of a node, which somebody else obtained."""
+MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notification has marks
+PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+"""The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
+LONGEST_WITHIN = 4096  # characters
+Within = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
+]
+"""Filters, each of which must cover what a subscriber asks for. The nodes on the way to the root
+set these filters, from the rights of the neighbour that asks."""
+
+
+class Mark(NamedTuple):
+    """One of the lowest nodes of a notification, the number of the notification at that node, and
+    the label: the nodes that stand for the mark at the receiving neighbour. Only the label changes
+    on the way."""
+
+    node: Number
+    number: Number
+    label: Label
+
+
+class Digest(NamedTuple):
+    """The size of a set, and a number that distinguishes sets of the same size."""
+
+    size: Number = 0
+    mixed: Number = 0
+
+
+class Range(NamedTuple):
+    """A range of numbers at a node, both ends included."""
+
+    node: Number
+    first: Number
+    last: Number
+
+
+class Life(NamedTuple):
+    """One start of a rendezvous point: a random number, and the first serial after the start."""
+
+    life: Number
+    first: Number
+
+
+class Slice(NamedTuple):
+    """The nodes whose number modulo `parts` is `part`. Large sets are handled slice by slice."""
+
+    part: Number = 0
+    parts: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 1
+
+    def has(self, node: int) -> bool:
+        return node % self.parts == self.part
+
+
+class Edges(NamedTuple):
+    """A digest of the edges to the parents of the nodes of a slice."""
+
+    slice: Slice
+    mixed: Number
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """The base class of all messages."""
+
+
+class Up(Message, frozen=True):
+    """A message that carries the rendezvous point's current epoch, as far as the sender knows."""
+
+    epoch: Number
+
+
+class Down(Message, frozen=True):
+    epoch: Number

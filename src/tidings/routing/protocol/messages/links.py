@@ -1,0 +1,75 @@
+"""Messages between the two ends of a link."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from tidings.routing.protocol.messages.fields import Message, Number, PartyName
+
+MOST_CHANNELS = 100_000  # channels in one message
+ChannelNumber = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
+"""The number of a channel on one link: the lower end chooses it. Number 0 is the channel that Hello
+names."""
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """The first message of a connection, which says who is connecting. With `opens`, no channel has
+    number 0; the sender opens its channels by name."""
+
+    name: PartyName
+    channel: str = ""
+    token: str = ""
+    routes: bool = False  # whether the sender is a router, which passes on the messages of others
+    opens: bool = False
+
+
+class Welcome(Message, frozen=True, tag="welcome"):
+    """The answer to Hello: the name of the answering node, and the prefix that the names of the
+    newcomer's publishers must have. The prefix is empty if these names are not checked."""
+
+    name: str
+    publisher: str = ""
+
+
+class Goodbye(Message, frozen=True, tag="goodbye"):
+    """The sender closes the link, and gives the reason."""
+
+    reason: str
+
+
+class Open(Message, frozen=True, tag="open"):
+    """From now on, a number stands for a channel on this link. The lower end chooses a number that
+    it has not used before. It need not wait for an answer: only a refusal is answered, with
+    Closed."""
+
+    number: ChannelNumber
+    channel: PartyName
+
+
+class Close(Message, frozen=True, tag="close"):
+    """The lower end no longer uses a number."""
+
+    number: ChannelNumber
+
+
+class Closed(Message, frozen=True, tag="closed"):
+    """The upper end does not serve the channel with a number, for a reason."""
+
+    number: ChannelNumber
+    reason: str
+
+
+class Pulse(Message, frozen=True, tag="pulse"):
+    """The sender repeats, in every channel, what it last said there: a Beat on the way down, a
+    Resubscribe on the way up. `size` and `mixed` are a digest of these messages. The channels with
+    the numbers in `gone` are left out from now on."""
+
+    size: Number
+    mixed: Number
+    gone: Annotated[tuple[ChannelNumber, ...], msgspec.Meta(max_length=MOST_CHANNELS)] = ()
+
+
+class Repeat(Message, frozen=True, tag="repeat"):
+    """A request for all messages that pulses stand for, sent when digests differ."""

@@ -1,0 +1,67 @@
+"""The status of nodes. Every field is bounded, because nodes pass on the reports of others."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from tidings.routing.protocol.messages.fields import Message, Number
+
+MOST_REPORTED = 1_000  # nodes in one report
+MOST_LINKS = 100  # links of one node in a report
+MOST_DEPTH = 64  # levels of the tree of nodes
+MOST_NAME = 100  # characters
+MOST_MILLIS = 2**40
+
+Millis = Annotated[int, msgspec.Meta(ge=0, le=MOST_MILLIS)]
+Short = Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
+Kind = Literal["above", "router", "agent", "watcher"]
+
+
+class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
+    """A link, as seen by the reporting node."""
+
+    name: Short  # the name of the other end
+    kind: Kind
+    bytes_in: Number = 0
+    bytes_out: Number = 0
+    told_in: Number = 0  # notifications from above, publications from below
+    told_out: Number = 0
+    waiting: Number = 0  # bytes
+    dropped: Number = 0  # notifications that were dropped because the other end was too slow
+    nodes: Number = 0  # nodes that the lower end is subscribed to
+    heard: Millis = 0  # milliseconds since the last message
+
+
+class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
+    """The status of a process of the network, which is not a node of the content graph."""
+
+    depth: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEPTH)]  # levels below the reporting node
+    name: Short
+    kind: Literal["rendezvous", "router"]
+    listen: Short
+    uptime: Millis = 0
+    age: Millis = 0  # the age of this status
+    nodes: Number = 0  # nodes of the content graphs of all channels
+    epoch: Number = 0
+    serial: Number = 0
+    published: Number = 0  # publications from below, over all links since the start
+    told_in: Number = 0  # notifications from above
+    told_out: Number = 0
+    dropped: Number = 0
+    neighbours: Number = 0  # below
+    links: Annotated[tuple[LinkStatus, ...], msgspec.Meta(max_length=MOST_LINKS)] = ()
+    undeclared: Number = 0  # attributes in publications that the channel does not declare
+    channels: Number = 1
+    asleep: Number = 0  # channels without traffic
+
+
+class Watch(Message, frozen=True, tag="watch"):
+    """A request for reports from now on."""
+
+
+class Report(Message, frozen=True, tag="report"):
+    """The status of a node and of all nodes below it, from the top down."""
+
+    nodes: Annotated[tuple[NodeStatus, ...], msgspec.Meta(max_length=MOST_REPORTED)]

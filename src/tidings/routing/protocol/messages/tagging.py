@@ -1,0 +1,173 @@
+"""Questions and answers of clients that tag, of preprocessors, and of agents that look for one.
+
+A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. Such a
+client follows the changes of nodes, and hands its notifications over in parts:
+
+    Describe ──> Described      the definition of the channel
+    Follow ──> Changed          the nodes that began and ended since a version, page by page
+    HandOver ──> Taken          many tagged notifications as columns; each part is taken once
+
+A preprocessor follows the changes too, and registers its address with the root. Agents look up
+preprocessors, link themselves to one, and ask it for tags and nodes:
+
+    Register                    a preprocessor says now and then where it listens
+    Seek ──> Found              the addresses of preprocessors
+    Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from tidings.routing.protocol.messages.fields import (
+    MOST_NODES,
+    MOST_PREPROCESSED,
+    MOST_PREPROCESSORS,
+    Down,
+    Message,
+    Number,
+    PartyName,
+)
+
+
+class Describe(Message, frozen=True, tag="describe"):
+    """What is the definition of the channel? Routers pass the question on if `relayed` is set; a
+    client that hands parts over must be linked to the root itself."""
+
+    request: Number
+    relayed: bool = False
+
+
+class Follow(Message, frozen=True, tag="follow"):
+    """Which nodes began or ended since a version? The answer is a page of changes. To get the next
+    page, the same question names the version of the first page (`upto`), and the version of the
+    last change so far (`after`)."""
+
+    request: Number
+    since: Number = 0
+    life: Number = 0
+    upto: Number = 0
+    after: Number = 0
+    relayed: bool = False
+
+
+class HandOver(Message, frozen=True, tag="hand over"):
+    """A part of a batch of tagged notifications, as columns of 64-bit little-endian integers. The
+    nodes of notification i are nodes[node_starts[i] : node_starts[i + 1]]; its payload is found in
+    the same way. `version` is the version at which the nodes were found."""
+
+    source: PartyName
+    batch: Number
+    part: Number
+    last: bool  # the last part of its batch
+    life: Number
+    version: Number
+    node_starts: bytes
+    nodes: bytes
+    payload_starts: bytes
+    payloads: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of all columns."""
+        starts = len(self.node_starts) + len(self.payload_starts)
+        return starts + len(self.nodes) + len(self.payloads)
+
+
+class Register(Message, frozen=True, tag="register"):
+    """A preprocessor of this channel listens at an address, as `tidings://host:port/channel`."""
+
+    address: PartyName
+
+
+class Seek(Message, frozen=True, tag="seek"):
+    """Which preprocessors are registered?"""
+
+    request: Number
+
+
+class Preprocess(Message, frozen=True, tag="preprocess"):
+    """Which tags do notifications with these attributes have?"""
+
+    request: Number
+    contents: Annotated[tuple[bytes, ...], msgspec.Meta(max_length=MOST_PREPROCESSED)]
+
+
+class Propose(Message, frozen=True, tag="propose"):
+    """Which node belongs to an interest?"""
+
+    request: Number
+    interest: bytes
+    dialect: PartyName = "sql"
+
+
+class Described(Down, frozen=True, tag="described"):
+    """The definition of the channel, or why it was refused."""
+
+    request: Number
+    name: str = ""
+    life: Number = 0  # identifies the lineage; it changes after a break
+    attributes: dict[str, str] | None = None
+    extra: str = ""
+    refusal: str = ""
+
+
+class NodeChange(NamedTuple):
+    """A node that began at a version, with its filter; or a node that ended, without a filter."""
+
+    version: Number
+    node: Number
+    filter: str | None
+
+
+class Changed(Down, frozen=True, tag="changed"):
+    """A page of the answer to Follow, with changes in the order of their versions. All changes are
+    on the disk. If the answer is `whole`, its pages list all current nodes."""
+
+    request: Number
+    life: Number = 0
+    version: Number = 0
+    whole: bool = False
+    changes: Annotated[tuple[NodeChange, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    more: bool = False
+    refusal: str = ""
+
+
+class Taken(Down, frozen=True, tag="taken"):
+    """A part is on the disk, or was refused. A refused part may be sent again `later`, or after its
+    notifications were tagged again at a newer `version`; otherwise it is refused for good."""
+
+    source: str
+    batch: Number
+    part: Number
+    refusal: str = ""
+    later: bool = False
+    version: Number = 0
+
+
+class Found(Down, frozen=True, tag="found"):
+    """The addresses of the registered preprocessors."""
+
+    request: Number
+    addresses: Annotated[tuple[PartyName, ...], msgspec.Meta(max_length=MOST_PREPROCESSORS)] = ()
+
+
+class Preprocessed(Message, frozen=True, tag="preprocessed"):
+    """The tags of notifications (see tags.py), or why there are none. The tag of a notification
+    that can't be read is empty."""
+
+    request: Number
+    tags: tuple[bytes, ...] = ()
+    refusal: str = ""
+
+
+class Proposed(Message, frozen=True, tag="proposed"):
+    """The node of an interest at a version, 0 if it has none; or why the interest is refused."""
+
+    request: Number
+    node: Number = 0
+    life: Number = 0
+    version: Number = 0
+    refusal: str = ""

@@ -1,0 +1,155 @@
+"""Messages that go up, towards the rendezvous point.
+
+    Subscribe Unsubscribe       nodes that a neighbour wants, or no longer wants
+    Resubscribe Wanted Redraw   a digest of the wanted nodes; all of them; a request for their graph
+    Trace                       which lives has the rendezvous point had?
+    Ask Count Recover Publish   passed on towards the root
+    Resume Confirm              for named subscriptions: how far was this one confirmed?; a
+                                confirmation
+    Whose                       the nodes that an owner wants
+    Describe Follow HandOver Register Seek    from clients that tag: see tagging.py
+
+A router or a client sends these messages to the node above it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from tidings.routing.protocol.messages.fields import (
+    LONGEST_SUBJECT,
+    MOST_RANGES,
+    MOST_TAG,
+    MOST_WANTED,
+    Digest,
+    Label,
+    Message,
+    Number,
+    PartyName,
+    Range,
+    Slice,
+    Up,
+    Within,
+)
+from tidings.routing.protocol.stored_interest import pack_interest
+
+
+class Trace(Message, frozen=True, tag="trace"):
+    """Which lives has the rendezvous point had? The answer is a Lineage."""
+
+    request: Number
+
+
+class Subscribe(Up, frozen=True, tag="subscribe"):
+    nodes: Label
+
+
+class Unsubscribe(Up, frozen=True, tag="unsubscribe"):
+    nodes: Label
+
+
+class Resubscribe(Up, frozen=True, tag="resubscribe"):
+    """A digest of the nodes that the sender wants, and the serial up to which it needs nothing."""
+
+    wanted: Digest
+    done: Number = 0
+
+
+class Wanted(Up, frozen=True, tag="wanted"):
+    """All nodes of a slice that the sender wants: sent when digests differ."""
+
+    nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_WANTED)]
+    slice: Slice = Slice()
+
+
+class Redraw(Up, frozen=True, tag="redraw"):
+    """A request for the whole graph, sent when digests differ."""
+
+
+class Ask(Message, frozen=True, tag="ask"):
+    """Which node belongs to an interest? An interest is a text in a dialect, which routers do not
+    read. The node to which the asker is linked sets the owner; the name of each router on the way
+    is put in front."""
+
+    request: Number
+    interest: bytes
+    owner: PartyName = ""
+    within: Within = ()
+    dialect: PartyName = "sql"
+
+    @property
+    def stored(self) -> bytes:
+        """The interest with its dialect, as a rendezvous point stores it."""
+        return pack_interest(self.interest, self.dialect)
+
+
+class Count(Up, frozen=True, tag="count"):
+    """What are the counts of a node and of all nodes below it that changed since a serial?"""
+
+    request: Number
+    node: Number
+    since: Number = 0
+
+
+class Recover(Up, frozen=True, tag="recover"):
+    request: Number
+    ranges: Annotated[tuple[Range, ...], msgspec.Meta(max_length=MOST_RANGES)]
+    within: Within = ()
+
+
+class Resume(Up, frozen=True, tag="resume"):
+    """How far was a named subscription confirmed? If the name is new, the subscription begins now.
+    The node to which the asker is linked sets the owner. Routers pass the owner on unchanged, so
+    that the owner can come back through another router."""
+
+    request: Number
+    name: PartyName
+    node: Number
+    interest: bytes
+    owner: PartyName = ""
+
+
+class Confirm(Up, frozen=True, tag="confirm"):
+    """A named subscription has everything up to a serial: `total` notifications, and the numbers in
+    `counts` at their nodes. With `drop`, the subscriber gives up the name."""
+
+    request: Number
+    name: PartyName
+    serial: Number = 0
+    total: Number = 0
+    counts: dict[Number, Number] = msgspec.field(default_factory=dict)
+    drop: bool = False
+    owner: PartyName = ""
+
+
+class Whose(Up, frozen=True, tag="whose"):
+    """An owner wants these nodes: the answer to Who."""
+
+    owner: PartyName
+    nodes: Label
+
+
+class Publish(Message, frozen=True, tag="publish"):
+    """A notification from a publisher. Each publisher stamps its notifications from 1 on. All
+    stamps before `first` are settled. Subscribers get a body, which contains the payload: see
+    bodies.py. A client with the right to preprocess may tag the notification (see tags.py), and may
+    then leave the content out."""
+
+    publisher: PartyName
+    stamp: Number
+    first: Number
+    content: bytes  # for the preprocessor
+    payload: bytes  # for subscribers only
+    shares: bool = False  # subscribers get the content, too
+    subject: Annotated[str, msgspec.Meta(max_length=LONGEST_SUBJECT)] = ""
+    time: Number = 0  # microseconds since 1970
+    piece: tuple[Number, Number, Number] | None = None  # see bodies.Piece
+    fast: bool = False  # without a stamp; not numbered, journalled or acknowledged
+    tag: Annotated[bytes, msgspec.Meta(max_length=MOST_TAG)] = b""
+
+    @property
+    def about(self) -> bool:
+        """Do subscribers get metadata besides the payload?"""
+        return bool(self.time or self.shares or self.subject or self.piece)

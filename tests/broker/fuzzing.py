@@ -204,7 +204,6 @@ def malformed(chance: random.Random) -> bytes:
         lambda: struct.pack("<IBB", chance.randrange(2), 2, 1),  # too short
         lambda: framed(b"\x91\xa6redraw", version=chance.choice((0, frames.VERSION - 1, 255))),
         lambda: framed(b"", kind=chance.choice((0, 3, 4, 255))),
-        lambda: frames.encode_switch(chance.randrange(1, 2**32)) + frames.encode(m.Redraw(1)),
         lambda: framed(b"\x91" * chance.choice((10, 1000, 100_000))),  # deeply nested
         lambda: framed(b"\x81\xa1a" * 5000),
         lambda: framed(b"\xdd\xff\xff\xff\xff"),  # four billion elements

@@ -11,8 +11,8 @@ from tests.waiting import until
 
 from tidings.broker.admission.permissions import Grant, Permissions
 from tidings.broker.root import RootNode
-from tidings.network import agent as module
 from tidings.network.agent import Agent, Refusal, Subscription, connect
+from tidings.network.agents import publishing as module
 from tidings.routing.clients.subscriber import Told
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.limits import Limits

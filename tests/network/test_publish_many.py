@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.broker.networks import FAST, at, payloads, running, started, stopped
 
-from tidings.network import agent as module, connect
+from tidings.network import connect
 from tidings.network.agent import Refusal
+from tidings.network.agents import publishing as module
 
 
 @pytest.mark.parametrize("routers", [0, 2])

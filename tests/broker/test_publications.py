@@ -14,7 +14,7 @@ from tidings.broker.queues import publications as module
 from tidings.broker.queues.publications import Publications
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Piece
-from tidings.routing.root.handover import columns
+from tidings.routing.root.handover import part_columns
 
 
 def publish(publisher: str, stamp: int, size: int = 0) -> m.Publish:
@@ -91,9 +91,9 @@ def test_a_part_of_many_notifications_does_not_delay_others() -> None:
 
         publications = Publications(take, lambda: None)
         spark, side = cast(Lane, FakeLink()), cast(Lane, FakeLink())
-        rows = [((1,), b"x")] * (40 * columns.ROWS)
+        rows = [((1,), b"x")] * (40 * part_columns.ROWS)
         part = make_part("out", (0, 0), rows, 1, 1).message()
-        pieces = columns.Columns(part, 1 << 30).pieces()
+        pieces = part_columns.Columns(part, 1 << 30).pieces()
         assert len(pieces) >= 40
         publications.begin()
         for piece in pieces:
@@ -109,13 +109,13 @@ def test_a_part_of_many_notifications_does_not_delay_others() -> None:
 
 def test_a_part_is_cut_where_it_is_large() -> None:
     """By notifications, by nodes and by bytes; one that is too large alone is a piece."""
-    nodes = tuple(range(1, columns.NODES))
-    rows = [((1,), b"x" * columns.BYTES), *[(nodes, b"y")] * 2, *[((1,), b"z")] * 3000]
+    nodes = tuple(range(1, part_columns.NODES))
+    rows = [((1,), b"x" * part_columns.BYTES), *[(nodes, b"y")] * 2, *[((1,), b"z")] * 3000]
     part = make_part("out", (0, 0), rows, 1, 1).message()
-    pieces = columns.Columns(part, 1 << 30).pieces()
+    pieces = part_columns.Columns(part, 1 << 30).pieces()
     assert [(one.first, one.end) for one in pieces[:3]] == [(0, 1), (1, 2), (2, 3 + 1)]
-    assert all(len(one) <= columns.ROWS for one in pieces)
+    assert all(len(one) <= part_columns.ROWS for one in pieces)
     assert sum(map(len, pieces)) == len(rows)
     assert [one.is_last for one in pieces] == [*[False] * (len(pieces) - 1), True]
-    empty = columns.Columns(make_part("out", (0, 0), [], 1, 1).message(), 100).pieces()
+    empty = part_columns.Columns(make_part("out", (0, 0), [], 1, 1).message(), 100).pieces()
     assert [(len(one), one.is_last) for one in empty] == [(0, True)]

@@ -15,7 +15,7 @@ from tidings.filters import parse
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.root import history
-from tidings.routing.root.handover import columns
+from tidings.routing.root.handover import part_columns
 
 
 def an_event(chance: random.Random) -> dict[str, object]:
@@ -175,7 +175,7 @@ def test_each_part_is_taken_once_and_in_order(tmp_path: Path, seed: int) -> None
 def test_a_part_of_which_some_pieces_were_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "ROWS", 10)
+    monkeypatch.setattr(part_columns, "ROWS", 10)
     root = Root(tmp_path)
     node = root.place("n > 1")
     rows = [((node,), b"%d" % at) for at in range(35)]

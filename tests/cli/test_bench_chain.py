@@ -14,7 +14,7 @@ from tidings.spark import kafka_jars
 from tidings.studies import chain
 from tidings.studies.chain import ChainReport, bench_chain
 from tidings.studies.chain.chain_report import Added
-from tidings.studies.chain.stages import Latencies, Rates, Seconds
+from tidings.studies.chain.chain_stages import Latencies, Rates, Seconds
 from tidings.studies.host.kafka_broker import broker_jars
 from tidings.studies.host.machine_info import describe_machine
 

@@ -14,7 +14,7 @@ from hypothesis import example, given, strategies as st
 from tidings.filters import parse
 from tidings.filters.language.evaluation import evaluate
 from tidings.filters.values.overlap import overlap
-from tidings.filters.values.work import WorkError, limit_work
+from tidings.filters.values.work_limit import WorkError, limit_work
 from tidings.model import compare, normalise
 
 SCALARS = st.sampled_from(

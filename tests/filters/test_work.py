@@ -11,7 +11,7 @@ import pytest
 from tidings.filters import parse
 from tidings.filters.canonical.cover_index import HullIndex
 from tidings.filters.language.evaluation import evaluate
-from tidings.filters.values.work import WORTH, WorkError, limit_work
+from tidings.filters.values.work_limit import WORTH, WorkError, limit_work
 
 LONG: dict[str, Any] = {
     "s": "a." * WORTH,

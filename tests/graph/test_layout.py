@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from tidings.graph import layout as module
-from tidings.graph.layout import Style, crossings, lay_out, layers_of
+from tidings.graph import picture_layout as module
+from tidings.graph.picture_layout import Style, crossings, lay_out, layers_of
 
 STYLES = [Style(100, 40, 12, 50, 8, 2), Style(11, 11, 3, 36, 4, 40)]
 

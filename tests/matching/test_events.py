@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidings import NotificationError, parse
-from tidings.filters.values.work import WorkError, limit_work
+from tidings.filters.values.work_limit import WorkError, limit_work
 from tidings.matching import Matcher
 
 TESTS = (

@@ -12,14 +12,14 @@ from tests.routing.world import POINTS, Faults, World
 from tidings.routing.clients.subscriber import Lost, Phase, Told
 from tidings.routing.protocol.lineage import Break
 from tidings.routing.root import history
-from tidings.routing.root.handover import columns
-from tidings.routing.root.nodes import registry
+from tidings.routing.root.handover import part_columns
+from tidings.routing.root.nodes import node_registry as registry
 
 
 @pytest.fixture(autouse=True)
 def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts have pieces, and answers have pages."""
-    monkeypatch.setattr(columns, "ROWS", 2)
+    monkeypatch.setattr(part_columns, "ROWS", 2)
     monkeypatch.setattr(registry, "PAGE", 3)
 
 

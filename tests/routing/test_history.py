@@ -15,7 +15,7 @@ from tidings.routing.root import history as module
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.journal import Memory
-from tidings.routing.root.nodes import Registry, registry
+from tidings.routing.root.nodes import Registry, node_registry as registry
 from tidings.routing.root.rendezvous import Rendezvous
 
 

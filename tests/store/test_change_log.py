@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tidings
-from tidings.store import Change, ChangeLog, LogError, live_ids, records, settling
+from tidings.store import Change, ChangeLog, LogError, change_records as records, live_ids, settling
 from tidings.store.journal import rows
 
 # Filters that are equal in pairs or threes, so that nodes are shared.

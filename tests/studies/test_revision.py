@@ -8,7 +8,7 @@ import pytest
 from tests.studies.fake_revisions import git, make_checkout
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.compare.revision import Revision, checkout_of, find_revision, take_out
+from tidings.studies.compare.compared_revision import Revision, checkout_of, find_revision, take_out
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import msgspec
 
 from tidings.broker.admission.connection_limits import GREETING, ConnectionLimits
 from tidings.broker.admission.listen import UPSTREAM, Door
+from tidings.broker.admission.neighbour_places import Places
 from tidings.broker.admission.permissions import Permissions, Register, Tokens
-from tidings.broker.admission.places import Places
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
 from tidings.routing.forwarding import SIGNED, Name

@@ -4,22 +4,22 @@
              ──hand_over(parts)──>        numbers, writes, forwards    each part once
 
     changes.py    the description of a channel, and the changes of its nodes
-    part.py       a part of a tagged batch, as columns
-    declaration.py    what the owner declares: its attributes and its kind of interest
+    tagged_part.py  a part of a tagged batch, as columns
+    channel_declaration.py  what the owner declares: its attributes and its kind of interest
     renumbering.py    replaces nodes whose interests have another meaning than before
     interests/    the filters of the channel, by the million, at its rendezvous point
     link.py       the link to the owner, for code without `async`
-    work.py       a question or a hand-over, which lasts over several connections
+    link_work.py  a question or a hand-over, which lasts over several connections
     connection.py one connection
 
 For spark, and for users who tag by other means (docs/network.md). Start at link.py.
 """
 
 from tidings.channel.changes import Changes, Description, NodeChange
-from tidings.channel.declaration import Declaration
+from tidings.channel.channel_declaration import Declaration
 from tidings.channel.link import ChannelLink
-from tidings.channel.part import MOST_BYTES, Part
 from tidings.channel.renumbering import renumber
+from tidings.channel.tagged_part import MOST_BYTES, Part
 from tidings.network import Outdated
 
 __all__ = [

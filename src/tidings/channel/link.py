@@ -20,8 +20,8 @@ from typing import NoReturn
 
 from tidings.channel.changes import Changes, Description, NodeChange
 from tidings.channel.connection import Connection, LostConnection
-from tidings.channel.part import Part
-from tidings.channel.work import Asking, Handing, Later, Work
+from tidings.channel.link_work import Asking, Handing, Later, Work
+from tidings.channel.tagged_part import Part
 from tidings.network import TimedOut, context_for, parse_address
 from tidings.routing.protocol import messages as m
 

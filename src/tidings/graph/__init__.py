@@ -10,7 +10,7 @@ notifications.
     interest_graph.py, topics.py, classes.py, objects.py    graphs of an application's own interests
     preprocessor.py                two methods for every kind: subscribe and tag
     authority.py, history.py       many preprocessors for one graph; tags of older versions
-    picture.py, layout.py          a graph as SVG
+    picture.py, picture_layout.py  a graph as SVG
 
 No I/O. Users import graphs and preprocessors from `tidings`; only other rooms use `Lattice`,
 `Vertex`, `draw` and `layers_of`. Start at content_graph.py; docs/content-graph.md is for users.
@@ -21,10 +21,10 @@ from tidings.graph.classes import ClassGraph, TypePreprocessor
 from tidings.graph.content_graph import ContentGraph
 from tidings.graph.interest_graph import InterestNode
 from tidings.graph.lattice import Lattice, Vertex
-from tidings.graph.layout import layers_of
 from tidings.graph.node import Node
 from tidings.graph.objects import ObjectGraph, ObjectPreprocessor, SubscriptionObject
 from tidings.graph.picture import draw
+from tidings.graph.picture_layout import layers_of
 from tidings.graph.preprocessor import DynamicPreprocessor, Preprocessor
 from tidings.graph.topics import StaticPreprocessor, TopicGraph
 

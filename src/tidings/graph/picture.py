@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from tidings.graph.interest_graph import InterestNode, name_of
 from tidings.graph.lattice import Lattice, Vertex
-from tidings.graph.layout import Layout, Style, lay_out
 from tidings.graph.node import Node
+from tidings.graph.picture_layout import Layout, Style, lay_out
 
 LINE = 22.0  # the least distance between two layer names at the side
 LONGEST = 1000  # at most this many characters of text are shown for a node

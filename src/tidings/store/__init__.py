@@ -6,7 +6,7 @@
     change_log.py   ChangeLog, for pipelines and commands: put, drop, changes since a version
         |── writer.py, live_ids.py    number changes and nodes, append them as one group
         |── reader.py                 reads the changes up to the acknowledged end of the log
-        |── records.py                changes, as readers get them
+        |── change_records.py         changes, as readers get them
         |── forgetting.py             drops older segments, behind a checkpoint
         `── settling.py, before/      logs of dead writers, and of older releases
     groups/         the log of groups, on which it is based: checksums, a chain, an end mark
@@ -18,10 +18,10 @@ cli. Start at folder.py, or at groups/log.py for the byte format.
 """
 
 from tidings.store.change_log import Change, ChangeLog, KeyedChange, Repair, State
+from tidings.store.change_records import LogError
 from tidings.store.folder import LOCK
 from tidings.store.journal.rows import SQL
 from tidings.store.ontologies import load_ontology
-from tidings.store.records import LogError
 
 __all__ = [
     "LOCK",

@@ -32,6 +32,7 @@ from tidings.files import local_path
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import EnvironmentProblem, FilterError, Id, RefusedFilters, id_pairs, need_id
 from tidings.store import folder as f
+from tidings.store.change_records import SEGMENT_BYTES, LogError, decode_interest
 from tidings.store.forgetting import forget
 from tidings.store.journal import FileJournal
 from tidings.store.journal.losses import version_in
@@ -39,7 +40,6 @@ from tidings.store.journal.rows import SQL
 from tidings.store.journal.state import State as LogState
 from tidings.store.journal.things import anonymous_id
 from tidings.store.reader import Reader, state_at
-from tidings.store.records import SEGMENT_BYTES, LogError, decode_interest
 from tidings.store.settling import settle
 from tidings.store.writer import PendingGroup, RequestedChange, Writer
 

@@ -20,12 +20,19 @@ from typing import NoReturn
 
 import msgspec
 
+from tidings.store.change_records import (
+    Gap,
+    LogError,
+    Record,
+    damage_error,
+    last_version,
+    read_groups,
+)
 from tidings.store.groups import START, GroupLog, Mark, Position, end_of
 from tidings.store.groups.end_mark import NAME as END
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.state import Counting, State
-from tidings.store.records import Gap, LogError, Record, damage_error, last_version, read_groups
 
 NOTHING = Mark(log=0, oldest=1, number=0, segment=1, offset=0, chain=0, value=0)
 MOST_POINTS = 256

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tidings.store import before, folder as f
+from tidings.store.change_records import LogError, damage_error, last_version
 from tidings.store.groups import GroupLog, Mark, Position, end_of
 from tidings.store.journal import checkpoint
 from tidings.store.journal.losses import value_of, version_in
 from tidings.store.reader import read_mark
-from tidings.store.records import LogError, damage_error, last_version
 
 PATIENCE = 5.0  # seconds that a reader waits for a writer; then it reads up to the mark
 PAUSE = 0.001

@@ -20,6 +20,7 @@ import msgspec
 
 from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.store import folder as f
+from tidings.store.change_records import LogError, decode_interest
 from tidings.store.groups import GroupLog, LostEnd, Mark, Position
 from tidings.store.journal import things as t
 from tidings.store.journal.losses import version_in
@@ -27,7 +28,6 @@ from tidings.store.journal.rows import Entry, Rows, encode_rows, entry_of
 from tidings.store.journal.state import State
 from tidings.store.live_ids import LiveIds, ProjectedIds
 from tidings.store.reader import describe_reversal, read_checkpoint, read_mark
-from tidings.store.records import LogError, decode_interest
 from tidings.store.settling import end_value, take_rest
 
 RequestedChange = tuple[Id, str | None, bytes | None, str]

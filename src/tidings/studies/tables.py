@@ -9,9 +9,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from tidings.studies.compare.compared_revision import Revision
 from tidings.studies.compare.comparing import Comparison
 from tidings.studies.compare.peers import HOME, PeerReport
-from tidings.studies.compare.revision import Revision
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.update_bench import UpdateReport
 from tidings.studies.host.machine_info import Machine

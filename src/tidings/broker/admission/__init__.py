@@ -8,7 +8,7 @@
     grants.py              the signed grants that agents present
     signing.py             keys, and the grants that are signed with them
     connection_limits.py   bounds on strangers and on how much they send
-    places.py              which places guests, named agents and routers may take
+    neighbour_places.py    which places guests, named agents and routers may take
 
 Used only inside `broker`. For the guarantees, see docs/security.md. Start at permissions.py.
 """

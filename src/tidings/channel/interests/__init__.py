@@ -8,7 +8,7 @@
 
     interests.py      what a rendezvous point asks: place, tag, remove, set aside; limits
     reading.py        filters from texts
-    loading.py        the nodes at a start
+    node_loading.py   the nodes at a start
     tagging.py        the lowest nodes of a notification, or of each of many
     nodes.py          compiled and recent nodes together
     neighbours.py     what covers a new filter, and what it covers
@@ -26,7 +26,7 @@ Used by broker. Start at interests.py, then nodes.py.
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.graph import find_gained
 from tidings.channel.interests.interests import ArrayInterests, load_interest_kernels
-from tidings.channel.interests.loading import MOST_TOLD, Aside
+from tidings.channel.interests.node_loading import MOST_TOLD, Aside
 from tidings.preprocessing import ExtraFields
 
 __all__ = [

@@ -28,7 +28,7 @@ from tidings.filters.language.expression import (
     Variable,
 )
 from tidings.filters.language.functions import BOUND, FUNCTIONS
-from tidings.filters.values.work import look, spend
+from tidings.filters.values.work_limit import look, spend
 from tidings.model import ABSENT, Event, compare, normalise
 
 Truth = bool | None

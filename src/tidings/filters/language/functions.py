@@ -17,7 +17,7 @@ import msgspec
 
 from tidings.filters.values import casts, geography, inet, like, regular, sets, subjects
 from tidings.filters.values.overlap import overlap
-from tidings.filters.values.work import WORTH, spend
+from tidings.filters.values.work_limit import WORTH, spend
 from tidings.model import ABSENT, INT_MAX, INT_MIN, Type, compare, is_number, normalise
 
 Body = Callable[..., Any]

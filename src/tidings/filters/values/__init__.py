@@ -5,7 +5,7 @@
 
     sets.py                    sets of values, as sorted cuts in one total order of all values
     like.py, regular.py        LIKE patterns; regular expressions by RE2, with limits on their work
-    programs.py, work.py       the cache of compiled patterns; the limit on work for one event
+    programs.py, work_limit.py  the cache of compiled patterns; the limit on work for one event
     inet.py, geography.py      addresses as sortable strings; boxes and circles on the globe
     topics/, subjects.py       ontologies, their revisions and file formats; dotted subjects
     casts.py                   CAST: a value converted to a type, as Spark's try_cast does
@@ -17,7 +17,7 @@ Nothing here depends on expressions. These modules are for other rooms; users ge
 
 from tidings.filters.values.sets import NUMBER, STRING, Cut, Key, ValueSet, key, points
 from tidings.filters.values.topics import Ontology, Revision, read_ontology, revise
-from tidings.filters.values.work import WorkError, limit_work, look
+from tidings.filters.values.work_limit import WorkError, limit_work, look
 
 __all__ = [
     "NUMBER",

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from tidings.filters.values.work import WORTH, spend
+from tidings.filters.values.work_limit import WORTH, spend
 from tidings.model import Type, from_micros, micros, read_value, type_of
 
 CAST_TYPES: dict[str, Type] = {

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidings.filters.values import sets
 from tidings.filters.values.sets import Key
-from tidings.filters.values.work import look
+from tidings.filters.values.work_limit import look
 from tidings.model import normalise
 
 # lists form a family of their own, because inside a list, a list is not comparable to null

@@ -17,7 +17,7 @@ import re
 from typing import Any
 
 from tidings.filters.values.programs import ProgramCache
-from tidings.filters.values.work import spend
+from tidings.filters.values.work_limit import spend
 
 MOST_POSITIONS = 1_000
 MOST_STEPS = 1 << 24  # the most steps: a tenth of a second if every position is followed

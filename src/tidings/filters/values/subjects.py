@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.filters.values.topics import Ontology
-from tidings.filters.values.work import spend
+from tidings.filters.values.work_limit import spend
 
 MAX_FIELDS = 100  # the most fields in a pattern, because each field is a separate test
 

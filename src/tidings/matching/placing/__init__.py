@@ -3,7 +3,7 @@
     new filter ──questions──> corner and pieces ──box_index──> compiled filters
                                                 ──sketches───> filters added since
 
-    questions.py       questions to an index about a filter
+    box_questions.py   questions to an index about a filter
     box_index.py       compiled filters, in rank space, with an index
     sketches.py        filters that are not compiled yet, as arrays that grow
     segments_of_nodes.py    compiles filters, alone or together with those of an earlier segment
@@ -11,12 +11,12 @@
 
 An index proves some coverings, and returns candidates for others. The filters of candidates are
 then compared (tidings.filters.canonical.covers_among). For channel, not for users. Start at
-questions.py.
+box_questions.py.
 """
 
 from tidings.matching.placing.box_index import BoxIndex, Found, IndexArrays
+from tidings.matching.placing.box_questions import Question, ask, is_plain
 from tidings.matching.placing.index_kernels import Corners
-from tidings.matching.placing.questions import Question, ask, is_plain
 from tidings.matching.placing.segments_of_nodes import (
     merge_filters,
     save_segment,

@@ -24,8 +24,8 @@ from tidings.filters.values import ValueSet
 from tidings.matching.covering import MAYBE, YES, CompiledBoxes, Neighbours, Spans, bounds
 from tidings.matching.covering.neighbour_kernels import Boxed, ask_above, ask_below
 from tidings.matching.jit import array_pool
+from tidings.matching.placing.box_questions import Piece, Question
 from tidings.matching.placing.index_kernels import Corners, EncodedPiece, best_test, sift, stab
-from tidings.matching.placing.questions import Piece, Question
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]

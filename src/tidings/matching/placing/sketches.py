@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tidings.filters.canonical import Box, Form
 from tidings.filters.values import STRING, Cut, ValueSet
-from tidings.matching.placing.questions import Piece, Question, corner_box
+from tidings.matching.placing.box_questions import Piece, Question, corner_box
 from tidings.matching.placing.sketch_kernels import SketchedTests, find_around, find_inside
 
 Array = npt.NDArray[Any]

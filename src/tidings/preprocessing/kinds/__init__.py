@@ -11,8 +11,8 @@ filters in every dialect.
 
     definition.py    a channel's definition of its kind, as the journal stores it
     kind.py          the base class, which is the kind `content`
-    topics.py        topics, and the test that every notification has one
-    types.py         types with their attributes
+    topic_kind.py    topics, and the test that every notification has one
+    type_kind.py     types with their attributes
     application.py   classes that are installed as entry points
     making.py        a kind from its definition; a definition that replaces an earlier one
 

@@ -16,8 +16,8 @@ from tidings.model import AttributesError, Extra, TidingsError, write_path
 from tidings.preprocessing.kinds.application import Application, load_object
 from tidings.preprocessing.kinds.definition import KindDefinition
 from tidings.preprocessing.kinds.kind import Kind
-from tidings.preprocessing.kinds.topics import Topics
-from tidings.preprocessing.kinds.types import Types
+from tidings.preprocessing.kinds.topic_kind import Topics
+from tidings.preprocessing.kinds.type_kind import Types
 
 _WITH_ONTOLOGY = {"topics": Topics, "types": Types}
 

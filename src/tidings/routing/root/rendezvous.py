@@ -36,7 +36,7 @@ from tidings.routing.root.counts import Counts
 from tidings.routing.root.cursors import Cursors
 from tidings.routing.root.handover import Correcting, Definition, Following, Piece, TakeOver
 from tidings.routing.root.handover.resolving import Resolving
-from tidings.routing.root.handover.sources import Sources
+from tidings.routing.root.handover.source_progress import Sources
 from tidings.routing.root.interests import Interests, Places
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming

@@ -22,9 +22,9 @@ import pyarrow as pa
 from tidings.channel import MOST_BYTES, Part
 from tidings.notifications import encode_rows
 from tidings.routing.protocol import frames
+from tidings.spark.outbox.batch_stages import NODES, PAYLOAD, TOLD
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
-from tidings.spark.outbox.stages import NODES, PAYLOAD, TOLD
 
 PART_BYTES = 1 << 20
 """A part takes rows up to this size. A single row may be larger."""

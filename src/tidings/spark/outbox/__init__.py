@@ -5,7 +5,7 @@
              a batch becomes visible with its commit <──commits: one group, one sync──┘
 
     outbox.py            folders, pins, commits, counters, and the invariants between them
-    stages.py            first half of a batch: decode and match, in the workers
+    batch_stages.py      first half of a batch: decode and match, in the workers
     open_fields.py       matches rows that have fields which are not declared
     filing.py            second half: numbers, files by time
     numbering.py         every node counts 1, 2, 3 ... without gaps or repeats
@@ -21,10 +21,10 @@ for this room, cli and studies.
 Start at outbox.py.
 """
 
+from tidings.spark.outbox.batch_stages import EXTRA
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_check import OutboxCheck
 from tidings.spark.outbox.outbox_reading import OutboxReader, grain_of
-from tidings.spark.outbox.stages import EXTRA
 
 __all__ = [
     "EXTRA",

@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
+from tidings.spark.outbox.batch_stages import NODES, TOLD, StagedPartition
 from tidings.spark.outbox.numbering import ALL, Counts, counters_before, number_lists
 from tidings.spark.outbox.sealed_files import digest_of
-from tidings.spark.outbox.stages import NODES, TOLD, StagedPartition
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

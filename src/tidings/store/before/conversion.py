@@ -24,13 +24,13 @@ from tidings.routing.protocol import pack_interest
 from tidings.store import folder as f
 from tidings.store.before import old_log, text_log
 from tidings.store.before.old_log import CHANGES, OldLog
+from tidings.store.change_records import LogError, damage_error
 from tidings.store.groups import GroupLog
 from tidings.store.groups.end_mark import NAME as END
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.losses import Replay, value_of
 from tidings.store.journal.rows import SQL, encode_rows, entry_of
 from tidings.store.journal.state import Node, State, Subscription
-from tidings.store.records import LogError, damage_error
 
 MAKING, MADE, ASIDE = "converting", "converted", "aside"
 MOST = 10_000  # the most changes in a group; a group takes one sync

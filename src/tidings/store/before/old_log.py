@@ -18,9 +18,9 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import Id
+from tidings.store.change_records import LogError, Record
 from tidings.store.groups import GroupLog, Position
 from tidings.store.journal.rows import SUBSCRIPTIONS, decode_rows
-from tidings.store.records import LogError, Record
 
 CHANGES = "changes"
 IDENTITIES = "identities"

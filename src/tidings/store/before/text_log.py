@@ -21,8 +21,8 @@ import msgspec
 
 from tidings.model import Id
 from tidings.store.before.old_log import Checkpoint, OldLog, Subscriptions
+from tidings.store.change_records import LogError, Record
 from tidings.store.groups.layout import SEGMENT_MAGIC
-from tidings.store.records import LogError, Record
 
 DIGITS = 20
 CHECKPOINT = "checkpoint.jsonl"

@@ -21,6 +21,7 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 from tidings.spark import kafka_jars
+from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, Nodes
 from tidings.studies.chain.chain_report import Added, ChainReport
 from tidings.studies.chain.chain_rows import (
     COLUMNS,
@@ -30,6 +31,12 @@ from tidings.studies.chain.chain_rows import (
     draw_interest,
     draw_interests,
 )
+from tidings.studies.chain.chain_stages import (
+    measure_latencies,
+    measure_rates,
+    place_rows,
+)
+from tidings.studies.chain.chain_stream import Stream
 from tidings.studies.chain.feeding import Feeder, Files, Kafka, Publisher
 from tidings.studies.chain.judging import (
     Oracle,
@@ -42,13 +49,6 @@ from tidings.studies.chain.judging import (
 )
 from tidings.studies.chain.killing import Killer
 from tidings.studies.chain.listeners import Listeners
-from tidings.studies.chain.nodes import ABOVE, PREPROCESSOR, Nodes
-from tidings.studies.chain.stages import (
-    measure_latencies,
-    measure_rates,
-    place_rows,
-)
-from tidings.studies.chain.stream import Stream
 from tidings.studies.host.machine_info import Machine, describe_machine
 
 FIRST = 200  # rows of each of the first two batches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tidings.studies.chain.stages import Latencies, Rates
+from tidings.studies.chain.chain_stages import Latencies, Rates
 from tidings.studies.host.machine_info import Machine
 
 

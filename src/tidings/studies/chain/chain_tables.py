@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from tidings.studies.chain.chain_report import ChainReport
-from tidings.studies.chain.stages import Seconds
+from tidings.studies.chain.chain_stages import Seconds
 from tidings.studies.tables import number, plain_table
 
 

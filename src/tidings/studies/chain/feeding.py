@@ -12,7 +12,7 @@ import msgspec
 
 from tidings.network import connect_blocking
 from tidings.studies.chain.chain_rows import FIRST_PUBLISHED, Row, draw_row
-from tidings.studies.chain.stream import Stream
+from tidings.studies.chain.chain_stream import Stream
 from tidings.studies.host.kafka_broker import Broker, Producer
 
 EVERY = 0.1  # seconds between two files, or two writes to the broker

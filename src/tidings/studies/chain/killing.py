@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.chain.nodes import ABOVE, PREPROCESSOR, ROOT, Nodes
-from tidings.studies.chain.stream import Stream
+from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ROOT, Nodes
+from tidings.studies.chain.chain_stream import Stream
 from tidings.studies.host.sessions import Session, send
 
 ROLES = ("driver", ROOT, "jvm", "north", "worker", "south", PREPROCESSOR, "east")

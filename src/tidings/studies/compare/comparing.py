@@ -22,7 +22,7 @@ import msgspec
 import pyarrow as pa
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.compare.revision import Revision, checkout_of, find_revision, take_out
+from tidings.studies.compare.compared_revision import Revision, checkout_of, find_revision, take_out
 from tidings.studies.compare.verdict import Measure, Verdict, judge
 from tidings.studies.host.driver import Driver, Unavailable
 from tidings.studies.host.machine_info import Machine, describe_machine

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tidings.filters.dialects.cesql.syntax import Scalar
-from tidings.filters.dialects.cesql.values import (
+from tidings.filters.dialects.cesql.cesql_values import (
     INT_MAX,
     CastError,
     Kind,
@@ -20,6 +19,7 @@ from tidings.filters.dialects.cesql.values import (
     to_boolean,
     to_integer,
 )
+from tidings.filters.dialects.cesql.syntax import Scalar
 from tidings.filters.language.functions import MOST_TEXT
 
 # white space as Unicode defines it; Python's strip would also remove U+001C to U+001F

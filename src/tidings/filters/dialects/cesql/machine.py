@@ -11,6 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidings.filters.dialects.cesql.builtins import BUILTINS, Failure
+from tidings.filters.dialects.cesql.cesql_values import (
+    ZEROS,
+    CastError,
+    Kind,
+    cast,
+    fits,
+    kind_of,
+    pattern_parts,
+    scalar_of,
+)
 from tidings.filters.dialects.cesql.syntax import (
     Arithmetic,
     Compare,
@@ -26,18 +36,8 @@ from tidings.filters.dialects.cesql.syntax import (
     Not,
     Scalar,
 )
-from tidings.filters.dialects.cesql.values import (
-    ZEROS,
-    CastError,
-    Kind,
-    cast,
-    fits,
-    kind_of,
-    pattern_parts,
-    scalar_of,
-)
 from tidings.filters.values import like
-from tidings.filters.values.work import spend
+from tidings.filters.values.work_limit import spend
 from tidings.model import ABSENT, normalise
 
 Outcome = tuple[Scalar, str | None]

@@ -12,6 +12,7 @@ import re
 from typing import Any, NamedTuple, NoReturn
 
 from tidings.filters.dialects.cesql.builtins import BUILTINS
+from tidings.filters.dialects.cesql.cesql_values import INT_MAX, INT_MIN, fits, pattern_parts
 from tidings.filters.dialects.cesql.syntax import (
     ARITHMETIC,
     COMPARISON,
@@ -30,7 +31,6 @@ from tidings.filters.dialects.cesql.syntax import (
     Not,
     unquote,
 )
-from tidings.filters.dialects.cesql.values import INT_MAX, INT_MIN, fits, pattern_parts
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import MAX_DEPTH
 from tidings.filters.language.tokens import MAX_FOREIGN, check_length

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from tidings.filters.dialects.cesql.cesql_values import Kind, scalar_of
 from tidings.filters.dialects.cesql.machine import Trouble, static_kind, value_of
 from tidings.filters.dialects.cesql.syntax import Exists, Node, Scalar, children, names_of, text_of
-from tidings.filters.dialects.cesql.values import Kind, scalar_of
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import Expression, Literal
 from tidings.filters.language.foreign import call_program

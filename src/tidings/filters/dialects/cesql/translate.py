@@ -23,10 +23,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tidings.filters.dialects.cesql import syntax
-from tidings.filters.dialects.cesql.machine import run, static_kind
-from tidings.filters.dialects.cesql.program import call_of
-from tidings.filters.dialects.cesql.syntax import Node, Scalar
-from tidings.filters.dialects.cesql.values import (
+from tidings.filters.dialects.cesql.cesql_values import (
     INT_MAX,
     INT_MIN,
     CastError,
@@ -39,6 +36,9 @@ from tidings.filters.dialects.cesql.values import (
     to_integer,
     to_string,
 )
+from tidings.filters.dialects.cesql.machine import run, static_kind
+from tidings.filters.dialects.cesql.program import call_of
+from tidings.filters.dialects.cesql.syntax import Node, Scalar
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import (
     And,

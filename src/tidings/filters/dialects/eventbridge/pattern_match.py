@@ -21,7 +21,7 @@ from tidings.filters.dialects.eventbridge.pattern import ABSENT, Field, Path
 from tidings.filters.language.evaluation import truth
 from tidings.filters.language.expression import Attribute, Expression
 from tidings.filters.language.functions import flatten
-from tidings.filters.values.work import look
+from tidings.filters.values.work_limit import look
 from tidings.model import ABSENT as MISSING, normalise
 
 _LEAF = Attribute(("leaf",))

@@ -17,13 +17,13 @@ from tidings.routing.forwarding.neighbours.accounts import Payer
 from tidings.routing.forwarding.neighbours.beats import Beats
 from tidings.routing.forwarding.neighbours.charges import Charges
 from tidings.routing.forwarding.neighbours.context import Context, Name, Neighbour, Sent, Signed
+from tidings.routing.forwarding.neighbours.open_questions import Questions
 from tidings.routing.forwarding.neighbours.owners import (
     UNKNOWN,
     ask_for_owners,
     name_owner,
     name_owner_behind,
 )
-from tidings.routing.forwarding.neighbours.questions import Questions
 from tidings.routing.forwarding.neighbours.recovery import Recovery, bound_ranges, count_entries
 from tidings.routing.forwarding.neighbours.return_paths import ReturnPaths
 from tidings.routing.forwarding.neighbours.rights import SIGNED, Rights

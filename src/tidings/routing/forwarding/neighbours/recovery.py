@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.neighbours.charges import Charges
 from tidings.routing.forwarding.neighbours.context import Context, Name
-from tidings.routing.forwarding.neighbours.questions import Questions
+from tidings.routing.forwarding.neighbours.open_questions import Questions
 from tidings.routing.protocol import messages as m
 
 MOST_NUMBERS = 4000  # numbers looked up at once; well-behaved subscribers ask for fewer

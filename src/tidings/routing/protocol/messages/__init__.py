@@ -2,9 +2,9 @@
 
     upward.py     towards the rendezvous point: Subscribe, Ask, Recover, Publish ...
     downward.py   away from the rendezvous point: Setup, Beat, Notification, Answer ...
-    tagging.py    questions and answers of clients that tag, and of preprocessors
+    taggers.py    questions and answers of clients that tag, and of preprocessors
     links.py      between the two ends of a link
-    reports.py    the status of nodes
+    statuses.py   the status of nodes
     fields.py     the types and limits of fields; the bases of all messages
 
 A link carries many channels, each under a number that its lower end chooses. Messages about
@@ -82,7 +82,7 @@ from tidings.routing.protocol.messages.links import (
     Repeat,
     Welcome,
 )
-from tidings.routing.protocol.messages.reports import (
+from tidings.routing.protocol.messages.statuses import (
     MOST_DEPTH,
     MOST_LINKS,
     MOST_MILLIS,
@@ -94,7 +94,7 @@ from tidings.routing.protocol.messages.reports import (
     Report,
     Watch,
 )
-from tidings.routing.protocol.messages.tagging import (
+from tidings.routing.protocol.messages.taggers import (
     Changed,
     Describe,
     Described,

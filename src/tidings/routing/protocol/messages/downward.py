@@ -7,7 +7,7 @@
     Notification Skipped        a notification with its marks; notifications may be missing
     Answer Counted Recovered Settled Published    answers to questions
     Resumption Confirmed        answers for named subscriptions
-    Described Changed Taken Found    answers to clients that tag: see tagging.py
+    Described Changed Taken Found    answers to clients that tag: see taggers.py
 
 All of them except `Skipped` carry the life of the rendezvous point as their epoch; see lineage.py.
 """

@@ -7,7 +7,7 @@
     Resume Confirm              for named subscriptions: how far was this one confirmed?; a
                                 confirmation
     Whose                       the nodes that an owner wants
-    Describe Follow HandOver Register Seek    from clients that tag: see tagging.py
+    Describe Follow HandOver Register Seek    from clients that tag: see taggers.py
 
 A router or a client sends these messages to the node above it.
 """

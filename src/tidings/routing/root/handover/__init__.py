@@ -6,22 +6,22 @@
     Describe, Follow ──following──> the channel's definition, and its nodes by version
 
     takeover.py          takes, acknowledges or refuses parts
-    columns.py           the columns of a part, checked, and its pieces
-    sources.py           how far each source has handed over
+    part_columns.py      the columns of a part, checked, and its pieces
+    source_progress.py   how far each source has handed over
     correcting.py        replaces the tag of a publication by the tag that it would get now
     resolving.py         replaces the nodes of a tag by the lowest current nodes
     node_table.py        a cache of what is known about nodes, in arrays
     handover_kernels.py  the loops over all nodes of a piece, compiled
-    following.py         answers for clients that tag elsewhere
+    follower_answers.py  answers for clients that tag elsewhere
 
 A pipeline on Spark (room `channel`) hands the parts over. The rendezvous point uses this folder,
 and broker uses it for its queues. Start at takeover.py.
 """
 
-from tidings.routing.root.handover.columns import Piece
 from tidings.routing.root.handover.correcting import Corrected, Correcting, TagColumns
-from tidings.routing.root.handover.following import Definition, Following
+from tidings.routing.root.handover.follower_answers import Definition, Following
 from tidings.routing.root.handover.node_table import number_alone
+from tidings.routing.root.handover.part_columns import Piece
 from tidings.routing.root.handover.takeover import TakeOver
 
 __all__ = [

@@ -19,9 +19,9 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Context, Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
-from tidings.routing.root.handover.columns import Columns, Piece
+from tidings.routing.root.handover.part_columns import Columns, Piece
 from tidings.routing.root.handover.resolving import Resolving
-from tidings.routing.root.handover.sources import Sources
+from tidings.routing.root.handover.source_progress import Sources
 from tidings.routing.root.history import History
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Outdated

@@ -9,7 +9,7 @@
     lifecycle.py   the states of a node, and how long it stays in them
     set_aside.py   sets filters aside when their owner exceeds its share of a notification
     ancestors.py   all nodes that a notification matches, given the lowest ones
-    registry.py    the current nodes by version, for followers
+    node_registry.py  the current nodes by version, for followers
     parts.py       the objects that these modules share
 
 Only the rendezvous point uses this folder. Start at placing.py.
@@ -18,9 +18,9 @@ Only the rendezvous point uses this folder. Start at placing.py.
 from tidings.routing.root.nodes.admission import Admission
 from tidings.routing.root.nodes.ancestors import Ancestors
 from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.node_registry import Registry
 from tidings.routing.root.nodes.parts import Parts
 from tidings.routing.root.nodes.placing import Placing
-from tidings.routing.root.nodes.registry import Registry
 from tidings.routing.root.nodes.set_aside import SetAside
 from tidings.routing.root.nodes.territory import Territory
 

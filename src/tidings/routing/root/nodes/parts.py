@@ -9,7 +9,7 @@ from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours import Charges, Context, Name, Rights, Subscriptions
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.interests import Interests
-from tidings.routing.root.nodes.registry import Registry
+from tidings.routing.root.nodes.node_registry import Registry
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.write_queue import WriteQueue

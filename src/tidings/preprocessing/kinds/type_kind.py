@@ -14,7 +14,7 @@ from tidings.filters import Attributes, Filter
 from tidings.filters.language import attributes_of
 from tidings.model import Event, FilterError, NotificationError, parse_name
 from tidings.preprocessing.kinds.definition import KindDefinition
-from tidings.preprocessing.kinds.topics import Topics
+from tidings.preprocessing.kinds.topic_kind import Topics
 
 
 class Types(Topics):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from tidings.channel.connection import Connection
-from tidings.channel.part import Part
+from tidings.channel.tagged_part import Part
 from tidings.network import Outdated, Refusal
 from tidings.routing.clients import Follower, Hander
 from tidings.routing.protocol import messages as m

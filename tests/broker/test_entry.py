@@ -85,13 +85,19 @@ def test_nobody_routes_who_was_not_asked_to(name: str, token: str) -> None:
     assert "found a publication by 'victim'" in said
 
 
-@pytest.mark.parametrize(("name", "token"), [("ann", "first"), ("edge", "fourth")])
-def test_nobody_tags_who_was_not_asked_to(name: str, token: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "token", "rights"),
+    [
+        ("ann", "first", '"publish", "subscribe"'),
+        ("edge", "fourth", '"publish", "route", "subscribe"'),
+    ],
+)
+def test_nobody_tags_who_was_not_asked_to(name: str, token: str, rights: str) -> None:
     part = m.HandOver("out", 1, 0, True, 1, 1, b"", b"", b"", b"")
     for message in (m.Describe(1), m.Follow(1), part):
         assert passed(name, token).refusal(message) == (
             f"'{name}' may not preprocess here; expected a token with "
-            f'{{name = "{name}", may = ["preprocess"]}} at the rendezvous point'
+            f'{{name = "{name}", may = [{rights}, "preprocess"]}} at the rendezvous point'
         )
         assert not passed("spark", "sixth").refusal(message)
         assert not Permissions(name).refusal(message), "without tokens everybody may"

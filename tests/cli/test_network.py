@@ -6,7 +6,6 @@ import gzip
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -154,14 +153,19 @@ def test_a_signal_while_stdin_is_read(
 ) -> None:
     """Python aborts if a thread still reads `sys.stdin` when it ends."""
     root = processes.router(write("root.toml", ROOT))
-    command = [sys.executable, "-m", "tidings", "publish", *words, "--token", "secret"]
-    command += ["--router", f"tidings://127.0.0.1:{root}"]
+    there = ["--router", f"tidings://127.0.0.1:{root}", "--token", "secret"]
+    reader = processes.start("subscribe", "price > 0", "--most", "1", *there)
+    assert reader.stderr is not None
+    assert "subscribed to" in reader.stderr.readline()
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+        [sys.executable, "-m", "tidings", "publish", *words, *there],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
         assert process.stdin is not None
         assert process.stderr is not None
-        time.sleep(2)  # until it reads; too early, the signal finds no reader
+        process.stdin.write(b'{"price": 1}\n')
+        process.stdin.flush()
+        assert "1" in reader.communicate(timeout=60)[0]  # so it waits for the next line now
         process.send_signal(sent)
         assert process.wait(20) == code
         assert b"Fatal" not in process.stderr.read()

@@ -12,7 +12,7 @@ from tests.store.test_journal import opened, record, write
 
 from tidings import parse
 from tidings.channel.interests import ArrayInterests
-from tidings.model import EnvironmentProblem
+from tidings.model import EnvironmentProblem, TidingsError
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
@@ -108,6 +108,13 @@ def test_one_owner_at_a_time(tmp_path: Path) -> None:
         log.repair()
     journal.close()
     assert log.put("a", "n > 1") == 1
+
+
+def test_ids_of_nodes_are_reserved(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path)
+    with pytest.raises(TidingsError, match="found the id 'node 17', expected another"):
+        log.put("node 17", "n > 1")
+    log.put("node seventeen", "n > 1")
 
 
 def test_a_folder_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ def take_lock(path: str | Path) -> int:
         os.pwrite(handle, b"%d\n" % os.getpid(), 0)
     except OSError:  # the disk is full; the lock is held all the same
         pass
+    except BaseException:
+        release_lock(handle)
+        raise
     return handle
 
 

@@ -19,7 +19,7 @@ cli. Start at folder.py, or at groups/log.py for the byte format.
 
 from tidings.store.change_log import Change, ChangeLog, KeyedChange, Repair, State
 from tidings.store.change_records import LogError
-from tidings.store.folder import LOCK
+from tidings.store.folder import LOCK, owner_of
 from tidings.store.journal.rows import SQL
 from tidings.store.ontologies import load_ontology
 
@@ -33,4 +33,5 @@ __all__ = [
     "Repair",
     "State",
     "load_ontology",
+    "owner_of",
 ]

@@ -105,6 +105,11 @@ def unchanged(folder: Path) -> Iterator[None]:
         yield
 
 
+def owner_of(folder: Path) -> int | None:
+    """The number of the process that owns a folder; None if none does."""
+    return files.holder_of(folder / OWNER)
+
+
 def own(folder: Path) -> int:
     """Become the owner; release the returned handle to stop. Raises BlockingIOError if there is
     one."""

@@ -8,10 +8,13 @@ refused until only one kind is left.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tidings.model import Id, TidingsError
+
+RESERVED = re.compile(r"node [0-9]+")  # see `anonymous_id` in journal/things.py
 
 
 class LiveIds:
@@ -62,6 +65,11 @@ class ProjectedIds:
                 raise TidingsError(f"there is no subscription with the id {id_!r}")
             if stays and not there and counts[int if type(id_) is str else str]:
                 raise TidingsError(self._other_kind(id_, counts))
+            if stays and not there and type(id_) is str and RESERVED.fullmatch(id_):
+                raise TidingsError(
+                    f"found the id {id_!r}, expected another: ids such as 'node 17' are those of "
+                    "nodes that a rendezvous point made"
+                )
             counts[type(id_)] += stays - there
             changed[id_] = stays
         self._changed |= changed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,6 @@ from tidings.cli.common.command_errors import BadInput, guard
 from tidings.cli.common.screen import count_of, say
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, run_async
-from tidings.files import holder_of
 from tidings.model import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -60,12 +58,13 @@ def revise_channel(
     takes it.
     """
     from tidings.broker import load_config
+    from tidings.store import owner_of
 
     config = load_config(file)
     if config.journal is None:
         raise BadInput(f"{file}: found the file of a router, expected that of a rendezvous point")
     journal = config.at(config.journal)
-    process = holder_of(Path(f"{journal}.lock"))
+    process = owner_of(journal)
     if process is None:
         raise EnvironmentProblem(
             f"no rendezvous point uses the journal {journal}; {file} takes effect at its next start"

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +16,9 @@ from tidings.files import local_path
 from tidings.filters import Attributes, Filter, misfits_of
 from tidings.filters.language import article, attributes_of
 from tidings.model import Id
-from tidings.store import LOCK, ChangeLog
+
+if TYPE_CHECKING:
+    from tidings.store import ChangeLog
 
 
 class LogPlace(msgspec.Struct, frozen=True):
@@ -53,6 +56,8 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     def open(self) -> ChangeLog:
         """Open the log; create it if it does not exist."""
+        from tidings.store import ChangeLog  # it loads NumPy, which other commands do not need
+
         return ChangeLog(self.path, self.attributes)
 
 
@@ -90,6 +95,8 @@ def find_log(
         raise BadInput(f"{where}: there is no such file")
     elif types is None:
         declared = _compiled_attributes(path)
+    from tidings.store import LOCK
+
     if not (path / LOCK).exists():
         if not make:
             raise BadInput(

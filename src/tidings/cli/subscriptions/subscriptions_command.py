@@ -31,10 +31,12 @@ from tidings.cli.pipelines.pipeline_status import show_aside
 from tidings.cli.subscriptions.subscription_logs import convert_id, convert_ids, find_log, open_log
 from tidings.filters import parse
 from tidings.model import FilterError, Id, need_id
-from tidings.store import SQL, Change, ChangeLog
 
 if TYPE_CHECKING:
     from tidings.spark.loading import Aside
+    from tidings.store import Change, ChangeLog
+
+SQL = "sql"
 
 subscriptions = typer.Typer(rich_markup_mode=None)
 

@@ -2,7 +2,7 @@
 
     text ──parser──> nodes (syntax) ──translate──> Expression: tests on sets where possible,
                         |                                       cesql('...') elsewhere
-                        `──machine, values, builtins──> the value on an event, by the specification
+                        `──machine, cesql_values, builtins──> the value on an event, by the standard
                                 ^
                              program: runs cesql('...')
 

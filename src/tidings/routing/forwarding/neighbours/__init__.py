@@ -2,7 +2,7 @@
 
     message ──downstream.py──> subscriptions   which neighbour wants which node
                                rights          which nodes limited neighbours may see
-                               questions       questions that were passed on and are not answered
+                               open_questions  questions that were passed on and are not answered
                                recovery        notifications that a neighbour missed
                                return_paths    where acknowledgments go
                                beats, sums     regular messages by which neighbours notice a loss

@@ -385,3 +385,17 @@ def test_a_beat_is_as_good_as_a_count_that_is_not_answered() -> None:
     assert serials(one) == [1, 2, 3]
     assert one.complete == 3
     assert not one.tick(9)[1:]  # only that it is still there
+
+
+def test_one_that_comes_again_with_another_mark_hides_no_other() -> None:
+    """It counts once, so the total shows that one is missing."""
+    one = joined()
+    one.receive(m.Counted(1, 2, 7, 0, 0, {}), 0)
+    one.receive(numbered(1, 1), 0)
+    recover = only(one.receive(m.Counted(1, 3, 7, 1, 1, {7: 1, 8: 1}), 0))
+    one.receive(m.Recovered(1, recover.request, (numbered(1, 1, node=8),)), 0)
+    one.receive(m.Settled(1, recover.request), 0)
+    assert serials(one) == [1]
+    one.receive(m.Beat(1, 2, {7: 2}, digest((7,)), 2), 1)
+    assert one.complete < 2
+    assert [what for _, what in one.tick(9) if isinstance(what, m.Count)]

@@ -43,7 +43,9 @@ class Stream:
         self.complete = 0  # the serial up to which nothing is missing
         self._tracker = Tracker({})
         self._total = 0  # the total of the node, up to `complete`
-        self._came: list[int] = []  # the serials after `complete` that have arrived
+        # The serials after `complete` that have arrived. A notification may arrive again, with a
+        # mark that it did not have before. It counts once, or it would hide one that is missing.
+        self._came: set[int] = set()
         self.questions = Questions(times)
         self._gave_up = False  # whether numbers were lost since `complete`
 
@@ -54,7 +56,7 @@ class Stream:
         self.node = node
         self.begun = self.complete = serial
         self._tracker = Tracker(counts)
-        self._total, self._came = total, []
+        self._total, self._came = total, set()
 
     def end(self) -> None:
         """Hand out all notifications that are held back, because no more will arrive."""
@@ -95,7 +97,7 @@ class Stream:
         ):
             return False
         self._standing.note_serial(serial)
-        self._came.append(serial)
+        self._came.add(serial)
         handout.take_next(self._standing.life, message, self._tracker)
         return True
 
@@ -164,7 +166,7 @@ class Stream:
         self.complete, self._total = serial, total
         if self.order is not None:
             self.order.settle(serial)
-        self._came = [one for one in self._came if one > serial]
+        self._came = {one for one in self._came if one > serial}
 
     def _take_recovered(self, message: m.Recovered) -> None:
         self.questions.note_part(self.now)
@@ -204,7 +206,8 @@ class Stream:
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
         if message.serial <= self.begun:
             return  # confirmed before, with a mark that did not come then
-        self._came.append(message.serial)
+        if message.serial > self.complete:
+            self._came.add(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
     def release(self, *, all_: bool = False) -> None:

@@ -94,8 +94,9 @@ class Server:
         machine.context.within_of = self.connections.within_of
 
     def make_machine(self, channel: str) -> Router:
-        """The state machine of another channel; only routers have any."""
-        raise NotImplementedError
+        """The state machine of another channel. Only routers have routes to other channels, so
+        this is never called for a rendezvous point."""
+        raise AssertionError(f"{self.machine.name} has no route to the channel {channel!r}")
 
     @property
     def door(self) -> Door:

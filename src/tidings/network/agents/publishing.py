@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -72,7 +73,7 @@ class _Piece(msgspec.Struct):
     refused: dict[int, str] = {}
 
 
-class Publishing:
+class Publishing(ABC):
     """What one channel of an agent publishes. Subclasses send messages."""
 
     def __init__(
@@ -105,22 +106,23 @@ class Publishing:
         base = f"{self.name}/{self._life}"
         self._publisher = Publisher(base, LOCAL, self._times, window=WINDOW)
 
-    # -- implemented by subclasses -------------------------------------------------------------
-
     @property
     def _now(self) -> float:
         return time.monotonic()
 
+    # -- implemented by subclasses -------------------------------------------------------------
+
+    @abstractmethod
     def overdue(self, what: str, timeout: float | None) -> TimedOut:
         """The error for something that did not happen in time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
-        raise NotImplementedError
+        """Pass messages of the publisher on."""
 
+    @abstractmethod
     def _has_room(self) -> bool:
         """Can a notification that nobody waits for be sent now?"""
-        raise NotImplementedError
 
     # -- for applications ----------------------------------------------------------------------
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from tests.waiting import PATIENCE
 
 from tidings.broker import Address, Door, RootNode, RouterNode
-from tidings.network.agent import Subscription
+from tidings.network.agent import Agent, Subscription, Tagging, connect
 from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Told
 from tidings.routing.protocol.times import Times
@@ -55,3 +56,9 @@ async def payloads(subscription: Subscription, count: int) -> list[bytes]:
         if len(found) == count:
             return found
     raise AssertionError("it ended")
+
+
+async def connect_writers(stack: AsyncExitStack, place: str) -> list[Agent]:
+    """Three agents whose notifications are tagged in the three possible ways."""
+    ways: tuple[Tagging, ...] = ("root", "local", "preprocessor")
+    return [await stack.enter_async_context(connect(place, tag=tag)) for tag in ways]

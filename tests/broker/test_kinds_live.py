@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.networks import payloads
+from tests.broker.networks import connect_writers, payloads
 from tests.broker.processes import Process
 from tests.broker.test_preprocessors_live import Preprocessor, kill
 from tests.filters.test_revision import lies_under
@@ -99,10 +99,7 @@ def test_topics_in_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
         place = f"tidings://127.0.0.1:{edge.port}"
         async with contextlib.AsyncExitStack() as stack:
             reader = await stack.enter_async_context(connect(place))
-            writers = [
-                await stack.enter_async_context(connect(place, tag=tag))
-                for tag in ("root", "local", "preprocessor")
-            ]
+            writers = await connect_writers(stack, place)
             told = {}
             for one in interests:
                 told[one] = await stack.enter_async_context(reader.subscribe(one, "topics"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import FAST, at, connect_writers, payloads, running, started, stopped
 from tests.broker.processes import Process
 from tests.waiting import PATIENCE, until
 
@@ -231,10 +231,7 @@ def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:
         place = f"tidings://127.0.0.1:{edge.port}"
         async with contextlib.AsyncExitStack() as stack:
             reader = await stack.enter_async_context(connect(place, times=None))
-            writers: list[Agent] = [
-                await stack.enter_async_context(connect(place, tag=tag))
-                for tag in ("root", "local", "preprocessor")
-            ]
+            writers = await connect_writers(stack, place)
             tasks = []
             number = 0
             for round_ in range(rounds):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.broker.networks import FAST, at, running
+from tests.broker.networks import FAST, at, connect_writers, running
 from tests.broker.processes import Process
 from tests.broker.test_kinds_live import EDGE, TOPICS, run
 from tests.broker.test_preprocessors_live import Preprocessor, kill
@@ -123,10 +123,7 @@ def test_a_revision_in_processes_that_are_killed(tmp_path: Path, seed: int) -> N
         place = f"tidings://127.0.0.1:{edge.port}"
         async with contextlib.AsyncExitStack() as stack:
             agent = await stack.enter_async_context(connect(place))
-            writers = [
-                await stack.enter_async_context(connect(place, tag=tag))
-                for tag in ("root", "local", "preprocessor")
-            ]
+            writers = await connect_writers(stack, place)
             told = {
                 name: await stack.enter_async_context(agent.subscribe(name, "topics"))
                 for name in FIRST

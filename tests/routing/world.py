@@ -332,10 +332,16 @@ class World:
 
     # -- what happens --------------------------------------------------------------------------
 
-    def subscribe(self, name: str, points: Iterable[int], durable: str = "") -> Subscriber:
+    def subscribe(
+        self,
+        name: str,
+        points: Iterable[int],
+        durable: str = "",
+        granted: tuple[int, int] | None = None,
+    ) -> Subscriber:
         router = self.choose()
         ordered = self.signals and self.chance.random() < 0.5
-        granted = self._grant(frozenset(points))
+        granted = granted or self._grant(frozenset(points))
         one = Subscriber(name, router, encode(points), self.times, ordered=ordered, durable=durable,
                          granted=granted)  # fmt: skip
         self.subscribers[name] = one

@@ -92,6 +92,10 @@ class Sets:
         self.next += 1
         return self.next - 1
 
+    def take_number(self) -> int:
+        self.next += 1
+        return self.next - 1
+
     def text(self, node: int) -> str:
         return self.identity(node).hex()
 
@@ -173,6 +177,9 @@ class Disk:
             if record.serial > self.kept:
                 cache.put(record.notification(self.lineage[-1].life))
         return cache.find(ranges, most_bytes)
+
+    def set_rows(self, first: int, rows: Sequence[object]) -> None:
+        self.log.append(("rows", (first, tuple(rows))))
 
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         self.log.append(("cursor", (key, cursor)))

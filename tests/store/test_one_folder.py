@@ -77,7 +77,7 @@ def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(tmp_path:
     journal.drop_node(node + 1, Gone(node + 2))
     write(journal)
     assert log.changes(1) == [
-        Change(node, f"node {node}", "n > 2", node),
+        Change(node, f"node {node}", "n > 2", node, owner="ana"),
         Change(node + 1, f"node {node + 1}", "n > 3", node + 1),
         Change(node + 2, f"node {node + 1}", None, 0),
     ]
@@ -120,9 +120,9 @@ def test_ids_of_nodes_are_reserved(tmp_path: Path) -> None:
 def test_a_folder_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
     ChangeLog(tmp_path).put("a", "n > 1")
     (tmp_path / FORMAT).write_text('{"format": 9, "identities": 2}')
-    with pytest.raises(LogError, match=r"channel says .* expected format 1; use the release of"):
+    with pytest.raises(LogError, match=r"channel says .* expected format 2; use the release of"):
         _ = ChangeLog(tmp_path).version
-    with pytest.raises(EnvironmentProblem, match=r"expected format 1; use the release of"):
+    with pytest.raises(EnvironmentProblem, match=r"expected format 2; use the release of"):
         FileJournal(tmp_path)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions
 from tidings.broker.links import Lane
+from tidings.broker.queues.command_changes import CommandChanges
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
@@ -144,7 +145,7 @@ class RootNode(Server):
             disk_bytes=limits.disk_bytes,
         )
         with pause_gc():
-            self.journal = FileJournal(self._path, retention, apart=True)
+            self.journal = FileJournal(self._path, retention, apart=True, listens=True)
             try:
                 self.declaration = self._declare(self.kind, door.channel)
                 gained = self._find_gained()
@@ -154,6 +155,11 @@ class RootNode(Server):
                 self.journal.close()
                 raise
             machine = self._load_machine()
+        self._commands = CommandChanges(
+            self._path, lambda: self.machine, self.after_receiving, self._await_stored
+        )
+        # what waits for the disk: how many writes, and who waits
+        self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
         super().__init__(machine, door, forwarding)
         self._writing: asyncio.Task[None] | None = None
         self._revising = asyncio.Lock()
@@ -169,7 +175,36 @@ class RootNode(Server):
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
+        self._commands.begin()
+        self.journal.serve(self._commands.take)
         self._spawn(self._load_block_kernels())
+
+    def take_machine(self, machine: FramedRendezvous) -> None:
+        self._commands.forget()
+        super().take_machine(machine)
+
+    async def _await_stored(self) -> None:
+        """Wait until everything that was passed to the journal so far is on the disk."""
+        if self.machine.failed:
+            raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
+        done = asyncio.get_running_loop().create_future()
+        self._awaiting.append((self.machine.written, done))
+        self.after_receiving()  # even if all of it has just been written
+        await done
+
+    def _tell_stored(self, upto: int, problem: str = "") -> None:
+        """Wake those that wait for the first `upto` writes; all of them if there is a problem."""
+        left = []
+        for count, done in self._awaiting:
+            if done.done():
+                continue
+            if problem:
+                done.set_exception(EnvironmentProblem(problem))
+            elif count <= upto:
+                done.set_result(None)
+            else:
+                left.append((count, done))
+        self._awaiting = left
 
     def take_question(self, link: Lane, message: m.Message) -> None:
         if isinstance(message, m.Ask):
@@ -321,6 +356,8 @@ class RootNode(Server):
             self.journal.renew(interests.take_number(), hidden, declaration)
 
     async def stop(self) -> None:
+        self.journal.stop_serving()
+        await self._commands.stop()
         await super().stop()
         await self._preparing.stop()
         tasks = [one for one in (self._writing, self._tending) if one is not None]
@@ -344,6 +381,7 @@ class RootNode(Server):
             if batch is None:
                 # messages may wait for records of an earlier write
                 self._release_stored(self.machine.written)
+                self._tell_stored(self.machine.written)
                 self._tend()
                 return
             try:
@@ -353,12 +391,15 @@ class RootNode(Server):
                     _log.error("%s", problem)
                 else:
                     _log.exception("the journal %s can't be written", self._path)
-                self.dispatch(self.machine.fail(str(problem) or type(problem).__name__))
+                said = str(problem) or type(problem).__name__
+                self.dispatch(self.machine.fail(said))
+                self._tell_stored(0, said)
                 return
             while (upto := self.machine.next_stop(batch.upto)) < batch.upto:
                 self._release_stored(upto)
                 await asyncio.sleep(0)  # let other tasks run between blocks
             self._release_stored(batch.upto)
+            self._tell_stored(batch.upto)
             self._tend()
 
     def _tend(self) -> None:

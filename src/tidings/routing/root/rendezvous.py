@@ -40,7 +40,15 @@ from tidings.routing.root.handover.source_progress import Sources
 from tidings.routing.root.interests import Interests, Places
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming
-from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
+from tidings.routing.root.nodes import (
+    Holding,
+    Nodes,
+    Parts,
+    Placing,
+    Registry,
+    SetAside,
+    Territory,
+)
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
@@ -126,6 +134,7 @@ class Rendezvous(Downstream):
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
         cursors = Cursors(memory.cursors, self.limits.names, memory.held)
         self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
+        self.holding = Holding(parts, nodes, self.set_aside, cursors)
         self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")
         self._checked = float("-inf")

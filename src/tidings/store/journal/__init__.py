@@ -21,6 +21,7 @@ users. Start at journal.py.
 
 from tidings.store.journal.block_records import encode_block
 from tidings.store.journal.journal import Batch, FileJournal
+from tidings.store.journal.rows import Row
 from tidings.store.journal.segments import Retention
 
-__all__ = ["Batch", "FileJournal", "Retention", "encode_block"]
+__all__ = ["Batch", "FileJournal", "Retention", "Row", "encode_block"]

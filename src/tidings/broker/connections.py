@@ -110,7 +110,7 @@ class Connections:
             link.close(found)
             return False
         if older is not None:
-            older.close("it was replaced by another link of the same name")
+            older.close(m.REPLACED)
         if self.door.certificates and found.name in certified:
             self._certified.add(found.name)
         link.name, link.owner = found.neighbour, found.owner

@@ -244,6 +244,28 @@ class AgentChannel(Publishing):
         self._hand_over(number, machine.start(self._now))
         return subscription
 
+    async def drop_named(self, name: str, timeout: float | None = None) -> None:
+        """Give up the name of a subscription of this agent, whatever its filter is; its
+        notifications are no longer kept. A name that is not used stays so. Raise TimedOut after
+        `timeout` seconds."""
+        if not name or self._is_anonymous:
+            raise Refusal(
+                "found no name of a subscription, or an agent without a name or a token, expected "
+                "both, because subscriptions are stored under the agent's name"
+            )
+        number, self._next = self._next, self._next + 1
+        machine = Subscriber(
+            number, LOCAL, b"", self._times, 1, durable=name, only_drops=True
+        )  # fmt: skip
+        subscription = Subscription(self, machine, timeout)
+        self._texts[number] = ""
+        self._subscriptions[number] = machine, subscription
+        self._hand_over(number, machine.start(self._now))
+        try:
+            await subscription.drop(timeout)
+        finally:
+            subscription.close()
+
     def confirm(self, machine: Subscriber, serial: int) -> None:
         assert isinstance(machine.name, int)
         self._hand_over(machine.name, machine.confirm(serial, self._now))
@@ -292,6 +314,13 @@ class AgentChannel(Publishing):
         self.interrupt(reason)
         self._give_up(reason)
         self._begin_publishing()
+
+    def displace(self, reason: str) -> None:
+        """The agent has no link any more, and gets none. Subscriptions are refused, too."""
+        self.refuse(reason)
+        for machine, subscription in self._subscriptions.values():
+            machine.refuse(reason)
+            subscription.wake()
 
     def receive(self, message: m.Message) -> None:
         """Handle a message from above."""

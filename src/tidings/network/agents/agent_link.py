@@ -24,6 +24,7 @@ from tidings.routing.channels import Heard, Repeats
 from tidings.routing.protocol import Times, frames, messages as m
 
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
+REPLACED = "another program has connected with the name {!r}, so this one has ended"
 GREETING = 10.0  # how many seconds the router may take to answer
 
 
@@ -47,6 +48,7 @@ class LinkedChannel(Protocol):
     def join(self, publisher: str) -> None: ...
     def interrupt(self, reason: str) -> None: ...
     def refuse(self, reason: str) -> None: ...
+    def displace(self, reason: str) -> None: ...
     def receive(self, message: m.Message) -> None: ...
     def tick(self, now: float) -> None: ...
 
@@ -71,6 +73,7 @@ class AgentLink:
         self.tls = tls
         self._link: Link | None = None
         self._refusal = self._reason = self._publisher = ""
+        self._replaced = ""  # the reason, if another program has taken the name of this agent
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -251,6 +254,11 @@ class AgentLink:
             if not self._gone:
                 self._tell_link(self._refusal)
                 self._places.rotate(-1)  # another router may answer at once
+            if self._replaced:  # if this agent came back, both would take the name in turns
+                for channel in [*self._numbers]:
+                    channel.displace(self._replaced)
+                self._change.set()
+                return
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY[1])
             try:
@@ -292,6 +300,8 @@ class AgentLink:
                 self._begin(link, message)
             elif isinstance(message, m.Goodbye):
                 self._refusal = message.reason
+                if message.reason == m.REPLACED and link is self._link:
+                    self._refusal = self._replaced = REPLACED.format(self.hello.name)
                 link.close("goodbye")
             elif isinstance(message, m.Closed):
                 self._take_closed(message)

@@ -133,7 +133,9 @@ class Rendezvous(Downstream):
         self._recall_coverings(resolving)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
         cursors = Cursors(memory.cursors, self.limits.names, memory.held)
-        self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
+        self.naming = Naming(
+            context, self.charges, cursors, nodes, counts, queue, self.wants, interests
+        )
         self.holding = Holding(parts, nodes, self.set_aside, cursors)
         self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")

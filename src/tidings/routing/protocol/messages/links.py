@@ -48,6 +48,10 @@ class Presented(Message, frozen=True, tag="presented"):
     refusal: str = ""
 
 
+REPLACED = "it was replaced by another link of the same name"
+"""The reason that a link gets if another link takes its name; its agent does not come back then."""
+
+
 class Goodbye(Message, frozen=True, tag="goodbye"):
     """The sender closes the link, and gives the reason."""
 

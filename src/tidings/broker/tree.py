@@ -40,7 +40,7 @@ from tidings.model import EnvironmentProblem
 PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at most
 LOOK = 1.0  # seconds between two checks for silent nodes
 SETTLED = 30.0  # seconds of running after which a node counts as healthy
-ENDING = 5.0  # seconds for all nodes to exit
+ENDING = 4.0  # seconds for all nodes to exit; the watchdog of the command waits for 6
 MOST_LOG = 16 << 20  # bytes; a longer log is moved to the old log
 STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
 WATCHER = "<up>"

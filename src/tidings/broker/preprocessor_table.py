@@ -33,7 +33,6 @@ import msgspec
 from tidings.filters import Ontology
 from tidings.model import Problem, TidingsError, read_declaration, write_path
 from tidings.preprocessing import KindDefinition, KindName, version_of
-from tidings.store import load_ontology
 
 # the settings of each kind besides `kind`
 _SETTINGS: Mapping[KindName, tuple[str, ...]] = {
@@ -101,6 +100,8 @@ def read_preprocessor(table: PreprocessorTable, folder: Path) -> KindDefinition:
     parents: dict[str, tuple[str, ...]] = {}
     columns: dict[str, dict[str, str]] = {}
     if table.kind == "topics":
+        from tidings.store import load_ontology  # loads the kernels, which routers do without
+
         found = load_ontology(folder / (table.ontology or "")).declared()
     else:
         for name, one in (table.types or {}).items():

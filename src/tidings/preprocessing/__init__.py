@@ -15,8 +15,9 @@ preprocessor` (broker). channel uses `contents` and `kinds`; broker, spark and c
 Start at channel_view.py.
 """
 
-from tidings.preprocessing.channel_view import ChannelView, Place
-from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tidings.preprocessing.kinds import (
     DIALECTS,
     Kind,
@@ -29,6 +30,10 @@ from tidings.preprocessing.kinds import (
     restore_attributes,
     version_of,
 )
+
+if TYPE_CHECKING:
+    from tidings.preprocessing.channel_view import ChannelView, Place
+    from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
 
 __all__ = [
     "DIALECTS",
@@ -48,3 +53,17 @@ __all__ = [
     "restore_attributes",
     "version_of",
 ]
+
+_LATER = {
+    **dict.fromkeys(("ChannelView", "Place"), "tidings.preprocessing.channel_view"),
+    **dict.fromkeys(
+        ("Contents", "EventColumns", "ExtraFields", "Read"), "tidings.preprocessing.contents"
+    ),
+}
+"""Names from modules that load the kernels. Routers only need the definitions of kinds."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

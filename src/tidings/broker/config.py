@@ -195,7 +195,7 @@ def _list(given: str | list[str] | None) -> list[str]:
 
 
 def _find_channel_problems(found: Config) -> Iterator[Problem]:
-    """The problems of other channels, and of the nodes above for them."""
+    """The problems with other channels, and with the nodes above for them."""
     if found.upstream == []:
         yield Problem(("upstream",), "upstream: found no address, expected at least one")
     for name, given in found.upstreams.items():
@@ -233,7 +233,7 @@ def _routes(config: Config) -> dict[str, Route]:
 
 
 def find_column_problems(data: dict[str, Any]) -> Iterator[Problem]:
-    """The problems of the declared attributes of a file."""
+    """The problems with the declared attributes of a file."""
     columns = data.get("columns", {})
     if isinstance(columns, dict):
         try:
@@ -400,7 +400,7 @@ def address_of(text: str, what: str) -> Address:
 
 
 def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
-    """The problems of tokens. A message never shows the token itself."""
+    """The problems with tokens. A message never shows the token itself."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         place = ("tokens", token)

@@ -254,10 +254,10 @@ class RootNode(Server):
         changed, or None if nothing did. TidingsError if it can't be used; then nothing changes.
 
         The state machine is replaced, as after a restart: nodes keep their numbers, a new life
-        begins, neighbours resubscribe, and all who tag start over. Interests that now have a wider
-        meaning get new nodes, and their subscribers start over, with a break. Cost: all filters
-        are read again, in a thread; then the event loop stands still for about twice as long as a
-        restart takes that finds compiled filters.
+        begins, neighbours resubscribe, and every process that tags starts over. Interests that now
+        have a wider meaning get new nodes, and their subscribers start over, with a break. Cost:
+        all filters are read again, in a thread; then the event loop stands still for about twice as
+        long as a restart takes that finds compiled filters.
         """
         async with self._revising:
             declaration = self._declare(kind, self.door.channel)

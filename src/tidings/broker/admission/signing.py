@@ -35,7 +35,7 @@ def _ed25519() -> Any:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise EnvironmentProblem(
-            "the package cryptography is not installed; install tidings with its extra, "
+            "the package cryptography is not installed; install tidings with the extra "
             "`tidings[grants]`"
         ) from None
     return ed25519

@@ -50,7 +50,7 @@ def revise_channel(
     authorities: connecting.Authorities = None,
 ) -> int:
     """Make the running rendezvous point of FILE use the [preprocessor] that FILE has now, such as a
-    revised ontology, and wait until all who tag have acknowledged it.
+    revised ontology, and wait until every process that tags has acknowledged it.
 
     Run it on the machine of the rendezvous point, as the same user. A bad file changes nothing.
 

@@ -19,7 +19,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 if TYPE_CHECKING:
     from tidings.broker import PreprocessorNode
 
-EVERYWHERE = ("0.0.0.0", "::")  # a server there listens at all addresses of its machine
+EVERYWHERE = ("0.0.0.0", "::")  # a server there listens on all addresses of its machine
 
 
 def run_preprocessor(
@@ -95,7 +95,7 @@ def run_preprocessor(
             await node.start()
             ending = asyncio.create_task(wait_for_end(lambda: _read_again(node, config)))
             await asyncio.sleep(0)  # lets handlers be installed
-            say(f"the preprocessor listens at {door.address.host}:{node.port}")
+            say(f"the preprocessor listens on {door.address.host}:{node.port}")
             sys.stdout.flush()
             await ending
             await node.stop()

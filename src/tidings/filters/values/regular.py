@@ -236,7 +236,7 @@ def _refuse_other_meanings(pattern: str) -> None:
             elif pattern.startswith("&&", at):
                 raise RegularError(
                     "the regular expression has "
-                    r"&& in a class, an intersection: list the characters, or write \&\&"
+                    r"an intersection (&&) in a class: list the characters, or write \&\&"
                 )
         elif char == "[":
             in_class = at

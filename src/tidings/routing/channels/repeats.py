@@ -55,7 +55,7 @@ class _Latest:
 
 
 class Repeats(_Latest):
-    """What one end of a link said last in each channel: the end that says it."""
+    """The sending end of a link: what it said last in each channel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Repeats(_Latest):
 
 
 class Heard(_Latest):
-    """What one end of a link said last in each channel: the end that hears it."""
+    """The receiving end of a link: what the other end said last in each channel."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -39,8 +39,7 @@ class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
 
 class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
     """A node that the rendezvous point made. `key` is its identity; journals of older releases
-    don't have it. `integer` says of which type the ids of subscriptions are: see
-    `anonymous_id`."""
+    don't have it. `integer` says which type the ids of subscriptions have: see `anonymous_id`."""
 
     node: int
     interest: bytes
@@ -73,7 +72,7 @@ class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
 
 
 class Renewed(msgspec.Struct, frozen=True, array_like=True, tag="renewed"):
-    """Filters are interpreted in another way from this version on: other attributes are declared,
+    """Filters are interpreted differently from this version on: other attributes are declared,
     or stored filters are now refused."""
 
     version: int
@@ -178,7 +177,7 @@ def decode_small(data: bytes) -> Small | Rows:
 
 
 def version_of(thing: Thing) -> int:
-    """The version that a change of a node takes, or the definition; 0 for all else."""
+    """The version of a change to a node or to the definition; 0 for all other entries."""
     if isinstance(thing, Added):
         return thing.node
     if isinstance(thing, Dropped):

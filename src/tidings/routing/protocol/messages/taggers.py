@@ -80,7 +80,7 @@ class HandOver(Message, frozen=True, tag="hand over"):
 
 
 class Register(Message, frozen=True, tag="register"):
-    """A preprocessor of this channel listens at an address, as `tidings://host:port/channel`."""
+    """A preprocessor of this channel listens on an address, as `tidings://host:port/channel`."""
 
     address: PartyName
 

@@ -119,7 +119,7 @@ class TakeOver:
         if before.done > len(piece.of):
             raise TidingsError(
                 f"found a part of {len(piece.of):,} notifications, expected at least "
-                f"{before.done:,}, because that many were taken before"
+                f"{before.done:,}, because that many are already stored"
             )
         rest = msgspec.structs.replace(piece, first=min(max(piece.first, before.done), piece.end))
         if not len(rest) and not piece.is_last:

@@ -155,7 +155,8 @@ class Claims:
         del self._names[self.holdings.pop(owner).number]
 
     def count(self, nodes: Iterable[int]) -> Counter[str]:
-        """How many of `nodes` each owner has. Nodes without an owner count for the name ""."""
+        """How many of `nodes` each owner has. Nodes without an owner are counted under the name
+        ""."""
         there = list(nodes)
         numbers = Counter(map(self._sole.get, there))
         is_any_shared = numbers.pop(0, 0)

@@ -252,7 +252,8 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
 def read_kind(
     path: Path, table: PreprocessorTable, columns: dict[str, Any], extra: Extra | None
 ) -> KindDefinition:
-    """The kind of interest that a file defines; ConfigError if it does not fit the columns."""
+    """The kind of interest that a file defines; raises ConfigError if it does not fit the
+    columns."""
     try:
         kind = read_preprocessor(table, path.parent.absolute())
         Declaration("", _declared_attributes(columns, extra, kind), kind, "")
@@ -360,7 +361,7 @@ def renew(node: Server, config: Config) -> int:
 
 async def revise(node: Server, config: Config) -> str:
     """Make a running rendezvous point use the kind of interest that is now in its file; return a
-    sentence about what changed. TidingsError if it can't be used; then nothing changes."""
+    sentence about what changed. Raises TidingsError if it can't be used; then nothing changes."""
     if not isinstance(node, RootNode) or node.kind == config.kind:
         return ""
     found = await node.revise(config.kind)

@@ -87,7 +87,7 @@ def revise_channel(
                     first = report.nodes[0]
                     if first.defined == config.kind.digest:
                         if found is None:
-                            say(f"taken as version {first.renewed}")
+                            say(f"accepted as version {first.renewed}")
                         found = first
                         if first.acknowledged == first.followers:
                             break
@@ -101,7 +101,7 @@ def revise_channel(
 def _conclude(found: NodeStatus | None, config: Config, timeout: float) -> int:
     if found is None:
         raise EnvironmentProblem(
-            f"{config.name} did not take the definition within {timeout:g} seconds; see its log"
+            f"{config.name} did not accept the definition within {timeout:g} seconds; see its log"
         )
     who = count_of(found.followers, "process that tags", "processes that tag")
     say(f"acknowledged by {found.acknowledged:,} of {who}")

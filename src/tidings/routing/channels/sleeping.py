@@ -1,6 +1,6 @@
-"""Channels without traffic. While a channel sleeps, a router keeps only what is needed to make the
-same state machine again: the lives of the rendezvous point, and the nodes with their parents,
-totals and neighbours. That is about a twentieth of a state machine.
+"""Channels without traffic. While a channel sleeps, a router keeps only what is needed to recreate
+the same state machine: the lives of the rendezvous point, and the nodes with their parents, totals
+and neighbours. That is about a twentieth of a state machine.
 
 The state machine is created again from the same messages that it got before: the lineage, what each
 neighbour subscribed to, the graph, the last beat. The cache of notifications is not kept: a

@@ -2,7 +2,7 @@
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
     block          its notifications, each a record as above, and how far the source of a part came
-    subscriptions  S and up to 256 changes of named subscriptions: see rows.py
+    subscriptions  S and up to 256 changes to named subscriptions: see rows.py
     all else       T and a tagged array in MessagePack
 
 Nearly all records are notifications, so their layout allows many of them to be read at once: see
@@ -29,7 +29,7 @@ HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, 
 class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
     """A start of the rendezvous point; its serials begin with `first`. `broken` is set after a
     loss: this life is the first of a new lineage, and earlier lives no longer count. The version
-    numbers that this life gives to changes of nodes are above `base`."""
+    numbers that this life gives to changes to nodes are above `base`."""
 
     life: int
     first: int

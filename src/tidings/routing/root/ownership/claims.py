@@ -56,7 +56,7 @@ class Claims:
         self._old = 0  # nodes up to this one are old: their owners may have left
         self._aside = 0  # filters that are remembered as set aside
         self._now = 0.0
-        self.version = 0  # counts changes of owners
+        self.version = 0  # counts changes to owners
 
     def owners(self, node: int) -> tuple[str, ...]:
         one = self._sole.get(node)

@@ -241,4 +241,4 @@ def test_what_is_said_of_what_is_missing() -> None:
 def test_a_preprocessor_that_nobody_could_reach(run: Run) -> None:
     result = run("preprocessor", "tidings://127.0.0.1:1", "--listen", "0.0.0.0:0")
     assert result.code == 2
-    assert "found --listen 0.0.0.0:0, which is no host that agents can connect to" in result.err
+    assert "found --listen 0.0.0.0:0, which is not a host that agents can connect to" in result.err

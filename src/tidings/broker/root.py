@@ -251,7 +251,8 @@ class RootNode(Server):
 
     async def revise(self, kind: KindDefinition) -> Revision | None:
         """Use another kind of interest from now on, such as a revised ontology; return what
-        changed, or None if nothing did. TidingsError if it can't be used; then nothing changes.
+        changed, or None if nothing did. Raises TidingsError if it can't be used; then nothing
+        changes.
 
         The state machine is replaced, as after a restart: nodes keep their numbers, a new life
         begins, neighbours resubscribe, and every process that tags starts over. Interests that now

@@ -54,8 +54,8 @@ def revise_channel(
 
     Run it on the machine of the rendezvous point, as the same user. A bad file changes nothing.
 
-    Exit code: 0; 1 when some have not acknowledged it in time; 2 when FILE is refused or nobody
-    takes it.
+    Exit code: 0; 1 when some have not acknowledged it in time; 2 when FILE is refused, or is not
+    accepted in time.
     """
     from tidings.broker import load_config
     from tidings.store import owner_of

@@ -80,8 +80,8 @@ def run_preprocessor(
     door = make_door(listen, place.channel, loaded)
     if host is None and door.address.host in EVERYWHERE:
         raise EnvironmentProblem(
-            f"found --listen {listen}, which is no host that agents can connect to; "
-            "expected --host HOST with it"
+            f"found --listen {listen}, which is not a host that agents can connect to; "
+            "expected --host HOST in addition"
         )
     secret = choose_token(token, token_file)
     signer = None if key is None else Signer(choose_token("", key))
@@ -109,7 +109,7 @@ def _read_again(node: PreprocessorNode, config: str | None) -> None:
 
     try:
         if config is None:
-            raise TidingsError("found no --config, expected the file that has them")
+            raise TidingsError("found no --config, expected the file with the tokens")
         count = node.renew(load_config(config).tokens)
     except TidingsError as problem:
         remark(f"the tokens are unchanged: {problem}")

@@ -193,7 +193,7 @@ def _list(given: str | list[str] | None) -> list[str]:
 
 
 def _find_channel_problems(found: Config) -> Iterator[Problem]:
-    """The problems of other channels, and of the nodes above for them."""
+    """The problems with other channels, and with the nodes above for them."""
     if found.upstream == []:
         yield Problem(("upstream",), "upstream: found no address, expected at least one")
     for name, given in found.upstreams.items():
@@ -231,7 +231,7 @@ def _routes(config: Config) -> dict[str, Route]:
 
 
 def find_column_problems(data: dict[str, Any]) -> Iterator[Problem]:
-    """The problems of the declared attributes of a file."""
+    """The problems with the declared attributes of a file."""
     columns = data.get("columns", {})
     if isinstance(columns, dict):
         try:
@@ -250,7 +250,8 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
 def read_kind(
     path: Path, table: PreprocessorTable, columns: dict[str, Any], extra: Extra | None
 ) -> KindDefinition:
-    """The kind of interest that a file defines; ConfigError if it does not fit the columns."""
+    """The kind of interest that a file defines; raises ConfigError if it does not fit the
+    columns."""
     try:
         kind = read_preprocessor(table, path.parent.absolute())
         attributes = _declared_attributes(columns, extra, kind)
@@ -364,7 +365,7 @@ def renew(node: Server, config: Config) -> int:
 
 async def revise(node: Server, config: Config) -> str:
     """Make a running rendezvous point use the kind of interest that is now in its file; return a
-    sentence about what changed. TidingsError if it can't be used; then nothing changes."""
+    sentence about what changed. Raises TidingsError if it can't be used; then nothing changes."""
     from tidings.broker.root import RootNode
 
     if not isinstance(node, RootNode) or node.kind == config.kind:
@@ -406,7 +407,7 @@ def address_of(text: str, what: str) -> Address:
 
 
 def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
-    """The problems of tokens. A message never shows the token itself."""
+    """The problems with tokens. A message never shows the token itself."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         place = ("tokens", token)

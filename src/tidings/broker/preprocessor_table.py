@@ -88,8 +88,8 @@ def find_preprocessor_problems(table: PreprocessorTable) -> Iterator[Problem]:
 
 
 def read_preprocessor(table: PreprocessorTable, folder: Path) -> KindDefinition:
-    """The definition that a table gives, with its ontology; TidingsError if its files or its class
-    can't be used."""
+    """The definition that a table gives, with its ontology; raises TidingsError if its files or its
+    class can't be used."""
     if table.kind == "application":
         name = table.entry_point or ""
         return KindDefinition(

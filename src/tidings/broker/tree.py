@@ -88,7 +88,8 @@ class NodeProcess:
 
 
 class RunningTree:
-    """The processes of a tree. `announce` gets a sentence for everything that happens."""
+    """The processes of a tree. `announce` is called with a message about everything that
+    happens."""
 
     def __init__(self, tree: Tree, announce: Callable[[str], None]) -> None:
         self.tree = tree
@@ -223,7 +224,7 @@ class RunningTree:
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
-        self._announce(f"{branch.name} listens{again} at {branch.address()}")
+        self._announce(f"{branch.name} listens{again} on {branch.address()}")
         if branch.tokens != self.tree.tokens:  # the tokens changed while the node started
             self._renew(branch)
 

@@ -203,7 +203,7 @@ def _above(file: _File) -> dict[str, str]:
 
 
 def _member_problems(file: _File) -> Iterator[Problem]:
-    """The problems of names, addresses and the shape of the tree."""
+    """The problems with names, addresses and the shape of the tree."""
     root, above = file.root, _above(file)
     others = {other_root(channel): channel for channel in file.channels}
     for place, name in (
@@ -255,7 +255,7 @@ def _member_problems(file: _File) -> Iterator[Problem]:
         other = taken.setdefault(address, name) if address.port else name
         if other != name:
             at = f"{address.host}:{address.port}"
-            yield Problem(place, f"{other} and {name} can't both listen at {at}")
+            yield Problem(place, f"{other} and {name} can't both listen on {at}")
     left = dict(above)
     known_above = {root.name}
     while left:

@@ -100,7 +100,7 @@ class Publications:
 
     def _schedule_runs(self) -> None:
         """Like `_schedule`, but wait a few turns of the event loop for more publications. The more
-        publications are taken together, the less each of them costs."""
+        publications are processed together, the less each of them costs."""
         if not self._scheduled and self._turns:
             self._scheduled = True
             self._lingered, self._rows_before = 0, self._rows

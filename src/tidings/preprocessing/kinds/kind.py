@@ -21,10 +21,10 @@ class Kind:
         self.definition = definition
 
     def parse(self, text: str, dialect: str = "sql", most_parts: int | None = None) -> Filter:
-        """The filter of an interest; FilterError if the interest is refused."""
+        """The filter of an interest; raises FilterError if the interest is refused."""
         return parse(text, dialect, attributes=self.attributes, most_parts=most_parts)
 
     def read(self, event: Event) -> Event:
         """The event that filters test, before its values are converted to the declared types;
-        NotificationError if the notification is refused."""
+        raises NotificationError if the notification is refused."""
         return event

@@ -205,7 +205,7 @@ class Stream:
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
         if message.serial <= self.begun:
-            return  # confirmed before, with a mark that did not come then
+            return  # confirmed before, without this mark
         if message.serial > self.complete:
             self._came.add(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)

@@ -1,7 +1,8 @@
 """Measures building a content graph in bulk: seconds of each step, memory, growth.
 
 Parsing the filters is not measured; computing their forms is. Afterwards, the parents of some nodes
-are compared with the parents that `covers` gives among all filters. A wrong graph is not reported.
+are compared with the parents that `covers` gives among all filters. If a graph is wrong, no figures
+are reported.
 """
 
 from __future__ import annotations

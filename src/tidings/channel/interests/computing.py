@@ -1,4 +1,4 @@
-"""Filters that compute something. Calls, patterns and programs can take long, so their time is
+"""Filters that compute something. Calls, patterns and programs can be slow, so their time is
 charged to the owners of the filters. Filters that only test attributes are not kept here.
 
     all at once, timed ── in time ──> the nodes that match

@@ -2,7 +2,8 @@
 
 - PLAIN: a union of boxes over attributes, kept completely in arrays.
 - WIDE: a tree of such tests, matched in arrays, but compared with other filters one by one.
-- COMPUTING: calls, patterns and programs, matched apart because they can take long (computing.py).
+- COMPUTING: calls, patterns and programs, matched separately because they can be slow
+  (computing.py).
 - NEVER: a filter that matches nothing; its node has no edges.
 """
 

@@ -4,10 +4,10 @@
     channel 2  Beat ── the same ── the same ── the same           sent: the first
                           Pulse       Pulse       Pulse           one for both, with a digest
 
-Most channels are idle most of the time, and say the same in each beat. Both ends of a link keep
-what was said last, so it need not be sent again. The digest in a pulse shows whether both ends keep
-the same messages; if not, all of them are sent again. Links keep the order of messages, so this
-happens only if a number was closed meanwhile, or because of a bug.
+Most channels are idle most of the time, and repeat the same message in each beat. Both ends of a
+link keep what was said last, so it need not be sent again. The digest in a pulse shows whether both
+ends keep the same messages; if not, all of them are sent again. Links keep the order of messages,
+so this happens only if a number was closed meanwhile, or because of a bug.
 """
 
 from __future__ import annotations

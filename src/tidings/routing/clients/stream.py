@@ -115,7 +115,7 @@ class Stream:
 
     def compare(self, serial: int, total: int) -> None:
         """Compare the notifications that arrived with their total up to a serial. If all of them
-        arrived, an open question for the counts, whose answer may take long, is settled too."""
+        arrived, an open question for the counts, whose answer may be slow, is settled too."""
         questions = self.questions
         if questions.recovering is not None or not self.handout.has_room():
             return

@@ -151,7 +151,7 @@ def measure(
 
 
 class _Clock:
-    """Measures the seconds from each note to the next, under the name of the first of the two."""
+    """Measures the seconds of each step: from the note that names it to the next note."""
 
     def __init__(self) -> None:
         self.steps: dict[str, float] = {}

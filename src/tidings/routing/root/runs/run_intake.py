@@ -90,7 +90,7 @@ class RunIntake:
         self._correcting = correcting
 
     def take(self, sender: Name, run: Run) -> None:
-        """Process the next publications of a run: all of them, unless some take long.
+        """Process the next publications of a run: all of them, unless some are slow.
         `run.rows.done` counts the publications that were processed."""
         rows, alone, tags = run.rows, 0, None
         while rows.done < len(run) and alone < MOST_ALONE:

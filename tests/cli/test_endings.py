@@ -43,7 +43,7 @@ if "router" in sys.orig_argv:
 WORKER = """
 from pathlib import Path
 try:
-    from tidings.spark.outbox import batch_stages as stages
+    from tidings.spark.outbox.batches import batch_stages as stages
 except ImportError:
     pass  # a process that is none of ours
 else:

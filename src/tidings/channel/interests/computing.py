@@ -1,5 +1,6 @@
 """Filters that compute something. Calls, patterns and programs can take long, so their time is
-charged to the owners of the filters. Filters that only test attributes are not kept here.
+charged to the owners of the filters. Filters that only test attributes and topics are not kept
+here.
 
     all at once, timed ── in time ──> the nodes that match
             └─ too long ─> one by one, oldest first, each charged to one of its owners:
@@ -38,10 +39,10 @@ from tidings.filters.language import (
     In,
     Not,
     evaluate,
-    term_value,
 )
 from tidings.filters.values import Key, WorkError, key, limit_work, look, sets
 from tidings.matching import Matcher
+from tidings.matching.placing import is_plain_term, passes_plain_tests
 from tidings.routing.root import TooMuchWork
 
 BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
@@ -145,7 +146,7 @@ class Computing:
             form, needs = self._filters[number]
             if not _is_there(event, needs):
                 continue
-            reached = _is_reached(form, event, values)
+            reached = passes_plain_tests(form, event, values)
             terms = [one for one in _computed_terms(form, reached) if one[0] not in values]
             if terms:
                 owner = min(owners(number) or ("",), key=spent.__getitem__)
@@ -215,19 +216,7 @@ def _strict_in(node: Expression) -> set[str]:
 
 def _computed_terms(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:
     """The terms that a matcher computes for a notification. Opaque conditions are computed only if
-    all attribute tests pass; other terms are always computed."""
+    all plain tests pass; other terms are always computed."""
     for text, node in form.terms.items():
-        if type(node) is not Attribute and (reached or not is_opaque(node)):
+        if not is_plain_term(node) and (reached or not is_opaque(node)):
             yield text, node
-
-
-def _is_reached(form: Form, event: Mapping[str, object], values: dict[str, Key]) -> bool:
-    """Do all attribute tests of the hull pass, so that the rest must be computed?"""
-    for term, allowed in form.hull.items():
-        node = form.terms[term]
-        if type(node) is Attribute:
-            if term not in values:
-                values[term] = key(term_value(node, event))
-            if values[term] not in allowed:
-                return False
-    return True

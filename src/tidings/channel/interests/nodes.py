@@ -118,7 +118,7 @@ class Nodes:
         if compiled is None or filter_.never:
             return
         if next(compiled.places_of(filter_.key), None) is None:
-            question = ask(filter_.form)
+            question = self._ask(filter_)
             found = Prepared(filter_, compiled, question, compiled.index.find(question))
             self._prepared[id(filter_)] = found
             if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
@@ -128,7 +128,7 @@ class Nodes:
         """Add a node. If this fails, nothing has changed."""
         ready = self._prepared.pop(id(filter_), None)
         if ready is None or ready.compiled is not self.compiled:
-            question = None if filter_.never else ask(filter_.form)
+            question = None if filter_.never else self._ask(filter_)
             over, under = self._search(filter_, question, None)
         else:
             question = ready.question
@@ -143,6 +143,9 @@ class Nodes:
             self._forget_apart(number)
             raise
         return self._as_placed(number, *found)
+
+    def _ask(self, filter_: Filter) -> Question:
+        return ask(filter_.form, self._setting.attributes)
 
     def placed(self, number: int) -> Placed:
         """A node with its parents and children."""

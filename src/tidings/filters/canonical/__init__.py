@@ -24,7 +24,7 @@ from tidings.filters.canonical.cover_index import AccessIndex, HullIndex
 from tidings.filters.canonical.covering import AMONG_OTHERS, MOST_BOXED, covers, covers_among
 from tidings.filters.canonical.form import NEVER, Form, null_paths, reads
 from tidings.filters.canonical.form_to_expression import express_test, express_tree
-from tidings.filters.canonical.point_images import MOST_POINTS
+from tidings.filters.canonical.point_images import MOST_POINTS, image
 from tidings.filters.canonical.set_tree import All, Node, Test, is_opaque
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "covers_among",
     "express_test",
     "express_tree",
+    "image",
     "is_opaque",
     "null_paths",
     "reads",

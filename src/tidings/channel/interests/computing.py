@@ -43,6 +43,7 @@ from tidings.filters.language import (
 from tidings.filters.values import Key, WorkError, key, limit_work, look, sets
 from tidings.matching import Matcher
 from tidings.matching.placing import is_plain_term, passes_plain_tests
+from tidings.preprocessing import CallIndex, Decisions
 from tidings.routing.root import TooMuchWork
 
 BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
@@ -73,8 +74,10 @@ class KeptFilter(NamedTuple):
 class Computing:
     """The filters that compute, by the numbers of their nodes."""
 
-    def __init__(self, seconds: float) -> None:
-        """`seconds` is the share of an owner for one short notification."""
+    def __init__(self, seconds: float, decisions: Decisions | None = None) -> None:
+        """`seconds` is the share of an owner for one short notification; `decisions` are the
+        results of predicates that filters call."""
+        self.calls = CallIndex(decisions or Decisions())
         self._share = seconds
         self._all = seconds
         self._filters: dict[int, KeptFilter] = {}
@@ -93,12 +96,14 @@ class Computing:
             self._matchers.setdefault(needs, Matcher())
         self._matchers[needs].add(number, filter_)
         self._filters[number] = KeptFilter(filter_.form, needs)
+        self.calls.add(number, filter_.form)
 
     def remove(self, number: int) -> None:
         needs = self._filters[number].needs
         matcher = self._matchers[needs]
         matcher.remove(number)
         del self._filters[number]
+        self.calls.discard(number)
         if not len(matcher):
             del self._matchers[needs]
 

@@ -25,7 +25,7 @@ from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.channel.interests.kinds import COMPUTING, NEVER, WIDE, kind_of
 from tidings.channel.interests.neighbours import PARSING, HullFilters, Search
 from tidings.channel.interests.recent import Recent
-from tidings.filters import Filter, parse
+from tidings.filters import Filter
 from tidings.matching import Matcher
 from tidings.matching.placing import Found, Question, ask
 from tidings.routing.root import Placed, Places
@@ -54,7 +54,7 @@ class Nodes:
         self._setting = setting
         self.compiled = compiled
         self.graph = NodeGraph() if compiled is None else NodeGraph(compiled.graph)
-        self.computing = Computing(seconds)
+        self.computing = Computing(seconds, setting.kind.decisions)
         self._recent = [Recent()]
         self._hulls = HullFilters()
         self._gone = 0  # compiled nodes that were removed
@@ -83,7 +83,7 @@ class Nodes:
 
     def _parse(self, place: int) -> Filter:
         assert self.compiled is not None
-        return parse(self.compiled.text(place), attributes=self._setting.attributes)
+        return self._setting.parse(self.compiled.text(place))
 
     def text(self, number: int) -> str:
         place = self.graph.need(number)
@@ -293,5 +293,5 @@ def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) 
     return Plan(
         folder, None if attributes is None else attributes.declared(), setting.most_parts, "", b"",
         np.array([number for number, _ in pairs], np.int64).tobytes(),
-        [text for _, text in pairs], None,
+        [text for _, text in pairs], None, sorted(setting.kind.functions),
     )  # fmt: skip

@@ -352,7 +352,7 @@ def test_processes(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, stderr=errors, text=True,
     )  # fmt: skip
     assert tagger.stdout is not None
-    assert tagger.stdout.readline().startswith("the preprocessor listens at")
+    assert tagger.stdout.readline().startswith("the preprocessor listens on")
     there = f"tidings://127.0.0.1:{edge.port}"
 
     async def work() -> None:

@@ -46,9 +46,9 @@ class PreprocessorNode:
         signer: Signer | None = None,
     ) -> None:
         """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
-        the preprocessor, if it differs from the one at which it listens. With a `signer`, the
+        the preprocessor, if it differs from the one on which it listens. With a `signer`, the
         preprocessor signs grants, and needs tokens, because anybody could ask for grants under any
-        name without them. KeyProblem if it has none."""
+        name without them. Raises KeyProblem if it has none."""
         if signer is not None and not door.is_guarded:
             raise KeyProblem(
                 f"{name}: found a key that signs grants and no tokens, expected [tokens] that say "

@@ -43,7 +43,6 @@ from tidings.preprocessing import (
     need_predicates,
     version_of,
 )
-from tidings.store import load_ontology
 
 # the settings of each kind besides `kind`
 _SETTINGS: Mapping[KindName, tuple[str, ...]] = {
@@ -107,8 +106,8 @@ def find_preprocessor_problems(table: PreprocessorTable) -> Iterator[Problem]:
 
 
 def read_preprocessor(table: PreprocessorTable, folder: Path) -> KindDefinition:
-    """The definition that a table gives, with its ontology; TidingsError if its files, its class or
-    its predicates can't be used."""
+    """The definition that a table gives, with its ontology; raises TidingsError if its files, its
+    class or its predicates can't be used."""
     found = _read_kind(table, folder)
     if not table.predicates:
         return found
@@ -130,6 +129,8 @@ def _read_kind(table: PreprocessorTable, folder: Path) -> KindDefinition:
     parents: dict[str, tuple[str, ...]] = {}
     columns: dict[str, dict[str, str]] = {}
     if table.kind == "topics":
+        from tidings.store import load_ontology  # loads the kernels, which routers do without
+
         found = load_ontology(folder / (table.ontology or "")).declared()
     else:
         for name, one in (table.types or {}).items():

@@ -267,7 +267,7 @@ class RootNode(Server):
             super().take_part(link, message)
         else:
             taken = m.Taken(self.machine.epoch, message.source, message.batch, message.part)
-            reason = "the rendezvous point was just started, and can't take parts yet"
+            reason = "the rendezvous point was just started, and can't accept parts yet"
             link.send(msgspec.structs.replace(taken, refusal=reason, later=True))
 
     def _load_machine(self) -> FramedRendezvous:
@@ -297,13 +297,14 @@ class RootNode(Server):
 
     async def revise(self, kind: KindDefinition) -> Revision | None:
         """Use another kind of interest from now on, such as a revised ontology; return what
-        changed, or None if nothing did. TidingsError if it can't be used; then nothing changes.
+        changed, or None if nothing did. Raises TidingsError if it can't be used; then nothing
+        changes.
 
         The state machine is replaced, as after a restart: nodes keep their numbers, a new life
-        begins, neighbours resubscribe, and all who tag start over. Interests that now have a wider
-        meaning get new nodes, and their subscribers start over, with a break. Cost: all filters
-        are read again, in a thread; then the event loop stands still for about twice as long as a
-        restart takes that finds compiled filters.
+        begins, neighbours resubscribe, and every process that tags starts over. Interests that now
+        have a wider meaning get new nodes, and their subscribers start over, with a break. Cost:
+        all filters are read again, in a thread; then the event loop is blocked, for about twice as
+        long as a restart with compiled filters takes.
         """
         async with self._revising:
             declaration = self._declare(kind, self.door.channel)

@@ -176,7 +176,7 @@ class Server:
         self.reports.end_link(link)
 
     def forget_lane(self, lane: Lane) -> None:
-        """Forget the messages of a lane that wait."""
+        """Forget the waiting messages of a lane."""
         self.backlog.forget(lane)
         self.publications.forget(lane)
         if isinstance(lane, ChannelLane):

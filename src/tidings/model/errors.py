@@ -81,7 +81,8 @@ class RefusedFilters(FilterError):
 
 
 class Problem(NamedTuple):
-    """One problem of a declaration or a configuration: the keys that lead to it, and a sentence."""
+    """One problem with a declaration or a configuration: the keys that lead to it, and a
+    sentence."""
 
     place: tuple[str, ...]
     sentence: str

@@ -7,7 +7,7 @@
     contents/         the attributes of notifications, as mappings and as columns
     kinds/            kinds of interest: filters, topics, types, those of an application
     predicates/       programs of the operator that filters call by name
-    change.py         a change of a node, in the form that snapshots take
+    change.py         a change to a node, in the form that snapshots use
 
 A view only tags. The rendezvous point numbers notifications, and corrects tags that are too old.
 
@@ -16,8 +16,9 @@ preprocessor` (broker). channel uses `contents` and `kinds`; broker, spark and c
 Start at channel_view.py.
 """
 
-from tidings.preprocessing.channel_view import ChannelView, Place
-from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tidings.preprocessing.kinds import (
     DIALECTS,
     PREDICATE_MILLIS,
@@ -38,6 +39,10 @@ from tidings.preprocessing.predicates import (
     PredicateCall,
     need_predicates,
 )
+
+if TYPE_CHECKING:
+    from tidings.preprocessing.channel_view import ChannelView, Place
+    from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
 
 __all__ = [
     "DIALECTS",
@@ -63,3 +68,17 @@ __all__ = [
     "restore_attributes",
     "version_of",
 ]
+
+_LATER = {
+    **dict.fromkeys(("ChannelView", "Place"), "tidings.preprocessing.channel_view"),
+    **dict.fromkeys(
+        ("Contents", "EventColumns", "ExtraFields", "Read"), "tidings.preprocessing.contents"
+    ),
+}
+"""Names from modules that load the kernels. Routers only need the definitions of kinds."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

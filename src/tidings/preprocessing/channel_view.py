@@ -1,14 +1,14 @@
 """The nodes of a channel in this process, at a version, ready to tag notifications.
 
     Changed, whole ──compile──> snapshot ──┐
-    Changed, since the version before ─────┴──> view ──> tags of this version
+    Changed, since its last version ───────┴──> view ──> tags of this version
 
 The snapshots and views are those that pipelines on Spark use, in memory. A filter that can't be
 read is left out, as at the rendezvous point.
 
-Cost: a change takes some milliseconds, and after REBUILD_AFTER changes all nodes are compiled again
-(a second for 10,000 filters). `put` may run in another thread: until it is done, tags have the
-version before.
+Cost: a change takes a few milliseconds, and after REBUILD_AFTER changes all nodes are compiled
+again (a second for 10,000 filters). `put` may run in another thread: until it is done, tags have
+the previous version.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ChannelView:
     """The nodes of a channel at one version. One thread may call `put` while others tag."""
 
     def __init__(self, told: m.Described) -> None:
-        """TidingsError if the kind of the channel can't be used in this process."""
+        """Raises TidingsError if the kind of the channel can't be used in this process."""
         self._kind = _kind_of(told)
         self.attributes = self._kind.attributes
         self._nodes: dict[int, str] = {}
@@ -101,7 +101,8 @@ class ChannelView:
     # -- changes -------------------------------------------------------------------------------
 
     def put(self, told: m.Changed) -> None:
-        """Apply an answer of the rendezvous point: all nodes, or the changes since this version."""
+        """Apply an answer from the rendezvous point: all nodes, or the changes since this
+        version."""
         if told.whole or self._live is None or told.life != self.life:
             self._nodes = {}
             self._replay(told.changes)

@@ -31,7 +31,7 @@ Array = npt.NDArray[Any]
 
 
 class ChangeLike(Protocol):
-    """A change of a subscription: `filter` is its new text, or None if it was removed."""
+    """A change to a subscription: `filter` is its new text, or None if it was removed."""
 
     @property
     def version(self) -> int: ...

@@ -1,4 +1,4 @@
-"""Filters that compute something. Calls, patterns and programs can take long, so their time is
+"""Filters that compute something. Calls, patterns and programs can be slow, so their time is
 charged to the owners of the filters. Filters that only test attributes and topics are not kept
 here.
 
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidings.filters import Filter
-from tidings.filters.canonical import Form, is_opaque
+from tidings.filters.canonical import Form, is_opaque, is_plain_term
 from tidings.filters.language import (
     FUNCTIONS,
     Attribute,
@@ -42,7 +42,6 @@ from tidings.filters.language import (
 )
 from tidings.filters.values import Key, WorkError, key, limit_work, look, sets
 from tidings.matching import Matcher
-from tidings.matching.placing import is_plain_term, passes_plain_tests
 from tidings.preprocessing import CallIndex, Decisions
 from tidings.routing.root import TooMuchWork
 
@@ -151,7 +150,7 @@ class Computing:
             form, needs = self._filters[number]
             if not _is_there(event, needs):
                 continue
-            reached = passes_plain_tests(form, event, values)
+            reached = form.passes_plain_tests(event, values)
             terms = [one for one in _computed_terms(form, reached) if one[0] not in values]
             if terms:
                 owner = min(owners(number) or ("",), key=spent.__getitem__)

@@ -2,14 +2,15 @@
 
 - PLAIN: a union of boxes over attributes and topics, kept completely in arrays.
 - WIDE: a tree of such tests, matched in arrays, but compared with other filters one by one.
-- COMPUTING: calls, patterns and programs, matched apart because they can take long (computing.py).
+- COMPUTING: calls, patterns and programs, matched separately because they can be slow
+  (computing.py).
 - NEVER: a filter that matches nothing; its node has no edges.
 """
 
 from __future__ import annotations
 
-from tidings.filters.canonical import Form
-from tidings.matching.placing import is_plain, is_plain_term
+from tidings.filters.canonical import Form, is_plain_term
+from tidings.matching.placing import is_plain
 
 PLAIN, WIDE, COMPUTING, NEVER = range(4)
 

@@ -66,7 +66,7 @@ def bench_backtest(
     """Measure a backtest: many filters on many flights.
 
     The flights are those of the demo, repeated over ten years with shifted dates and delays. The
-    flights are written on first use; a million flights take some 15 MB on disk.
+    flights are written on first use; a million flights take about 15 MB on disk.
 
     Memory is the peak of each process: the driver, Spark's Java process, and the largest Python
     worker.

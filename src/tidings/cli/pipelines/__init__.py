@@ -5,7 +5,7 @@
     pipeline_view.py      a running pipeline: a table that is redrawn, or a line for each batch
     pipeline_status.py    the status of a pipeline, from its files
     outbox_command.py, dead_letters_command.py    the rows of an outbox, and the refused ones
-    job_bar.py            a progress bar of Spark jobs that take long
+    job_bar.py            a progress bar for slow Spark jobs
     pipeline_verify.py    checks that an outbox is intact
     backtest_command.py, backtest_tables.py  backtests, and the tables that they read
     types_command.py, samples.py    the types of a file's columns; samples.py reads them

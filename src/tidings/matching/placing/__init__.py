@@ -15,13 +15,7 @@ box_questions.py.
 """
 
 from tidings.matching.placing.box_index import BoxIndex, Found, IndexArrays
-from tidings.matching.placing.box_questions import (
-    Question,
-    ask,
-    is_plain,
-    is_plain_term,
-    passes_plain_tests,
-)
+from tidings.matching.placing.box_questions import Question, ask, is_plain
 from tidings.matching.placing.index_kernels import Corners
 from tidings.matching.placing.segments_of_nodes import (
     merge_filters,
@@ -39,9 +33,7 @@ __all__ = [
     "Sketches",
     "ask",
     "is_plain",
-    "is_plain_term",
     "merge_filters",
-    "passes_plain_tests",
     "save_segment",
     "segment_at_places",
 ]

@@ -26,7 +26,16 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tidings.filters import Attributes
-from tidings.filters.canonical import All, Box, Form, Node, Test, image
+from tidings.filters.canonical import (
+    All,
+    Box,
+    Form,
+    Node,
+    Test,
+    image,
+    is_plain_term,
+    is_topic_number,
+)
 from tidings.filters.language import (
     Attribute,
     Call,
@@ -34,12 +43,10 @@ from tidings.filters.language import (
     Literal,
     attributes_of,
     name_text,
-    term_value,
     text_of,
 )
-from tidings.filters.values import Key, ValueSet, key
+from tidings.filters.values import ValueSet
 from tidings.filters.values.sets import ABSENT_KEY, NULL
-from tidings.model import Event
 
 MOST_STEPS = 4_000  # the most steps of the search for a box in a tree
 MOST_TOPICS = 2  # the most topics' numbers that a piece tests; each doubles the pieces
@@ -65,31 +72,9 @@ class Question(NamedTuple):
     """The keys of the form's sets, by the `id` of the set; see sketches.py."""
 
 
-def is_plain_term(node: Expression) -> bool:
-    """Whether a term is an attribute, or the number of the topic that an attribute has."""
-    return type(node) is Attribute or _is_topic(node)
-
-
-def _is_topic(node: Expression) -> bool:
-    return type(node) is Call and node.name == "preorder" and type(node.args[0]) is Attribute
-
-
 def is_plain(form: Form) -> bool:
     """Whether a filter is a union of boxes over plain terms, and not empty."""
     return bool(form.boxes) and all(map(is_plain_term, form.terms.values()))
-
-
-def passes_plain_tests(form: Form, event: Event, values: dict[str, Key]) -> bool:
-    """Whether an event passes the plain tests of the hull, so that the rest of the filter decides.
-    `values` caches the values of terms."""
-    for term, allowed in form.hull.items():
-        node = form.terms[term]
-        if is_plain_term(node):
-            if term not in values:
-                values[term] = key(term_value(node, event))
-            if values[term] not in allowed:
-                return False
-    return True
 
 
 def ask(form: Form, attributes: Attributes | None = None) -> Question:
@@ -125,7 +110,7 @@ def _pieces(
     tests: Box, terms: Mapping[str, Expression], reads: frozenset[str], *, is_tight: bool
 ) -> Iterator[Piece]:
     """A piece, and the same piece with an attribute in place of each topic's number."""
-    numbers = [term for term in tests if _is_topic(terms[term])]
+    numbers = [term for term in tests if is_topic_number(terms[term])]
     for term in numbers[MOST_TOPICS:]:
         tests = _without(tests, term)
     return _expand(tests, terms, reads, numbers[:MOST_TOPICS], is_tight)

@@ -6,7 +6,7 @@
     application   a text that an installed class turns into a filter
 
 Every interest becomes a filter on attributes. So all kinds share one content graph, one numbering
-and one store, and nothing after this step depends on the kind. A channel of any kind also takes
+and one store, and nothing after this step depends on the kind. A channel of any kind also accepts
 filters in every dialect.
 
     definition.py    a channel's definition of its kind, as the journal stores it

@@ -76,7 +76,7 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def decode(cls, text: str) -> KindDefinition:
-        """Read what `encode` wrote; TidingsError if a newer release wrote it."""
+        """Read what `encode` wrote; raises TidingsError if a newer release wrote it."""
         if not text:
             return cls()
         try:

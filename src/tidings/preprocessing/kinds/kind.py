@@ -29,7 +29,7 @@ class Kind:
         """The predicates that filters may call; they look up `decisions`."""
 
     def parse(self, text: str, dialect: str = "sql", most_parts: int | None = None) -> Filter:
-        """The filter of an interest; FilterError if the interest is refused."""
+        """The filter of an interest; raises FilterError if the interest is refused."""
         try:
             found = parse(
                 text, dialect, attributes=self.attributes, functions=self.functions,
@@ -52,5 +52,5 @@ class Kind:
 
     def read(self, event: Event) -> Event:
         """The event that filters test, before its values are converted to the declared types;
-        NotificationError if the notification is refused."""
+        raises NotificationError if the notification is refused."""
         return event

@@ -58,7 +58,7 @@ class Topics(Kind):
         return below & condition
 
     def check_condition(self, topic: str, condition: Filter, text: str) -> None:
-        """FilterError if the condition can't be used with the topic."""
+        """Raises FilterError if the condition can't be used with the topic."""
 
     def read(self, event: Event) -> Event:
         topic = event.get(self.path[0])

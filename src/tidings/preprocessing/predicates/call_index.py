@@ -21,7 +21,6 @@ from tidings.filters.language import (
     variables_of,
 )
 from tidings.filters.values import Key
-from tidings.matching.placing import passes_plain_tests
 from tidings.model import Event, FilterError, Undecided
 from tidings.preprocessing.predicates.decisions import Decisions, PredicateCall
 
@@ -58,7 +57,7 @@ class CallIndex:
         values: dict[str, Key] = {}
         seen: set[str] = set()
         for form, calls in list(self._filters.values()):  # another thread may add filters
-            if calls.keys() <= seen or not passes_plain_tests(form, event, values):
+            if calls.keys() <= seen or not form.passes_plain_tests(event, values):
                 continue
             for text, call in calls.items():
                 if text in seen:

@@ -10,7 +10,7 @@
     filing.py            second half: numbers, files by time
     numbering.py         every node counts 1, 2, 3 ... without gaps or repeats
     commits.py           the log of commits (store/groups)
-    spark_checkpoint.py  Spark's checkpoint, synced before anything of a batch is written
+    spark_checkpoint.py  Spark's checkpoint, synced before any file of a batch is written
     outbox_start.py, outbox_check.py    prepares an outbox for writing; verifies one
     outbox_upgrade.py    rewrites outboxes of the old format
     outbox_reading.py, outbox_tables.py    the committed rows, for readers and for Spark

@@ -98,7 +98,7 @@ class StagedPartition(msgspec.Struct):
 def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
     """Stage all partitions in one job; return their results, in order."""
     if any("." in name or "`" in name for name in df.columns):
-        # Spark's mapInArrow would take such a name for a path into a struct
+        # Spark's mapInArrow would read such a name as a path into a struct
         stage = msgspec.structs.replace(stage, names=tuple(df.columns))
         df = df.toDF(*(f"c{at}" for at in range(len(df.columns))))
     run = send_to_workers(df.sparkSession, stage_partition(stage))

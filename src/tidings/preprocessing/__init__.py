@@ -6,6 +6,7 @@
     channel_view.py   the view: changes go in, tags come out
     contents/         the attributes of notifications, as mappings and as columns
     kinds/            kinds of interest: filters, topics, types, those of an application
+    predicates/       programs of the operator that filters call by name
     change.py         a change to a node, in the form that snapshots use
 
 A view only tags. The rendezvous point numbers notifications, and corrects tags that are too old.
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from tidings.preprocessing.kinds import (
     DIALECTS,
+    PREDICATE_MILLIS,
     Kind,
     KindDefinition,
     KindName,
@@ -30,6 +32,13 @@ from tidings.preprocessing.kinds import (
     restore_attributes,
     version_of,
 )
+from tidings.preprocessing.predicates import (
+    PREDICATES,
+    CallIndex,
+    Decisions,
+    PredicateCall,
+    need_predicates,
+)
 
 if TYPE_CHECKING:
     from tidings.preprocessing.channel_view import ChannelView, Place
@@ -37,18 +46,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIALECTS",
+    "PREDICATES",
+    "PREDICATE_MILLIS",
+    "CallIndex",
     "ChannelView",
     "Contents",
+    "Decisions",
     "EventColumns",
     "ExtraFields",
     "Kind",
     "KindDefinition",
     "KindName",
     "Place",
+    "PredicateCall",
     "Read",
     "Replaced",
     "declare",
     "make_kind",
+    "need_predicates",
     "replace_definition",
     "restore_attributes",
     "version_of",

@@ -230,6 +230,34 @@ def test_a_channel_without_a_route(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_agents_that_tag_in_another_channel(tmp_path: Path) -> None:
+    """An agent tags by itself in one of its channels, with the nodes of this channel."""
+
+    async def work() -> None:
+        async with two_roots(tmp_path) as net, connect(net.address(), times=FAST) as agent:
+            tea = agent.channel("tea", tag="local")
+            assert agent.channel("tea") is tea
+            with pytest.raises(Refusal, match="'tea', which is open with tag='local'; close it"):
+                agent.channel("tea", tag="preprocessor")
+            with pytest.raises(Refusal, match="'fx', which is open with tag='root'"):
+                agent.channel("fx", tag="local")
+            with pytest.raises(Refusal, match="found tag='x', expected 'root', 'local'"):
+                agent.channel("tea", tag="x")  # type: ignore[arg-type]
+            async with agent.subscribe("x < 5") as a, tea.subscribe("x > 5") as b:
+                await tea.wait_for_tagging(30)
+                await until(lambda: tea.view.place("x > 5", "sql").node == b.node)
+                assert agent.view is None
+                header = await tea.header({"x": 9})
+                await tea.publish(None, b"bare", header=header)  # nobody else could tag this
+                await tea.publish({"x": 7}, b"tea")
+                await agent.publish({"x": 1}, b"fx")
+                assert await payloads(b, 2) == [b"bare", b"tea"]
+                assert await payloads(a, 1) == [b"fx"]
+                await nothing_more(a, b)
+
+    asyncio.run(work())
+
+
 def test_restarts_of_routers_and_roots(tmp_path: Path) -> None:
     """Whoever starts again, nothing is lost in any channel."""
 

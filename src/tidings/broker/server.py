@@ -35,8 +35,6 @@ from tidings.routing.root import Piece, Rendezvous
 
 CACHE_BYTES = 64 << 20
 
-OTHER_CHANNEL = "found a grant for another channel, expected one for the channel of this router"
-
 _log = logging.getLogger(__name__)
 
 
@@ -64,7 +62,7 @@ class Server:
         """The channel of the node's own file."""
         self._lanes: dict[Link, dict[int, ChannelLane]] = {}
         self.connections = Connections(machine.name, door, self._make_link, self.channels.refusal)
-        self._grants = Grants(door.keys, door.channel)
+        self._grants = Grants(door.keys)
         self._listening = ListeningServer(self.connections)
         self.take_machine(machine)
         self.links, self.connection_limits = (
@@ -136,7 +134,14 @@ class Server:
 
     def renew_keys(self, keys: Mapping[str, str] | None) -> None:
         """Accept the grants of other keys from now on. Grants of keys that are gone end."""
-        self.dispatch(self._grants.renew(keys, self.machine, self.now))
+        self._grants.renew(keys)
+        for channel in self._channels_with_grants():
+            sent = self._grants.revoke(channel.machine, self.now)
+            self.transmit(self.channels.send(channel, sent, self.now))
+
+    def _channels_with_grants(self) -> list[Channel]:
+        """The channels in which a grant may be in use: those with one do not sleep."""
+        return [*self.channels.awake.values()]
 
     @property
     def refused(self) -> int:
@@ -299,10 +304,13 @@ class Server:
             self.take_question(link, message)
 
     def _take_grant(self, link: Lane, found: Permissions, message: m.Present) -> None:
-        refusal = OTHER_CHANNEL
-        if self._channel_of(link) is self.own:
-            refusal = self._grants.take(self.machine, link.name, found, message.grant, self.now)
-        link.send(m.Presented(message.request, refusal))
+        channel = self._channel_of(link)
+        if channel is not None:
+            machine = self.channels.wake(channel, self.now)
+            refusal = self._grants.take(
+                channel.name, machine, link.name, found, message.grant, self.now
+            )
+            link.send(m.Presented(message.request, refusal))
 
     def take_part(self, link: Lane, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, so that others have turns in between."""
@@ -511,7 +519,9 @@ class Server:
             self.report([*self.nodes_above, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.transmit(self.channels.tick(now, kept=False))
-        self.dispatch(self._grants.expire(self.machine, now))
+        for channel in self._channels_with_grants():
+            sent = self._grants.expire(channel.machine, now)
+            self.transmit(self.channels.send(channel, sent, now))
         self.after_receiving()
         self.connection_limits.report(self.machine.name, self.refusals, now)
 

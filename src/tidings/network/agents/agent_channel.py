@@ -66,10 +66,24 @@ class AgentChannel(Publishing):
 
     # -- for applications ----------------------------------------------------------------------
 
-    async def begin_tagging(self, timeout: float | None) -> None:
-        """Wait until notifications can be tagged as the application wants."""
+    def begin_tagging(self) -> None:
+        """Begin to tag as the application wants. Until that is possible, the rendezvous point
+        tags."""
         if self._tagging == "local":
             self._tasks.append(asyncio.create_task(self._following.follow_forever()))
+        elif self._tagging == "preprocessor":
+            self._seek()
+
+    @property
+    def tag(self) -> Tagging:
+        """Who tags what is published in this channel."""
+        return self._tagging
+
+    async def wait_for_tagging(self, timeout: float | None = None) -> None:
+        """Wait until notifications can be tagged as the application wants: by this process, or by a
+        preprocessor, for which this waits at most a second. Raise Refusal if the rendezvous point
+        refuses its nodes, and TimedOut after `timeout` seconds."""
+        if self._tagging == "local":
             try:
                 async with asyncio.timeout(timeout):
                     await self._following.ready.wait()
@@ -78,7 +92,6 @@ class AgentChannel(Publishing):
             if self._following.refusal:
                 raise Refusal(self._following.refusal)
         elif self._tagging == "preprocessor":
-            self._seek()
             await self._preprocessors.wait_for_any(min(1.0, timeout or 1.0))
 
     def _seek(self) -> None:

@@ -245,7 +245,7 @@ def test_agents_that_tag_in_another_channel(tmp_path: Path) -> None:
                 agent.channel("tea", tag="x")  # type: ignore[arg-type]
             async with agent.subscribe("x < 5") as a, tea.subscribe("x > 5") as b:
                 await tea.wait_for_tagging(30)
-                await until(lambda: tea.view.place("x > 5", "sql").node == b.node)
+                await until(lambda: tea.view.version == net.tea.machine.history.version)
                 assert agent.view is None
                 header = await tea.header({"x": 9})
                 await tea.publish(None, b"bare", header=header)  # nobody else could tag this
@@ -320,6 +320,29 @@ def test_failover_between_nodes_above(tmp_path: Path) -> None:
                 await node.stop()
 
     asyncio.run(work())
+
+
+def test_a_router_says_when_it_is_linked_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "journal", Door(), times=FAST)
+        await root.start()
+        place = at(root)
+        edge = RouterNode("edge", place, Door(), times=FAST)
+        await edge.start()
+        await until(lambda: edge.above == "root")
+        assert not caplog.messages  # the first link is no news
+        await root.stop()
+        await until(lambda: any("Connect call failed" in one for one in caplog.messages))
+        root = RootNode("root", tmp_path / "journal", Door(place), times=FAST)
+        await root.start()
+        await until(lambda: "edge: the router above: linked again" in caplog.messages)
+        await edge.stop()
+        await root.stop()
+
+    with caplog.at_level("WARNING", logger="tidings"):
+        asyncio.run(work())
 
 
 def test_tokens_name_channels(tmp_path: Path) -> None:

@@ -271,6 +271,9 @@ class Link(asyncio.Protocol):
         if is_first and data[:2] == b"\x16\x03" and data[2:3] in (b"\1", b"\2", b"\3"):
             self.close("found TLS, expected none: use an address with tidings://")
             return
+        if is_first and data[:5] == b"HTTP/":
+            self.abort("found an HTTP server, expected a tidings router: check the port")
+            return
         if self._rest:  # the pieces of a frame are joined once, when all of them have arrived
             self._rest += data
             if len(self._rest) < self._needed:

@@ -246,8 +246,9 @@ class AgentLink:
             sentence = f"can't connect to {host}:{port}: no answer within {patience:g} seconds"
             raise EnvironmentProblem(sentence) from None
         except (OSError, ssl.SSLError) as problem:
+            hint = "; expected a router there" if isinstance(problem, ConnectionError) else ""
             raise EnvironmentProblem(
-                f"can't connect to {host}:{port}: {sentence_of(problem)}"
+                f"can't connect to {host}:{port}: {sentence_of(problem)}{hint}"
             ) from None
         link.send(self.hello)
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.processes import write_secret
-from tests.waiting import eventually
+from tests.waiting import wait_for
 
 from tidings.broker import Signer, load_tree
 from tidings.broker.config import ConfigError
@@ -116,7 +116,12 @@ def test_grants_of_a_tree(tmp_path: Path) -> None:
 
 def _ends_with(code: int, *arguments: str) -> None:
     """After a while, subscribing ends with an exit code: 0 if it is not refused."""
-    eventually(lambda: tidings("subscribe", *arguments, "--timeout", "2").returncode == code, 60)
+    last = wait_for(lambda: _if_it_ends_with(code, *arguments), 90)
+    assert last, tidings("subscribe", *arguments, "--timeout", "10")
+
+
+def _if_it_ends_with(code: int, *arguments: str) -> bool:
+    return tidings("subscribe", *arguments, "--timeout", "10").returncode == code
 
 
 def _told(here: tuple[str, ...], kept: Path, wanted: str, edge: str, payload: bytes) -> None:

@@ -317,3 +317,21 @@ while True:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_interrupted_while_it_is_loaded() -> None:
+    """Ctrl-C before the commands are there ends without a traceback."""
+    code = (
+        "import sys, runpy\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "sys.argv[1:] = ['--help']\n"
+        "runpy.run_module('tidings', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -343,9 +343,12 @@ class BlockingAgent:
         }
         return self.run(self._subscribe(interest, dialect, how))
 
-    def channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
-        """Another channel over the link of this agent; see `Agent.channel`."""
-        return self.run(self._open_channel(name))
+    def channel(
+        self, name: str, *, tag: Tagging | None = None
+    ) -> BlockingChannel[BlockingSubscription]:
+        """Another channel over the link of this agent; see `Agent.channel`. With `tag`, this waits
+        until notifications can be tagged like that."""
+        return self.run(self._open_channel(name, tag))
 
     @property
     def preprocessed(self) -> int:
@@ -455,8 +458,12 @@ class BlockingAgent:
             self._publish_all()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
-    async def _open_channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
-        return BlockingChannel(self, self._agent.channel(name), self._subscribe)
+    async def _open_channel(
+        self, name: str, tag: Tagging | None
+    ) -> BlockingChannel[BlockingSubscription]:
+        channel = self._agent.channel(name, tag=tag)
+        await channel.wait_for_tagging()
+        return BlockingChannel(self, channel, self._subscribe)
 
     async def _subscribe(
         self,

@@ -13,6 +13,7 @@ channels go between the two ends of a link:
     Open Close                  the lower end names a channel, or gives it up
     Closed                      the upper end does not serve a channel
     Pulse Repeat                all that was said last in each channel still holds; say it all again
+    Credit                      how much more the other end may send in some channels
 
 A preprocessor can also sign a grant, which the agent presents to its router:
 
@@ -73,6 +74,7 @@ from tidings.routing.protocol.messages.fields import (
 from tidings.routing.protocol.messages.links import (
     Close,
     Closed,
+    Credit,
     Goodbye,
     Hello,
     Open,
@@ -126,7 +128,7 @@ from tidings.routing.protocol.messages.upward import (
     Whose,
 )
 
-CHANNELS = Open | Close | Closed | Pulse | Repeat
+CHANNELS = Open | Close | Closed | Pulse | Repeat | Credit
 """Messages about the channels of a link. They belong to no channel."""
 LINK = (
     Hello | Welcome | Goodbye | Watch | Report | Present | Presented | Preprocess | Preprocessed
@@ -152,10 +154,10 @@ __all__ = [
     "MOST_DEPTH", "MOST_LINKS", "MOST_LIVES", "MOST_MILLIS", "MOST_NAME", "MOST_PREPROCESSORS",
     "MOST_RANGES", "MOST_REPORTED", "MOST_TAG", "MOST_WANTED", "NODE", "TAGGING", "UP",
     "Answer", "Ask", "Beat", "Changed", "Close", "Closed", "Confirm", "Confirmed", "Count",
-    "Counted", "Describe", "Described", "Digest", "Down", "Edges", "Follow", "Found", "Gone",
-    "Goodbye", "Graph", "HandOver", "Hello", "Kind", "Label", "Life", "Lineage", "LinkStatus",
-    "Mark", "Message", "NodeChange", "NodeStatus", "Notification", "Number", "Open", "PartyName",
-    "Preprocess", "Preprocessed", "Present", "Presented", "Propose", "Proposed",
+    "Counted", "Credit", "Describe", "Described", "Digest", "Down", "Edges", "Follow", "Found",
+    "Gone", "Goodbye", "Graph", "HandOver", "Hello", "Kind", "Label", "Life", "Lineage",
+    "LinkStatus", "Mark", "Message", "NodeChange", "NodeStatus", "Notification", "Number", "Open",
+    "PartyName", "Preprocess", "Preprocessed", "Present", "Presented", "Propose", "Proposed",
     "Publish", "Published", "Pulse", "Range", "Recover", "Recovered", "Redraw", "Refuse",
     "Register", "Repeat", "Report",
     "Resubscribe", "Resume", "Resumption", "Seek", "Settled", "Setup", "Skipped", "Slice",

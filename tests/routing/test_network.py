@@ -22,6 +22,7 @@ from tidings.routing.clients.subscriber import (
 )
 from tidings.routing.forwarding import downstream, router
 from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.neighbours import beats
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break
@@ -62,8 +63,8 @@ def check_graphs(world: World) -> None:
         labels = {number: graph.labels(number) for number in graph}
         assert labels == labels_by_definition(graph, wanted), name
     for name, below in world.routers.items():
-        assert isinstance(below.upstream, str)
-        above = world.root if below.upstream == ROOT else world.routers[below.upstream]
+        upper = below.upstream if isinstance(below, MovingRouter) else world.parents[name]
+        above = world.root if upper == ROOT else world.routers[str(upper)]
         mine = above.neighbours.get(name)
         assert set(below.graph) == (set() if mine is None else mine.nodes), name
         expected = {one.node for one in world.subscribers.values()

@@ -20,7 +20,7 @@
     garbage.py        infrequent full garbage collections
 
 Users who run nodes in their own programs import `RootNode`, `RouterNode`, `PreprocessorNode`,
-`Door`, `Address`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
+`Door`, `Address`, `Direct`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
 `cli` uses the rest. Start at server.py, then root.py.
 """
 
@@ -30,7 +30,7 @@ from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
 from tidings.broker.garbage import collect_seldom
 from tidings.broker.preprocessor import PreprocessorNode
-from tidings.broker.root import RootNode
+from tidings.broker.root import Direct, RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
 from tidings.broker.tree import RunningTree, State
@@ -39,6 +39,7 @@ from tidings.broker.tree_file import Tree, load_tree
 __all__ = [
     "Address",
     "Config",
+    "Direct",
     "Door",
     "Grant",
     "KeyProblem",

@@ -42,6 +42,10 @@
     authorities = "ca.pem"           the authorities trusted to certify routers below and the node
                                      above; if left out, those that the machine trusts
 
+    [direct]                         links of agents that bypass the tree; only for a rendezvous
+    most = 4                         point: see docs/network.md
+    address = "root.example.org:7400"
+
     [limits]                         see routing/protocol/limits.py
     neighbours = 500
 
@@ -66,7 +70,7 @@ from tidings.broker.preprocessor_table import (
     find_preprocessor_problems,
     read_preprocessor,
 )
-from tidings.broker.root import RootNode
+from tidings.broker.root import Direct, RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
 from tidings.channel import Declaration
@@ -127,6 +131,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     upstreams: dict[str, str | list[str]] = {}
     channels: dict[str, str | OtherChannel] = {}
+    direct: Direct | None = None
     grants: dict[str, str] | None = None  # public keys whose grants are accepted, by name
     kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
@@ -165,7 +170,7 @@ def _problems(found: Config) -> Iterator[Problem]:
             "point"
         )  # fmt: skip
     if found.journal is None:
-        for name in ("columns", "extra", "preprocessor"):
+        for name in ("columns", "extra", "preprocessor", "direct"):
             if getattr(found, name) not in ({}, None, PreprocessorTable()):
                 shown = name if name == "extra" else f"[{name}]"
                 yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
@@ -182,6 +187,8 @@ def _problems(found: Config) -> Iterator[Problem]:
             "on only the payload, so there are no attributes to leave out",
         )
     places = [("listen", found.listen), *(("upstream", one) for one in _list(found.upstream))]
+    if found.direct is not None and found.direct.address:
+        places.append(("direct", found.direct.address))
     for name, text in places:
         try:
             address_of(text, name)
@@ -301,7 +308,7 @@ def make_node(config: Config) -> Server:
         attributes = _declared_attributes(config.columns, config.extra, config.kind)
         return RootNode(
             config.name, journal, door, attributes=attributes, kind=config.kind, times=times,
-            forwarding=forwarding,
+            forwarding=forwarding, direct=config.direct,
         )  # fmt: skip
     hops = {
         name: [address_of(text, "upstreams") for text in _list(given)]

@@ -91,6 +91,7 @@ class Server:
         machine.forwarding = self._forwarding
         machine.context.queued_bytes = self.queued_bytes
         machine.context.owner_of = self.connections.owner_of
+        machine.context.party_of = self.connections.party_of
         machine.context.within_of = self.connections.within_of
 
     def make_machine(self, channel: str) -> Router:
@@ -112,6 +113,10 @@ class Server:
     def port(self) -> int:
         """The port that the node listens on."""
         return self._listening.port
+
+    def is_direct(self, name: Name) -> bool:
+        """Is a neighbour an agent whose link bypasses the tree?"""
+        return self.connections.is_direct(name)
 
     @property
     def undeclared(self) -> int:
@@ -291,7 +296,10 @@ class Server:
 
     def _take_grant(self, link: Lane, found: Permissions, message: m.Present) -> None:
         refusal = OTHER_CHANNEL
-        if self._channel_of(link) is self.own:
+        if found.direct:
+            text = message.grant.decode("ascii", "replace")
+            refusal = self.connections.renew_ticket(link.link, text)
+        elif self._channel_of(link) is self.own:
             refusal = self._grants.take(self.machine, link.name, found, message.grant, self.now)
         link.send(m.Presented(message.request, refusal))
 
@@ -383,6 +391,8 @@ class Server:
             link.send(m.Taken(epoch, message.source, message.batch, message.part, reason))
         elif isinstance(message, m.Present):
             link.send(m.Presented(message.request, reason))
+        elif isinstance(message, m.Apply):
+            link.send(m.Offered(epoch, message.request))
 
     def _end_slice(self) -> None:
         self.apply_back_pressure()

@@ -16,6 +16,8 @@
     listen = 7500                    root-tea
     extra = "keep"                   [channels.tea.columns] has its declared attributes
 
+    [direct]                         most, links: as in the file of a rendezvous point
+
     [columns] [preprocessor] [tokens] [times] policy extra      as in a router's file, but for all
                                                                 nodes
 
@@ -42,6 +44,7 @@ from tidings.broker.config import (
     read_kind,
 )
 from tidings.broker.preprocessor_table import PreprocessorTable, find_preprocessor_problems
+from tidings.broker.root import Direct
 from tidings.files import SecretError, check_secret, find_problems, read_toml
 from tidings.model import Extra, Problem
 
@@ -89,6 +92,7 @@ class Tree(msgspec.Struct, frozen=True):
     patience: float
     members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
     channels: dict[str, OtherRoot] = {}  # other channels
+    direct: Direct | None = None
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -122,6 +126,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     root: _Root = _Root()
     router: dict[str, _Router] = {}
     channels: dict[str, OtherRoot] = {}
+    direct: Direct | None = None
 
 
 def load_tree(path: str | Path) -> Tree:
@@ -180,6 +185,7 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
         file.patience,
         tuple(_members(file)),
         file.channels,
+        file.direct,
         tuple(filter(None, [check_secret(path) if file.tokens else ""])),
     )
 

@@ -306,6 +306,9 @@ class RunningTree:
             tables["columns"] = flatten_columns(own.columns)
             if own.extra is not None:
                 plain["extra"] = own.extra
+            if tree.direct is not None:
+                known = msgspec.to_builtins(tree.direct)
+                tables["direct"] = known if own is tree else {**known, "address": ""}
             tables["preprocessor"] = own.preprocessor.given()
         elif tree.channels:
             direct = self._other_roots(member)

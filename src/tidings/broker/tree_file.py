@@ -17,6 +17,7 @@
     extra = "keep"                   [channels.tea.columns] has its declared attributes, and
                                      [channels.tea.preprocessor] its kind of interest
 
+    [direct]                              most, links: as in the file of a rendezvous point
     [columns] [preprocessor] extra        of the main channel, as in a router's file
     [tokens] [grants] [times] policy      of all nodes, as in a router's file
 
@@ -32,7 +33,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from tidings.broker.admission.listen import Address
+from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import (
     ConfigError,
@@ -93,6 +94,7 @@ class Tree(msgspec.Struct, frozen=True):
     patience: float
     members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
     channels: dict[str, OtherRoot] = {}  # other channels
+    direct: Direct | None = None
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -127,6 +129,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     root: _Root = _Root()
     router: dict[str, _Router] = {}
     channels: dict[str, OtherRoot] = {}
+    direct: Direct | None = None
 
 
 def load_tree(path: str | Path) -> Tree:
@@ -195,6 +198,7 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
             )
             for name, one in file.channels.items()
         },
+        file.direct,
         tuple(filter(None, [check_secret(path) if file.tokens else ""])),
     )
 

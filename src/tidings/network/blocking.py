@@ -531,6 +531,7 @@ def connect_blocking(
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
+    direct: bool = True,
 ) -> BlockingAgent:
     """Connect an agent to the router at an address, for code without `async`; see `connect`. Close
     the agent, or use it in a `with` statement. `on_break` and `on_link` are called in the agent's
@@ -538,7 +539,7 @@ def connect_blocking(
     agent = BlockingAgent(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,
-            timeout=timeout, on_break=on_break, on_link=on_link, tag=tag,
+            timeout=timeout, on_break=on_break, on_link=on_link, tag=tag, direct=direct,
         )
     )  # fmt: skip
     agent.start()

@@ -66,10 +66,8 @@ from tidings.broker.preprocessor_table import (
     find_preprocessor_problems,
     read_preprocessor,
 )
-from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
-from tidings.channel import Declaration
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.filters import Attributes, parse
 from tidings.filters.values import Revision
@@ -256,7 +254,11 @@ def read_kind(
     columns."""
     try:
         kind = read_preprocessor(table, path.parent.absolute())
-        Declaration("", _declared_attributes(columns, extra, kind), kind, "")
+        attributes = _declared_attributes(columns, extra, kind)
+        if kind.kind != "content":
+            from tidings.channel import Declaration  # loads the kernels, which routers do without
+
+            Declaration("", attributes, kind, "")
     except TidingsError as problem:
         raise ConfigError(f"{path}: preprocessor: {problem}") from None
     return kind
@@ -298,6 +300,8 @@ def make_node(config: Config) -> Server:
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
+        from tidings.broker.root import RootNode  # loads the kernels, which routers do without
+
         journal = config.at(config.journal)
         attributes = _declared_attributes(config.columns, config.extra, config.kind)
         return RootNode(
@@ -362,6 +366,8 @@ def renew(node: Server, config: Config) -> int:
 async def revise(node: Server, config: Config) -> str:
     """Make a running rendezvous point use the kind of interest that is now in its file; return a
     sentence about what changed. Raises TidingsError if it can't be used; then nothing changes."""
+    from tidings.broker.root import RootNode
+
     if not isinstance(node, RootNode) or node.kind == config.kind:
         return ""
     found = await node.revise(config.kind)

@@ -54,7 +54,7 @@ class Declaration:
     def text(self) -> str:
         """The text that the journal stores; empty if nothing is declared."""
         what = self.definition
-        if what.attributes is None:
+        if what.attributes is None and not what.preprocessor:
             return ""
         parts: tuple[Any, ...] = (what.attributes, what.extra)
         if what.preprocessor:
@@ -72,6 +72,6 @@ def _read_stored(text: str) -> tuple[KindDefinition, dict[str, str] | None, Extr
 def _define(channel: str, kind: Kind) -> Definition:
     attributes, preprocessor = kind.attributes, kind.definition.encode()
     if attributes is None:
-        return Definition(channel)
+        return Definition(channel, preprocessor=preprocessor)
     types = {write_path((name,)): str(kind) for name, kind in attributes.tree.items()}
     return Definition(channel, types, attributes.extra, preprocessor)

@@ -80,8 +80,7 @@ async def _run(tree: Tree) -> None:
 
     def read_again() -> None:
         try:
-            found = load_tree(tree.path)
-            running.renew(found.tokens, found.preprocessor)
+            running.renew(load_tree(tree.path))
         except TidingsError as problem:
             screen.add(f"the tokens are unchanged: {problem}")
         else:

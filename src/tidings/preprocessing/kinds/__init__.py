@@ -20,7 +20,12 @@ Used by channel and by the view of a channel; broker reads definitions from file
 """
 
 from tidings.preprocessing.kinds.application import GROUP, InterestClass, version_of
-from tidings.preprocessing.kinds.definition import DIALECTS, KindDefinition, KindName
+from tidings.preprocessing.kinds.definition import (
+    DIALECTS,
+    PREDICATE_MILLIS,
+    KindDefinition,
+    KindName,
+)
 from tidings.preprocessing.kinds.kind import Kind
 from tidings.preprocessing.kinds.making import (
     Replaced,
@@ -33,6 +38,7 @@ from tidings.preprocessing.kinds.making import (
 __all__ = [
     "DIALECTS",
     "GROUP",
+    "PREDICATE_MILLIS",
     "InterestClass",
     "Kind",
     "KindDefinition",

@@ -30,7 +30,15 @@ class Replaced(NamedTuple):
 
 
 def replace_definition(before: KindDefinition, after: KindDefinition) -> Replaced:
-    """The definition `after`; topics that only `before` has are retired."""
+    """The definition `after`; topics that only `before` has are retired. A predicate that was
+    switched off stays off until its package has another version."""
+    same = {
+        name: reason
+        for name, reason in before.off.items()
+        if after.predicates.get(name) == before.predicates.get(name)
+    }
+    if same:
+        after = after.switch_off(same)
     if after.kind not in _WITH_ONTOLOGY or before.kind != after.kind:
         return Replaced(after)
     revision = revise(before.ontology, after.ontology)

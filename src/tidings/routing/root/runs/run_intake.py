@@ -91,7 +91,8 @@ class RunIntake:
 
     def take(self, sender: Name, run: Run) -> None:
         """Process the next publications of a run: all of them, unless some are slow.
-        `run.rows.done` counts the publications that were processed."""
+        `run.rows.done` counts the publications that were processed. Raises Undecided at a
+        publication that needs predicates first."""
         rows, alone, tags = run.rows, 0, None
         while rows.done < len(run) and alone < MOST_ALONE:
             at = rows.done
@@ -105,9 +106,9 @@ class RunIntake:
                 if upto - at >= FEW and self._append(sender, run, at, upto, tags):
                     rows.done = upto
                     continue
+            self._intake.publish(sender, run.message(at))
             rows.done += 1
             alone += 1
-            self._intake.publish(sender, run.message(at))
 
     def _expected(self, run: Run, at: int) -> int:
         """The end of the rows from `at` on that have the expected consecutive stamps, and payloads

@@ -1,4 +1,4 @@
-"""The formats of attributes: what is read, and what is refused with which sentence."""
+"""The formats of attributes: what is read, and what is refused with which message."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Signed grants, over real connections and as real processes: who has one may subscribe to its
-node, and gets exactly what the filter matches; all other grants are refused in a sentence."""
+node, and gets exactly what the filter matches; all other grants are refused with a message."""
 
 from __future__ import annotations
 

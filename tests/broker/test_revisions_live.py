@@ -1,7 +1,7 @@
 """A revised ontology in a running network, as real processes: nodes keep their numbers, removed
-topics stand for others, tags of before are corrected or refused, and all who tag acknowledge; each
-subscriber gets exactly what the ontology at the time of the publication says, once; those whose
-interest has become wider start over, with a break."""
+topics stand for others, older tags are corrected or refused, and every process that tags
+acknowledges the revision; each subscriber gets exactly what the ontology at the time of the
+publication says, once; those whose interest has become wider start over, with a break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames: what is written is read again; whatever else comes is refused, and nothing crashes."""
+"""Frames: decoding reverses encoding; all other bytes are refused, and nothing crashes."""
 
 from __future__ import annotations
 

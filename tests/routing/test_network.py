@@ -1,4 +1,5 @@
-"""The protocol as a whole: random trees, faults and crashes; at quiet points all is as defined."""
+"""The protocol as a whole: random trees, faults and crashes; whenever the network is quiet, all
+state is as defined."""
 
 from __future__ import annotations
 

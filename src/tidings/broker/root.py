@@ -243,8 +243,8 @@ class RootNode(Server):
         return PredicateHelpers(kind.definition, kind.decisions, self._switch_off)
 
     async def _switch_off(self, name: str, reason: str) -> None:
-        """Switch a predicate off, as a new version of the channel: everybody who tags hears of it,
-        and the subscribers whose filters call it are refused, with the reason."""
+        """Switch a predicate off, as a new version of the channel: every process that tags learns
+        of it, and the subscribers whose filters call it are refused, with the reason."""
         _log.error("the predicate '%s' is switched off: %s", name, reason)
         await self.revise(self.kind.switch_off({name: reason}))
 

@@ -16,6 +16,7 @@ from tidings.cli.common.shutdown import run_until_ended
 from tidings.cli.common.subscription_files import refuse_never
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
+from tidings.cli.network.grant_file import find_grant
 from tidings.filters import Attributes, parse
 from tidings.model import FilterError
 
@@ -63,6 +64,10 @@ def subscribe_to(
             help="End after an interruption of this many seconds.",
         ),
     ] = None,
+    grant: Annotated[
+        str | None,
+        typer.Option("--grant", metavar="FILE", help="Subscribe with the signed grant in FILE."),
+    ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
     others: options.Others = False,
@@ -84,6 +89,9 @@ def subscribe_to(
     belongs to one filter, however it is written; --drop gives it up, and needs no FILTER. A second
     command with the same NAME takes it over, and the first one ends.
 
+    With --grant, a signed grant of a preprocessor is used. If FILE does not exist, or its grant has
+    expired, a grant for FILTER is asked for, and stored in FILE.
+
     With --json, one object per line: serial, payload, subject, time (when it was published, in
     seconds since 1970), attributes (null if the publisher kept them to itself), matched.
 
@@ -97,7 +105,7 @@ def subscribe_to(
         raise BadInput(f"found --order {order}, expected serial or none")
     chosen: Literal["serial", "none"] = "none" if order == "none" else "serial"
     token = choose_token(token, token_file)
-    alone = f"subscribe-{durable}" if durable and not token else None  # names belong to somebody
+    alone = f"subscribe-{durable}" if durable and not token else None  # a name needs an owner
     if drop and not durable:
         raise BadInput("found --drop without --durable, expected --durable NAME --drop")
     if not drop and not interest:
@@ -125,8 +133,9 @@ def subscribe_to(
                 on_link=note_link,
             ) as agent,
             agent.subscribe(
-                interest, dialect, name=durable, order=chosen, fast=fast, drop_after=drop_after,
-                timeout=timeout,
+                "" if grant is not None else interest, dialect, name=durable, order=chosen,
+                fast=fast, drop_after=drop_after, timeout=timeout,
+                grant=None if grant is None else await find_grant(grant, agent, interest, dialect),
             ) as told,
         ):  # fmt: skip
             if told.note != noted:  # the note depends on the attributes that the channel declares
@@ -172,8 +181,8 @@ def subscribe_to(
 
 
 def _check_filter(text: str, dialect: str, attributes: Attributes | None, force: bool) -> str:
-    """The note on a filter; BadInput if it is refused. A filter that only the channel can read is
-    not checked here."""
+    """The note on a filter; raises BadInput if it is refused. A filter that only the channel can
+    read is not checked here."""
     if dialect != "sql":
         from tidings.preprocessing import DIALECTS
 

@@ -52,7 +52,8 @@ class Skipped(Message, frozen=True, tag="skipped"):
 class Setup(Down, frozen=True, tag="setup"):
     """The place of a node among the nodes that the neighbour subscribes to, and how many
     notifications matched it up to `serial`. The total may include later notifications, up to
-    `seen`."""
+    `seen`. If the neighbour said that it knows the place, parents and children are left out
+    (`placed`)."""
 
     node: Number
     parents: Label
@@ -60,6 +61,7 @@ class Setup(Down, frozen=True, tag="setup"):
     total: Number
     serial: Number
     seen: Number = 0
+    placed: bool = False
 
 
 class Gone(Down, frozen=True, tag="gone"):

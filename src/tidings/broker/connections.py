@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from tidings.broker.admission.connection_limits import GREETING, ConnectionLimit
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.neighbour_places import Places
 from tidings.broker.admission.permissions import Permissions, Register, Tokens
+from tidings.broker.admission.signing import SKEW, PublicKeys
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
 from tidings.routing.forwarding import SIGNED, Name
@@ -50,6 +51,7 @@ class Connections:
         self._probes: dict[TlsProbe, None] = {}  # the oldest first
         self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
         self._register = Register(door.tokens)
+        self._tickets = PublicKeys(door.tickets)
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
         self._owners: dict[Name, str] = {}  # owners of filters, by neighbour; not for routers
@@ -137,12 +139,40 @@ class Connections:
             return f"found the name {hello.name[:80]!r}, expected printable characters"
         if not door.is_guarded:
             return Permissions(hello.name)
+        if hello.ticket and door.tickets is not None:
+            return self._admit_ticket(hello.name, hello.ticket)
+        if not hello.token and door.tickets is not None and not certified:
+            return "found no ticket and no token, expected a ticket of the client's router"
         found = self._register.admit(
             hello, certified if door.certificates else frozenset(), self._certified
         )
         if isinstance(found, Permissions) and not hello.opens:
             return found.refuse_channel(hello.channel, door.channel) or found
         return found
+
+    def _admit_ticket(self, name: str, data: bytes) -> Permissions | str:
+        """The permissions of a client that shows a ticket, or why it is refused."""
+        found = self._tickets.judge_ticket(data, name, self.door.channel, time.time())
+        return found if isinstance(found, str) else self._register.admit_ticket(found)
+
+    def present_ticket(self, link: Link, data: bytes) -> str:
+        """Take the next ticket of a client that is linked with one; return why it is refused, or an
+        empty string."""
+        before = self._permissions[link]
+        found = self._admit_ticket(before.name, data)
+        if isinstance(found, str):
+            return found
+        if not before.expires or found.neighbour != before.neighbour:
+            return "found a ticket with other rights, expected a new link for it"
+        self._permissions[link] = found
+        return ""
+
+    def expire_tickets(self) -> None:
+        """Close the links of clients whose tickets have expired."""
+        clock = time.time()
+        for link, found in [*self._permissions.items()]:
+            if found.expires and clock >= found.expires + SKEW:
+                link.close("the ticket has expired")
 
     def _refuse_other(self, channel: str) -> str:
         mine = self.door.channel
@@ -161,18 +191,24 @@ class Connections:
             if before is not None:
                 self._places.take(before)
 
-    def renew(self, tokens: Tokens | None) -> int:
-        """Use other tokens from now on; return the number of closed links.
+    def renew(self, tokens: Tokens | None, tickets: Mapping[str, str] | None = None) -> int:
+        """Use other tokens, and the tickets of other keys, from now on; return the number of closed
+        links. Clients with a ticket must show it again.
 
         A client with more rights than before keeps its link and may use them at once. A client with
         fewer or different rights is disconnected and told why. Everything granted under its old
         rights ends with the link, and it can connect again with its new rights."""
-        self.door = msgspec.structs.replace(self.door, tokens=tokens)
+        self.door = msgspec.structs.replace(self.door, tokens=tokens, tickets=tickets)
+        self._tickets = PublicKeys(tickets)
         if not self.door.is_guarded:
             return 0  # anybody may connect, as before
         self._register = Register(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
+            if before.expires:
+                ended += 1
+                link.close("the tokens were read again: show the ticket again")
+                continue
             certified = link.certificate_names() if self.door.certificates else frozenset()
             now = self._register.judge(
                 before.name, before.key, certified, self._certified, routes=before.routes

@@ -20,6 +20,7 @@ from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
+from tidings.broker.reports import advise
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel import Declaration, renumber
 from tidings.channel.interests import (
@@ -162,6 +163,8 @@ class RootNode(Server):
         self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # when a restart of the machine was last tried
         self._recompiling = Recompiling()
+        self._advice: tuple[m.RouterLoad, ...] = ()
+        self._advised_at = float("-inf")
         self._preparing = Preparing(self._prepare, super().take_question)
 
     async def start(self) -> None:
@@ -174,8 +177,23 @@ class RootNode(Server):
     def take_question(self, link: Lane, message: m.Message) -> None:
         if isinstance(message, m.Ask):
             self._preparing.put(link, message)
+        elif isinstance(message, m.Advise):
+            self._advise(link, message)
         else:
             super().take_question(link, message)
+
+    def _advise(self, link: Lane, message: m.Advise) -> None:
+        """Tell an agent which routers there are, and how busy they are."""
+        machine, now = self.machine, self.now
+        machine.context.now = now
+        machine.hear(link.name)
+        if machine.charges.may_ask(link.name):
+            if now - self._advised_at > machine.times.beat / 2:
+                self._advised_at = now
+                report = self.reports.gather(self.status(now), now)
+                self._advice = advise(report, machine.times.expire)
+            machine.charges.charge(link.name, 1 + len(self._advice))
+            link.send(m.Advised(machine.epoch, message.request, self._advice))
 
     def _prepare(self, filters: Sequence[bytes]) -> list[float]:
         return self._interests.prepare(filters)

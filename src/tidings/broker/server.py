@@ -19,12 +19,13 @@ import msgspec
 from tidings.broker.admission.grants import Grants
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
+from tidings.broker.admission.tickets import Tickets
 from tidings.broker.connections import Connections
 from tidings.broker.links import ChannelLane, Lane
 from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
-from tidings.broker.reports import Reports, status_of
+from tidings.broker.reports import Rate, Reports, status_of
 from tidings.model import TidingsError
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.channels import Channel, Channels, Out, Routes
@@ -64,6 +65,7 @@ class Server:
         self._lanes: dict[Link, dict[int, ChannelLane]] = {}
         self.connections = Connections(machine.name, door, self._make_link, self.channels.refusal)
         self._grants = Grants(door.keys, door.channel)
+        self._tickets = Tickets(machine.name, door)
         self._listening = ListeningServer(self.connections)
         self.take_machine(machine)
         self.links, self.connection_limits = (
@@ -77,6 +79,7 @@ class Server:
         self.passed_on = 0  # notifications forwarded so far
         self._marks = 0  # the number of marks of one of the latest notifications
         self.reports = Reports(machine.times.expire)
+        self.rate = Rate()  # of notifications to neighbours
         self._pausing = False  # is reading from neighbours paused?
         self._upstream_is_slow = False  # is the queue to the node above long?
 
@@ -112,6 +115,11 @@ class Server:
     def port(self) -> int:
         """The port that the node listens on."""
         return self._listening.port
+
+    @property
+    def reached(self) -> str:
+        """The address by which agents reach the node; empty if it should not be advised."""
+        return self.door.reached(self.port)
 
     @property
     def undeclared(self) -> int:
@@ -278,6 +286,8 @@ class Server:
             link.close("the other end said goodbye")
         elif isinstance(message, m.Present):  # before the messages that need the grant
             self._take_grant(link, found, message)
+        elif isinstance(message, m.Identify):
+            self._sign_ticket(link, found, message)
         elif isinstance(message, m.Report):
             if found.routes:
                 self.reports.take(link.name, message, self.now)
@@ -294,6 +304,15 @@ class Server:
         if self._channel_of(link) is self.own:
             refusal = self._grants.take(self.machine, link.name, found, message.grant, self.now)
         link.send(m.Presented(message.request, refusal))
+
+    def _sign_ticket(self, link: Lane, found: Permissions, message: m.Identify) -> None:
+        channel = self._channel_of(link)
+        if channel is not None:
+            link.send(
+                self._tickets.sign(
+                    self.machine, link.name, found, channel.name, message.request, self.now
+                )
+            )
 
     def take_part(self, link: Lane, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, so that others have turns in between."""

@@ -27,6 +27,7 @@ from tidings.network.agents import (
 )
 from tidings.network.agents.agent_channel import ANONYMOUS, AgentChannel, Order
 from tidings.network.agents.agent_link import AgentLink
+from tidings.network.agents.moving import Moving
 from tidings.network.agents.publishing import (
     LARGEST,
     LARGEST_WHOLE,
@@ -35,6 +36,7 @@ from tidings.network.agents.publishing import (
 )
 from tidings.network.router_url import RouterUrl, parse_addresses
 from tidings.network.tls import Path, context_for
+from tidings.routing.clients import ChoosingTimes
 from tidings.routing.protocol import Break, Times, messages as m
 
 __all__ = [
@@ -69,15 +71,20 @@ class Agent(AgentChannel):
         on_break: Callable[[Break], object] | None = None,
         on_link: Callable[[str], object] | None = None,
         tag: Tagging = "root",
+        advice: ChoosingTimes | None = None,
     ) -> None:
         own = places[0].channel
         link = AgentLink(places, m.Hello(name, own, token), tls, times or Times(), on_link)
         super().__init__(link, own, on_break=on_break, tag=tag)
         self._others: dict[str, AgentChannel] = {}
+        if advice is not None:
+            self._moving = Moving(link, advice)
 
     async def start(self, timeout: float | None = None) -> None:
         """Connect; EnvironmentProblem or Refusal if that fails."""
         await self._agent_link.start(timeout)
+        if self._moving is not None:
+            self._tasks.append(asyncio.create_task(self._moving.move_forever()))
         await self.begin_tagging(timeout)
 
     @property
@@ -125,6 +132,7 @@ async def connect(
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
+    advice: bool | ChoosingTimes = False,
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
@@ -143,6 +151,10 @@ async def connect(
     `tag` says who tags what the agent publishes: the rendezvous point ("root"), this process
     ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
     two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
+
+    With `advice`, the agent asks its channel which routers there are and how busy they are,
+    measures the round trips, and moves to a router that is much better, without losing anything.
+    The address can then be that of any router, or of the rendezvous point.
     """
     if tag not in ("root", "local", "preprocessor"):
         raise Refusal(f"found tag={tag!r}, expected 'root', 'local' or 'preprocessor'")
@@ -159,6 +171,7 @@ async def connect(
         on_break=on_break,
         on_link=on_link,
         tag=tag,
+        advice=ChoosingTimes() if advice is True else advice or None,
     )
     try:
         await agent.start(timeout)

@@ -6,6 +6,7 @@
     channel_view.py   the view: changes go in, tags come out
     contents/         the attributes of notifications, as mappings and as columns
     kinds/            kinds of interest: filters, topics, types, those of an application
+    surroundings.py   the nodes above and below a node, for routers
     change.py         a change of a node, in the form that snapshots take
 
 A view only tags. The rendezvous point numbers notifications, and corrects tags that are too old.

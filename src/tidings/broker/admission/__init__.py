@@ -6,7 +6,8 @@
     listen.py              where a node listens, and what it requires of clients
     permissions.py         maps tokens and certificates to names and rights; who may send what
     grants.py              the signed grants that agents present
-    signing.py             keys, and the grants that are signed with them
+    tickets.py             the tickets that a node signs for its clients
+    signing.py             keys, and the grants and tickets that are signed with them
     connection_limits.py   bounds on strangers and on how much they send
     neighbour_places.py    which places guests, named agents and routers may take
 

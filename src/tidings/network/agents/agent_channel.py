@@ -17,6 +17,7 @@ from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
 from tidings.network.agents.grants import HeldGrants, SignedGrant, place_of
 from tidings.network.agents.header import Header
+from tidings.network.agents.moving import Moving
 from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.publishing import CLOSED, LOCAL, PUBLISHER, Publishing, Tagging
 from tidings.network.agents.refusals import Refusal, TimedOut
@@ -62,6 +63,7 @@ class AgentChannel(Publishing):
         self._tasks: list[asyncio.Task[None]] = []
         self._seeking = False
         self._grants = HeldGrants(self.send_up)
+        self._moving: Moving | None = None
         link.add(self)
 
     # -- for applications ----------------------------------------------------------------------
@@ -299,6 +301,11 @@ class AgentChannel(Publishing):
             self._following.receive(message)
         elif isinstance(message, m.Found):
             self._spawn(self._preprocessors.receive(message))
+        elif isinstance(message, m.Advised):
+            if self._moving is not None:
+                self._moving.receive(message)
+        elif isinstance(message, m.Identified):
+            self._preprocessors.take_ticket(message)
         elif isinstance(message, m.Presented):
             self._grants.receive(message)
         else:

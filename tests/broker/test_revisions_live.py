@@ -134,7 +134,7 @@ def test_a_revision_in_processes_that_are_killed(tmp_path: Path, seed: int) -> N
             (tmp_path / "root.toml").write_text(f'{file}synonyms = {{football = "soccer"}}\n')
             ontology = revise(ontology, Ontology(SECOND, {"football": "soccer"})).ontology
             said = await asyncio.to_thread(revise_by_command, tmp_path, port)
-            assert "taken as version " in said
+            assert "accepted as version " in said
             assert "acknowledged by 2 of 2 processes that tag" in said
             await probe(writers[0], read, b"probe 1")
             await publish(writers)

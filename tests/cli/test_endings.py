@@ -43,7 +43,7 @@ if "router" in sys.orig_argv:
 WORKER = """
 from pathlib import Path
 try:
-    from tidings.spark.outbox import batch_stages as stages
+    from tidings.spark.outbox.batches import batch_stages as stages
 except ImportError:
     pass  # a process that is none of ours
 else:
@@ -268,7 +268,7 @@ def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
         os.dup2(os.open(tmp_path / "said", os.O_WRONLY | os.O_CREAT), 2)
         os.execv(sys.executable, words)
     try:
-        assert b"listens at" in os.read(terminal, 1 << 12)
+        assert b"listens on" in os.read(terminal, 1 << 12)
         time.sleep(0.5)
         os.kill(pid, signal.SIGHUP)
         said = "the tokens were read again, and 0 links ended"

@@ -138,3 +138,10 @@ def test_fields_that_a_root_does_not_declare() -> None:
     title = "2 nodes  0 agents  up 0:00:02  serial 7  1,234 undeclared fields"
     assert lines(view.draw())[0] == title
     assert [one["undeclared"] for one in view.record()["nodes"]] == [1234, 0]
+
+
+def test_predicates_that_are_switched_off() -> None:
+    view = NetworkView()
+    root = m.NodeStatus(0, "root", "rendezvous", "127.0.0.1:1", switched_off="angrier, odd")
+    view.feed(report(root))
+    assert "predicates switched off: angrier, odd" in lines(view.draw(), 120)[0]

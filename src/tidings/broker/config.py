@@ -74,10 +74,8 @@ from tidings.broker.preprocessor_table import (
     find_preprocessor_problems,
     read_preprocessor,
 )
-from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
-from tidings.channel import Declaration
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.filters import Attributes, parse
 from tidings.filters.values import Revision
@@ -225,7 +223,7 @@ def _list(given: str | list[str] | None) -> list[str]:
 
 
 def _find_channel_problems(found: Config) -> Iterator[Problem]:
-    """The problems of other channels, and of the nodes above for them."""
+    """The problems with other channels, and with the nodes above for them."""
     if found.upstream == []:
         yield Problem(("upstream",), "upstream: found no address, expected at least one")
     for name, given in found.upstreams.items():
@@ -263,7 +261,7 @@ def _routes(config: Config) -> dict[str, Route]:
 
 
 def find_column_problems(data: dict[str, Any]) -> Iterator[Problem]:
-    """The problems of the declared attributes of a file."""
+    """The problems with the declared attributes of a file."""
     columns = data.get("columns", {})
     if isinstance(columns, dict):
         try:
@@ -282,10 +280,15 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
 def read_kind(
     path: Path, table: PreprocessorTable, columns: dict[str, Any], extra: Extra | None
 ) -> KindDefinition:
-    """The kind of interest that a file defines; ConfigError if it does not fit the columns."""
+    """The kind of interest that a file defines; raises ConfigError if it does not fit the
+    columns."""
     try:
         kind = read_preprocessor(table, path.parent.absolute())
-        Declaration("", _declared_attributes(columns, extra, kind), kind, "")
+        attributes = _declared_attributes(columns, extra, kind)
+        if kind.kind != "content":
+            from tidings.channel import Declaration  # loads the kernels, which routers do without
+
+            Declaration("", attributes, kind, "")
     except TidingsError as problem:
         raise ConfigError(f"{path}: preprocessor: {problem}") from None
     return kind
@@ -335,6 +338,8 @@ def make_node(config: Config) -> Server:
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
+        from tidings.broker.root import RootNode  # loads the kernels, which routers do without
+
         journal = config.at(config.journal)
         attributes = _declared_attributes(config.columns, config.extra, config.kind)
         return RootNode(
@@ -400,7 +405,9 @@ def renew(node: Server, config: Config) -> int:
 
 async def revise(node: Server, config: Config) -> str:
     """Make a running rendezvous point use the kind of interest that is now in its file; return a
-    sentence about what changed. TidingsError if it can't be used; then nothing changes."""
+    sentence about what changed. Raises TidingsError if it can't be used; then nothing changes."""
+    from tidings.broker.root import RootNode
+
     if not isinstance(node, RootNode) or node.kind == config.kind:
         return ""
     found = await node.revise(config.kind)
@@ -440,7 +447,7 @@ def address_of(text: str, what: str) -> Address:
 
 
 def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
-    """The problems of tokens. A message never shows the token itself."""
+    """The problems with tokens. A message never shows the token itself."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         place = ("tokens", token)

@@ -59,7 +59,7 @@ class Connections:
         self._warned_at = float("-inf")
 
     async def listen(self, spawn: Callable[[Any], None]) -> asyncio.Server:
-        """Start listening at the address of the door. Raise EnvironmentProblem if that is
+        """Start listening on the address of the door. Raise EnvironmentProblem if that is
         impossible."""
         address = self.door.address
         try:
@@ -68,7 +68,7 @@ class Connections:
             )
         except OSError as problem:
             raise EnvironmentProblem(
-                f"can't listen at {address.host}:{address.port}: {problem.strerror}"
+                f"can't listen on {address.host}:{address.port}: {problem.strerror}"
             ) from None
 
     def make_protocol(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:

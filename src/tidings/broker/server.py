@@ -26,7 +26,7 @@ from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
 from tidings.broker.reports import Rate, Reports, status_of
-from tidings.model import TidingsError
+from tidings.model import TidingsError, Undecided
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.channels import Channel, Channels, Out, Routes
 from tidings.routing.forwarding import Forwarding, Name, Router, Sent
@@ -184,7 +184,7 @@ class Server:
         self.reports.end_link(link)
 
     def forget_lane(self, lane: Lane) -> None:
-        """Forget the messages of a lane that wait."""
+        """Forget the waiting messages of a lane."""
         self.backlog.forget(lane)
         self.publications.forget(lane)
         if isinstance(lane, ChannelLane):
@@ -352,6 +352,8 @@ class Server:
                 self.feed(link.name, message)
             elif channel is not None:
                 self.feed_channel(channel, link, message)
+        except Undecided:
+            raise
         except TidingsError as problem:
             link.refuse(problem)
 

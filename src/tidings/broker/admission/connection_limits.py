@@ -111,8 +111,8 @@ class ConnectionLimits:
             link.read_at_once(TURN if link.routes else self._share())
 
     def begin_reading(self, link: Link) -> None:
-        """Set how much is read at once from a new neighbour, until the next check. Each new one
-        counts as busy, so many that come together are read in small amounts."""
+        """Set how much is read at once from a new neighbour, until the next check. Each new
+        neighbour counts as busy, so if many connect at once, little is read from each."""
         self._busy += 1
         link.read_at_once(self._share())
 

@@ -154,6 +154,9 @@ class NetworkView:
         channels = max((one.channels for one in nodes), default=1)
         if channels > 1:
             parts.append(f"{channels:,} channels")
+        off = ", ".join(one.switched_off for one in nodes if one.switched_off)
+        if off:
+            parts.append(f"predicates switched off: {off}")
         undeclared = sum(one.undeclared for one in nodes)
         if undeclared:
             parts.append(count_of(undeclared, "undeclared field"))

@@ -209,11 +209,9 @@ class AgentChannel(Publishing):
             raise Refusal(CLOSED)
         if not isinstance(interest, str):  # dialects of JSON
             interest = msgspec.json.encode(interest).decode()
-        if (node is not None) + (grant is not None) + bool(interest) != 1:
-            raise Refusal(
-                "found several of a filter, a node and a grant, or none, expected exactly one of "
-                "them"
-            )
+        count = (node is not None) + (grant is not None) + bool(interest)
+        if count != 1:
+            raise Refusal(f"found {count} of filter, node and grant, expected exactly one of them")
         granted = None if grant is None else place_of(grant)
         node = node if granted is None else granted[1]
         if node is not None:

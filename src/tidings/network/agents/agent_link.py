@@ -1,7 +1,7 @@
 """The link of an agent to a router, which all channels of the agent share.
 
-The link is made again when it is lost, to the next of several routers. Every channel has a number
-on the link; the channel that the agent was connected for has number 0.
+When the link is lost, the agent connects again, to the next of several routers. Every channel has a
+number on the link; the channel that the agent was connected for has number 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Encodes the attributes of a notification, so that filters see what the publisher has.
+"""Encodes the attributes of a notification, so that filters test the same values that the publisher
+has.
 
     plain values, decimals                         ──> JSON
     times, dates, NaN and infinite numbers too     ──> MessagePack, because JSON has none of them
@@ -49,8 +50,8 @@ def encode_attributes(attributes: Mapping[str, Any] | bytes | bytearray | memory
         return _encode_json(found)
     if converting.decimal:
         raise Refusal(
-            f"attribute {converting.decimal}: found a decimal that is no double, beside a time or "
-            "a number that is not finite; expected one or the other in a notification"
+            f"attribute {converting.decimal}: found a decimal that no double equals, together with "
+            "a time or a number that is not finite; expected only one of the two in a notification"
         )
     return _encode_map(found)
 
@@ -72,7 +73,7 @@ class _Converting:
     """Converts values to types of JSON or MessagePack."""
 
     needs_map = False  # is there a value that JSON does not have?
-    decimal = ""  # an attribute whose decimal is no double
+    decimal = ""  # an attribute with a decimal that no double equals
 
     def convert(self, given: Any, name: str, levels: int) -> Any:
         value = normalise(given)

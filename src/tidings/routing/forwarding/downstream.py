@@ -297,7 +297,7 @@ class Downstream(ABC):
         return here, [one for one in ranges if one not in here]
 
     def renew_rights(self, name: Name, now: float) -> list[Sent]:
-        """Handle a possible change of a neighbour's rights: unsubscribe it from the nodes that were
+        """Handle a possible change to a neighbour's rights: unsubscribe it from the nodes that were
         not granted under its present rights. The neighbour then asks for these nodes again."""
         self.context.now = now
         if name in self.neighbours and self.context.within_of(name):

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tidings.model import GraphError, TidingsError
+from tidings.model import GraphError, TidingsError, Undecided
 from tidings.routing.forwarding import ways
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
@@ -325,6 +325,8 @@ class Rendezvous(Downstream):
         it can't be tagged, it is only counted: its publisher expects no answer."""
         try:
             lowest = self.tagger.tag(message)
+        except Undecided:
+            raise
         except TidingsError:
             self.beyond["fast publications"] += 1
         except Exception:

@@ -315,7 +315,7 @@ class FileJournal:
             return self._caught_up().history
 
     def renew(self, version: int, hidden: Iterable[int], declaration: str) -> None:
-        """Record that filters are interpreted in another way from a version on. The record is on
+        """Record that filters are interpreted differently from a version on. The record is on
         the disk when this returns."""
         with self._lock, self._careful("written"):
             self._append([t.Renewed(version, tuple(hidden), declaration)])

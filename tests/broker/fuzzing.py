@@ -62,6 +62,9 @@ class Senseless:
     def subscribe(self) -> m.Message:
         return m.Subscribe(self.age(), self.nodes(), self.chance.random() < 0.3)
 
+    def advise(self) -> m.Message:
+        return m.Advise(self.number())
+
     def identify(self) -> m.Message:
         return m.Identify(self.number())
 
@@ -155,7 +158,7 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.redraw, Senseless.ask, Senseless.count, Senseless.recover, Senseless.publish,
     Senseless.hello, Senseless.trace, Senseless.describe, Senseless.follow, Senseless.hand_over,
     Senseless.open, Senseless.close, Senseless.pulse,
-    Senseless.present, Senseless.locate, Senseless.identify,
+    Senseless.present, Senseless.locate, Senseless.identify, Senseless.advise,
 ]  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ('[router.a]\nlisten = "there"', "router.a: listen: found 'there', expected a host"),
         ("[router.a]\nlisten = 70000", "router.a: listen: found '127.0.0.1:70000'"),
         ("[router.a]\nlisten = -1", "router.a: listen: found"),
-        ('[router.a]\npublic = "there"', "line 2: router.a: public: found 'there', expected a host"),
+        ('[router.a]\npublic = "there"', "router.a: public: found 'there', expected a host"),
         ("[router.a]\nlisten = 1\n[router.b]\nlisten = 1",
          "a and b can't both listen on 127.0.0.1:1"),
         ("[columns]\nprice = 'money'", "money"),

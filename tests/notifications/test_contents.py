@@ -83,6 +83,12 @@ def test_xml() -> None:
         (b"<!DOCTYPE n SYSTEM 'file:///etc/passwd'><n/>", "found a document type, expected"),
         (b"<n><a>&b;</a></n>", "the notification is not valid XML: undefined entity"),
         (b"<n>\xff</n>", "the notification is not valid XML: not well-formed"),
+        (b" \n<n/>", "looks like XML, but it begins with blanks; expected '<' as the first byte"),
+        (b"\xef\xbb\xbf<n/>", "looks like XML, but it begins with a byte order mark; expected"),
+        ("<n/>".encode("utf-16"), "looks like XML, but it is in UTF-16; expected UTF-8"),
+        ("<n/>".encode("utf-16-le"), "looks like XML, but it is in UTF-16; expected UTF-8"),
+        ("<n/>".encode("utf-16-be"), "looks like XML, but it is in UTF-16; expected UTF-8"),
+        (b" \n[1]", "the notification is not a JSON object: Expected `object`, got `array`"),
     ],
 )
 def test_refusals(content: bytes, sentence: str) -> None:

@@ -13,6 +13,7 @@ channels go between the two ends of a link:
     Open Close                  the lower end names a channel, or gives it up
     Closed                      the upper end does not serve a channel
     Pulse Repeat                all that was said last in each channel still holds; say it all again
+    Credit                      how much more the other end may send in some channels
 
 A preprocessor can also sign a grant, which the agent presents to its router. A router can sign a
 ticket, which its clients show to preprocessors instead of their tokens:
@@ -78,6 +79,7 @@ from tidings.routing.protocol.messages.fields import (
 from tidings.routing.protocol.messages.links import (
     Close,
     Closed,
+    Credit,
     Goodbye,
     Hello,
     Identified,
@@ -139,7 +141,7 @@ from tidings.routing.protocol.messages.upward import (
     Whose,
 )
 
-CHANNELS = Open | Close | Closed | Pulse | Repeat
+CHANNELS = Open | Close | Closed | Pulse | Repeat | Credit
 """Messages about the channels of a link. They belong to no channel."""
 LINK = (
     Hello | Welcome | Goodbye | Watch | Report | Present | Presented | Identify | Identified
@@ -177,8 +179,8 @@ __all__ = [
     "MOST_PREPROCESSORS", "MOST_RANGES", "MOST_REPORTED", "MOST_TAG", "MOST_WANTED", "NODE",
     "SIGNATURE", "TAGGING", "UP",
     "Advise", "Advised", "Answer", "Ask", "Beat", "Changed", "Close", "Closed", "Confirm",
-    "Confirmed", "Count", "Counted", "Describe", "Described", "Digest", "Down", "Edges", "Follow",
-    "Found", "Gone",
+    "Confirmed", "Count", "Counted", "Credit", "Describe", "Described", "Digest", "Down", "Edges",
+    "Follow", "Found", "Gone",
     "Goodbye", "Graph", "HandOver", "Hello", "Identified", "Identify", "Kind", "Label", "Life",
     "Lineage", "LinkStatus",
     "Locate", "Located", "Mark", "Message", "NodeChange", "NodePlace", "NodeStatus",

@@ -113,16 +113,16 @@ class RouterNode(Server):
 
     # -- places of nodes -----------------------------------------------------------------------
 
-    def dispatch(self, sent: Iterable[Sent]) -> None:
-        if self.locator is not None:
-            others: list[Sent] = []
-            for to, message in sent:
-                if to == LOCATOR and isinstance(message, m.Locate):
-                    self.locator.ask(message)
-                else:
-                    others.append((to, message))
-            sent = others
-        super().dispatch(sent)
+    def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
+        if self.locator is None:
+            return sent
+        others: list[Sent] = []
+        for to, message in sent:
+            if to == LOCATOR and isinstance(message, m.Locate):
+                self.locator.ask(message)
+            else:
+                others.append((to, message))
+        return others
 
     def _send_above(self, message: m.Message) -> bool:
         link = self.hops[UPSTREAM].link

@@ -385,7 +385,8 @@ class Server:
             self._note_bug(name, message)
             sent = self.machine.drain_outgoing()
         if sent:
-            self.transmit(self.channels.send(self.own, sent, self.now, source=name))
+            others = self.take_out(sent)
+            self.transmit(self.channels.send(self.own, others, self.now, source=name))
 
     def feed_channel(self, channel: Channel, link: Lane, message: m.Message) -> None:
         """Pass a message to the machine of another channel."""
@@ -445,7 +446,11 @@ class Server:
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
         """Send the messages of the machine of the node's own channel."""
-        self.transmit(self.channels.send(self.own, sent, self.now))
+        self.transmit(self.channels.send(self.own, self.take_out(sent), self.now))
+
+    def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
+        """Handle the messages that are for neither neighbours nor nodes above; the others."""
+        return sent
 
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""

@@ -83,6 +83,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ('[router.a]\nlisten = "there"', "router.a: listen: found 'there', expected a host"),
         ("[router.a]\nlisten = 70000", "router.a: listen: found '127.0.0.1:70000'"),
         ("[router.a]\nlisten = -1", "router.a: listen: found"),
+        ('[router.a]\npublic = "there"', "router.a: public: found 'there', expected a host"),
         ("[router.a]\nlisten = 1\n[router.b]\nlisten = 1",
          "a and b can't both listen on 127.0.0.1:1"),
         ("[columns]\nprice = 'money'", "money"),
@@ -123,6 +124,8 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
         [router.a]
         [router.b]
         upstream = "a"
+        public = "b.example:7402"
+        places = "preprocessor"
     """.replace("'ODD'", '"' + 'a \\"b\\" \\\\ \\u007f\\t\u00e9' + '"')  # fmt: skip
     running = asyncio.run(_running(tree_of(tmp_path, text)))
     running.branches["root"].port, running.branches["a"].port = 7000, 7001
@@ -135,6 +138,8 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     assert (root.listen, root.journal) == ("127.0.0.1:7000", "journal.db")
     assert root.columns == {"price": "double"}
     assert (a.upstream, b.upstream, b.listen) == ("127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:0")
+    assert (a.public, a.places) == (None, "upstream")
+    assert (b.public, b.places) == ("b.example:7402", "preprocessor")
     for config in configs.values():
         assert (config.channel, config.policy) == ("quotes", "disconnect")
         assert config.times == {"beat": 2.0}

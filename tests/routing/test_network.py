@@ -289,6 +289,67 @@ def test_subscribers_with_grants(seed: int, disks: float) -> None:
     assert granted > 20
 
 
+@pytest.mark.parametrize("disks", [0.0, 0.5])
+def test_places_from_preprocessors(seed: int, disks: float) -> None:
+    """Preprocessors that are behind the rendezvous point or ahead of routers, answer late, leave
+    nodes out, or are gone: graphs and deliveries are the same as without them."""
+    located = 0
+    for round_ in range(12):
+        chance = random.Random(f"{seed} {round_} {disks} places")
+        world = World(chance, chance.randrange(1, 12), locates=True)
+        for _ in range(3):
+            drop, repeat = chance.choice((0.0, 0.02, 0.2)), chance.choice((0.0, 0.05))
+            world.faults = Faults(drop, repeat, chance.choice((0.02, 2.0)))
+            for _ in range(10):
+                size = chance.randrange(1, POINTS)
+                world.subscribe(f"l{len(world.subscribers)}", chance.sample(range(POINTS), size))
+                busy(world, 6, crashes=chance.choice((0.0, 0.05)), disks=disks)
+            located += sum(one.locating.located for one in world.routers.values())
+            settle(world)
+            check(world)
+    assert located > 200
+
+
+def test_places_are_exact_at_once(seed: int) -> None:
+    """If a preprocessor knows all that is on the disk, and no message is lost, the graphs of
+    routers are right after each message, with nothing asked of the node above and nothing drawn
+    again. The covering of sets of points is compared with each graph."""
+    compared = 0
+    for round_ in range(10):
+        chance = random.Random(f"{seed} {round_} exact")
+        world = World(chance, chance.randrange(1, 12), locates=True)
+        world.behind = 1
+        points: dict[int, frozenset[int]] = {}
+        for _ in range(40):
+            size = chance.randrange(1, POINTS)
+            world.subscribe(f"s{len(world.subscribers)}", chance.sample(range(POINTS), size))
+            busy(world, 2)
+            for _ in range(8):
+                world.run(0.02)
+                points.update(world.disk.nodes)
+                for name, one in world.routers.items():
+                    for node in one.graph:
+                        above = {other for other in one.graph if points[other] > points[node]}
+                        assert upwards(one.graph, node) == above, (name, node)
+                        compared += 1
+        settle(world)
+        check(world)
+        assert not world.redraws
+        joined = {node for one in world.routers.values() for node in one.graph}
+        assert sum(one.locating.located for one in world.routers.values()) >= len(joined)
+    assert compared > 10_000
+
+
+def upwards(graph: LabelGraph[object], node: int) -> set[int]:
+    found: set[int] = set()
+    todo = [node]
+    while todo:
+        new = set(graph.parents(todo.pop())) - found
+        found |= new
+        todo += new
+    return found
+
+
 def test_order_where_links_say_what_they_drop(seed: int) -> None:
     """Nothing is lost, and half of the subscribers get everything in order."""
     for round_ in range(10):

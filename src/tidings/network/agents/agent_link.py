@@ -182,9 +182,9 @@ class AgentLink:
 
     def _use_credit(self, link: Link, number: int) -> None:
         """Send the publications for which there is credit."""
-        found = self._flow.draw(number, m.Publish)
-        messages = [one for one in found if not isinstance(one, Frames)]
-        if messages:
+        while messages := [
+            one for one in self._flow.draw(number, m.Publish) if not isinstance(one, Frames)
+        ]:
             link.send_all(messages, number)
 
     def has_credit(self, channel: LinkedChannel) -> bool:

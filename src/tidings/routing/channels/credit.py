@@ -211,7 +211,9 @@ class Flow:
             self._may[number] = max(limit, self._may.get(number, 0))
 
     def draw(self, number: int, heavy: object) -> Iterator[Item]:
-        """Take out what can be sent now. Messages that are not `heavy` need no credit."""
+        """Take out what can be sent now. Messages that are not `heavy` need no credit. Sizes are
+        estimated here, so there may be room for more once these messages are sent: draw again, or
+        the rest may wait for a Credit that the other end does not send."""
         queue, room = self._queues.get(number), self.room(number)
         while queue:
             waiting = queue[0]

@@ -1,5 +1,5 @@
 """Signed grants, over real connections and as real processes: who has one may subscribe to its
-node, and gets exactly what the filter matches; all other grants are refused in a sentence."""
+node, and gets exactly what the filter matches; all other grants are refused with a message."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
             await refuse(milan, forge(grant, node=98765), "the router refuses the node")
             with pytest.raises(Refusal, match="found 5 bytes that are not a grant"):
                 milan.subscribe(grant=SignedGrant(b"hello"))
-            with pytest.raises(Refusal, match="found several of a filter, a node and a grant"):
+            with pytest.raises(Refusal, match="found 2 of filter, node and grant"):
                 milan.subscribe("n > 3", grant=grant)
             # a grant can't widen the limits that a router has for an agent
             wide = forge(await berlin.grant("region = 'EU'"), within=("n > 3",))
@@ -406,7 +406,7 @@ def test_processes(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, stderr=errors, text=True,
     )  # fmt: skip
     assert tagger.stdout is not None
-    assert tagger.stdout.readline().startswith("the preprocessor listens at")
+    assert tagger.stdout.readline().startswith("the preprocessor listens on")
     there = f"tidings://127.0.0.1:{edge.port}"
 
     async def work() -> None:

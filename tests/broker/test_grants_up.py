@@ -65,14 +65,14 @@ def test_grants_of_a_tree(tmp_path: Path) -> None:
         processes.append(up := begun("up", str(file)))
         ports = {}
         for name in ("root", "edge"):
-            ports[name] = read_until(up, f"{name} listens at").strip().rpartition(":")[2]
+            ports[name] = read_until(up, f"{name} listens on").strip().rpartition(":")[2]
         at = [f"tidings://127.0.0.1:{ports[name]}" for name in ("root", "edge")]
         tagger = begun(
             "preprocessor", at[0], "--name", "tagger", "--token", "tags",
             "--key", str(tmp_path / "tagger"), "--config", str(agents),
         )  # fmt: skip
         processes.append(tagger)
-        read_until(tagger, "the preprocessor listens at")
+        read_until(tagger, "the preprocessor listens on")
         here = ("--router", at[1], "--name", "milan", "--token", "it")
 
         # without a grant it is refused; with --grant it asks for one, and keeps it

@@ -190,7 +190,7 @@ class Preprocessor:
         )  # fmt: skip
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line.startswith("the preprocessor listens at "), line
+        assert line.startswith("the preprocessor listens on "), line
 
     def kill(self) -> None:
         self.process.kill()

@@ -1,4 +1,4 @@
-"""Files of whole trees: what they mean, and what is refused in one sentence."""
+"""Files of whole trees: what they mean, and which are refused."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ("[router.a]\nlisten = 70000", "router.a: listen: found '127.0.0.1:70000'"),
         ("[router.a]\nlisten = -1", "router.a: listen: found"),
         ("[router.a]\nlisten = 1\n[router.b]\nlisten = 1",
-         "a and b can't both listen at 127.0.0.1:1"),
+         "a and b can't both listen on 127.0.0.1:1"),
         ("[columns]\nprice = 'money'", "money"),
         ("[times]\nbeat = 'often'", "line 2: times.beat: found a string, expected a number"),
         ("[tokens]", "tokens: found an empty table"),

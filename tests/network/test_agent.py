@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, FAST, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings import (
@@ -163,9 +163,9 @@ def test_a_rendezvous_point_that_is_not_heard(tmp_path: Path) -> None:
     """The router is there; what is above it is not."""
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (edge,) = network
-        async with connect(at(edge), times=FAST) as agent, agent.subscribe("n >= 0") as told:
+        async with connect(at(edge), times=BRIEF) as agent, agent.subscribe("n >= 0") as told:
             await root.stop()
             found = await told.next(30)
             assert found == Interrupted("nothing was heard from the rendezvous point")
@@ -276,11 +276,11 @@ def test_a_named_subscription(tmp_path: Path) -> None:
     """It goes on after the last confirmed one, through another router and with another root."""
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (edge,) = network
         async with (
-            connect(at(edge), times=FAST, name="reader") as agent,
-            connect(at(root), times=FAST) as writer,
+            connect(at(edge), times=BRIEF, name="reader") as agent,
+            connect(at(root), times=BRIEF) as writer,
         ):
             async with agent.subscribe("n >= 0", name="mine") as told:
                 for n in range(10):
@@ -299,9 +299,9 @@ def test_a_named_subscription(tmp_path: Path) -> None:
                 await until(lambda: len(root.machine.graph) == 2)
             await until(lambda: len(root.machine.graph) == 1)
         await stopped(network)
-        network = await started(tmp_path, 2)
+        network = await started(tmp_path, 2, BRIEF)
         root, chain = network
-        async with connect(at(chain[-1]), times=FAST, name="reader") as agent:
+        async with connect(at(chain[-1]), times=BRIEF, name="reader") as agent:
             with pytest.raises(Refusal, match="found another filter for the name"):
                 await agent.subscribe("n > 0", name="mine").__aenter__()
             async with agent.subscribe("n >= 0", name="mine") as told:
@@ -353,8 +353,8 @@ def test_a_name_outlives_nodes_below_it(tmp_path: Path) -> None:
     """What matched a narrower filter, which is gone since, is still there after a restart."""
 
     async def work() -> None:
-        root = (await started(tmp_path, 0))[0]
-        async with connect(at(root), times=FAST, name="reader") as agent:
+        root = (await started(tmp_path, 0, BRIEF))[0]
+        async with connect(at(root), times=BRIEF, name="reader") as agent:
             async with agent.subscribe("n >= 0", name="mine"):
                 pass
             async with agent.subscribe("n >= 5") as narrow:
@@ -364,9 +364,9 @@ def test_a_name_outlives_nodes_below_it(tmp_path: Path) -> None:
             await until(lambda: len(root.machine.graph) == 1)
             await agent.publish({"n": 8}, b"8")
         await root.stop()
-        root = (await started(tmp_path, 0))[0]
+        root = (await started(tmp_path, 0, BRIEF))[0]
         async with (
-            connect(at(root), times=FAST, name="reader") as agent,
+            connect(at(root), times=BRIEF, name="reader") as agent,
             agent.subscribe("n >= 0", name="mine") as told,
         ):
             assert await payloads(told, 4) == [b"5", b"6", b"7", b"8"]

@@ -42,6 +42,10 @@
     authorities = "ca.pem"           the authorities trusted to certify routers below and the node
                                      above; if left out, those that the machine trusts
 
+    [direct]                         links of agents that bypass the tree; only for a rendezvous
+    most = 4                         point: see docs/network.md
+    address = "root.example.org:7400"
+
     [limits]                         see routing/protocol/limits.py
     neighbours = 500
 
@@ -58,7 +62,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidings.broker.admission.listen import Address, Door
+from tidings.broker.admission.listen import Address, Direct, Door
 from tidings.broker.admission.permissions import ANY, Grant
 from tidings.broker.admission.signing import find_key_problems
 from tidings.broker.preprocessor_table import (
@@ -66,10 +70,8 @@ from tidings.broker.preprocessor_table import (
     find_preprocessor_problems,
     read_preprocessor,
 )
-from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
-from tidings.channel import Declaration
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.filters import Attributes, parse
 from tidings.filters.values import Revision
@@ -127,6 +129,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     upstreams: dict[str, str | list[str]] = {}
     channels: dict[str, str | OtherChannel] = {}
+    direct: Direct | None = None
     grants: dict[str, str] | None = None  # public keys whose grants are accepted, by name
     kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
@@ -170,7 +173,7 @@ def _problems(found: Config) -> Iterator[Problem]:
             "point"
         )  # fmt: skip
     if found.journal is None:
-        for name in ("columns", "extra", "preprocessor"):
+        for name in ("columns", "extra", "preprocessor", "direct"):
             if getattr(found, name) not in ({}, None, PreprocessorTable()):
                 shown = name if name == "extra" else f"[{name}]"
                 yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
@@ -187,6 +190,8 @@ def _problems(found: Config) -> Iterator[Problem]:
             "on only the payload, so there are no attributes to leave out",
         )
     places = [("listen", found.listen), *(("upstream", one) for one in _list(found.upstream))]
+    if found.direct is not None and found.direct.address:
+        places.append(("direct", found.direct.address))
     for name, text in places:
         try:
             address_of(text, name)
@@ -200,7 +205,7 @@ def _list(given: str | list[str] | None) -> list[str]:
 
 
 def _find_channel_problems(found: Config) -> Iterator[Problem]:
-    """The problems of other channels, and of the nodes above for them."""
+    """The problems with other channels, and with the nodes above for them."""
     if found.upstream == []:
         yield Problem(("upstream",), "upstream: found no address, expected at least one")
     for name, given in found.upstreams.items():
@@ -238,7 +243,7 @@ def _routes(config: Config) -> dict[str, Route]:
 
 
 def find_column_problems(data: dict[str, Any]) -> Iterator[Problem]:
-    """The problems of the declared attributes of a file."""
+    """The problems with the declared attributes of a file."""
     columns = data.get("columns", {})
     if isinstance(columns, dict):
         try:
@@ -257,10 +262,15 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
 def read_kind(
     path: Path, table: PreprocessorTable, columns: dict[str, Any], extra: Extra | None
 ) -> KindDefinition:
-    """The kind of interest that a file defines; ConfigError if it does not fit the columns."""
+    """The kind of interest that a file defines; raises ConfigError if it does not fit the
+    columns."""
     try:
         kind = read_preprocessor(table, path.parent.absolute())
-        Declaration("", _declared_attributes(columns, extra, kind), kind, "")
+        attributes = _declared_attributes(columns, extra, kind)
+        if kind.kind != "content":
+            from tidings.channel import Declaration  # loads the kernels, which routers do without
+
+            Declaration("", attributes, kind, "")
     except TidingsError as problem:
         raise ConfigError(f"{path}: preprocessor: {problem}") from None
     return kind
@@ -302,11 +312,13 @@ def make_node(config: Config) -> Server:
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
+        from tidings.broker.root import RootNode  # loads the kernels, which routers do without
+
         journal = config.at(config.journal)
         attributes = _declared_attributes(config.columns, config.extra, config.kind)
         return RootNode(
             config.name, journal, door, attributes=attributes, kind=config.kind, times=times,
-            forwarding=forwarding,
+            forwarding=forwarding, direct=config.direct,
         )  # fmt: skip
     hops = {
         name: [address_of(text, "upstreams") for text in _list(given)]
@@ -365,7 +377,9 @@ def renew(node: Server, config: Config) -> int:
 
 async def revise(node: Server, config: Config) -> str:
     """Make a running rendezvous point use the kind of interest that is now in its file; return a
-    sentence about what changed. TidingsError if it can't be used; then nothing changes."""
+    sentence about what changed. Raises TidingsError if it can't be used; then nothing changes."""
+    from tidings.broker.root import RootNode
+
     if not isinstance(node, RootNode) or node.kind == config.kind:
         return ""
     found = await node.revise(config.kind)
@@ -405,7 +419,7 @@ def address_of(text: str, what: str) -> Address:
 
 
 def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
-    """The problems of tokens. A message never shows the token itself."""
+    """The problems with tokens. A message never shows the token itself."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         place = ("tokens", token)

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Sequence
 
 from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Tokens
@@ -20,9 +21,13 @@ from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.connections import Connections
 from tidings.broker.granting import Granting
 from tidings.broker.listening_server import ListeningServer
+from tidings.broker.predicates import PredicateHelpers
 from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
+from tidings.preprocessing import PredicateCall
 from tidings.routing.protocol import Times, frames, messages as m
+
+PATIENCE = 1.5  # seconds for predicates; agents wait for two
 
 _log = logging.getLogger(__name__)
 
@@ -41,9 +46,9 @@ class PreprocessorNode:
         signer: Signer | None = None,
     ) -> None:
         """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
-        the preprocessor, if it differs from the one at which it listens. With a `signer`, the
+        the preprocessor, if it differs from the one on which it listens. With a `signer`, the
         preprocessor signs grants, and needs tokens, because anybody could ask for grants under any
-        name without them. KeyProblem if it has none."""
+        name without them. Raises KeyProblem if it has none."""
         if signer is not None and not door.is_guarded:
             raise KeyProblem(
                 f"{name}: found a key that signs grants and no tokens, expected [tokens] that say "
@@ -57,6 +62,9 @@ class PreprocessorNode:
         self._times = times or Times()
         self._connections = Connections(name, door, self._make_link)
         self._listening = ListeningServer(self._connections)
+        self._helpers: PredicateHelpers | None = None
+        self._asking: set[asyncio.Future[None]] = set()
+        self._off: set[str] = set()  # predicates that fail here
         self.tagged = 0
         """How many notifications were tagged so far."""
 
@@ -79,6 +87,10 @@ class PreprocessorNode:
 
     async def stop(self) -> None:
         await self._listening.stop("the preprocessor stops")
+        for asking in self._asking:
+            asking.cancel()
+        if self._helpers is not None:
+            await self._helpers.stop()
 
     def renew(self, tokens: Tokens | None) -> int:
         """Use other tokens from now on; return the number of closed links."""
@@ -111,7 +123,11 @@ class PreprocessorNode:
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
             elif isinstance(message, m.Preprocess):
-                link.send(self._tag(message))
+                missing = self._missing_calls(message)
+                if missing:
+                    self._listening.spawn(self._decide(link, message, missing))
+                else:
+                    link.send(self._tag(message))
             elif isinstance(message, m.Propose):
                 if message.signs and self._granting is not None:
                     self._listening.spawn(self._granting.answer(link, found, message))
@@ -123,6 +139,47 @@ class PreprocessorNode:
         if len(self._connections.links) >= most and name not in self._connections.links:
             return f"there is no place for another agent, expected at most {most:,} agents"
         return ""
+
+    # -- predicates ----------------------------------------------------------------------------
+
+    def _missing_calls(self, message: m.Preprocess) -> list[PredicateCall]:
+        """The calls of predicates that must be decided before notifications are tagged, without
+        those of predicates that fail here."""
+        view = self._agent.view
+        missing = [] if view is None else view.missing_calls(message.contents)
+        return [call for call in missing if call.name not in self._off]
+
+    async def _decide(
+        self, link: Link, message: m.Preprocess, missing: Sequence[PredicateCall]
+    ) -> None:
+        """Tag notifications when the predicates that they need have answered. Notifications that
+        are not decided in time have an empty tag: the rendezvous point tags them."""
+        until = time.monotonic() + PATIENCE
+        while missing and time.monotonic() < until:
+            asking = asyncio.ensure_future(self._need_helpers().ask(missing))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+            await asyncio.wait([asking], timeout=until - time.monotonic())
+            missing = self._missing_calls(message)
+        link.send(self._tag(message))
+
+    def _need_helpers(self) -> PredicateHelpers:
+        """The processes of the predicates that the channel has now."""
+        view, helpers = self._agent.view, self._helpers
+        assert view is not None
+        if helpers is None or helpers.decisions is not view.decisions:
+            if helpers is not None:
+                self._listening.spawn(helpers.stop())
+            self._off = set()
+            helpers = PredicateHelpers(view.definition, view.decisions, self._switch_off)
+            self._helpers = helpers
+        return helpers
+
+    async def _switch_off(self, name: str, reason: str) -> None:
+        """Leave notifications that need a predicate to the rendezvous point, which decides whether
+        it is switched off for everybody."""
+        _log.error("%s: the predicate '%s' is not called any more: %s", self.name, name, reason)
+        self._off.add(name)
 
     def _tag(self, message: m.Preprocess) -> m.Preprocessed:
         view = self._agent.view

@@ -26,7 +26,7 @@ from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
 from tidings.broker.reports import Reports, status_of
-from tidings.model import TidingsError
+from tidings.model import TidingsError, Undecided
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.channels import Channel, Channels, Flow, Frames, Out, Routes
 from tidings.routing.forwarding import Forwarding, Name, Router, Sent
@@ -91,6 +91,7 @@ class Server:
         machine.forwarding = self._forwarding
         machine.context.queued_bytes = self.queued_bytes
         machine.context.owner_of = self.connections.owner_of
+        machine.context.party_of = self.connections.party_of
         machine.context.within_of = self.connections.within_of
 
     def make_machine(self, channel: str) -> Router:
@@ -112,6 +113,10 @@ class Server:
     def port(self) -> int:
         """The port that the node listens on."""
         return self._listening.port
+
+    def is_direct(self, name: Name) -> bool:
+        """Is a neighbour an agent whose link bypasses the tree?"""
+        return self.connections.is_direct(name)
 
     @property
     def undeclared(self) -> int:
@@ -184,7 +189,7 @@ class Server:
         self.reports.end_link(link)
 
     def forget_lane(self, lane: Lane) -> None:
-        """Forget the messages of a lane that wait."""
+        """Forget the waiting messages of a lane."""
         self.backlog.forget(lane)
         self.publications.forget(lane)
         if isinstance(lane, ChannelLane):
@@ -305,12 +310,17 @@ class Server:
 
     def _take_grant(self, link: Lane, found: Permissions, message: m.Present) -> None:
         channel = self._channel_of(link)
-        if channel is not None:
+        if channel is None:
+            return
+        if found.direct:
+            text = message.grant.decode("ascii", "replace")
+            refusal = self.connections.renew_ticket(link.link, text)
+        else:
             machine = self.channels.wake(channel, self.now)
             refusal = self._grants.take(
                 channel.name, machine, link.name, found, message.grant, self.now
             )
-            link.send(m.Presented(message.request, refusal))
+        link.send(m.Presented(message.request, refusal))
 
     def take_part(self, link: Lane, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, so that others have turns in between."""
@@ -350,6 +360,8 @@ class Server:
                 self.feed(link.name, message)
             elif channel is not None:
                 self.feed_channel(channel, link, message)
+        except Undecided:
+            raise
         except TidingsError as problem:
             link.refuse(problem)
 

@@ -32,7 +32,7 @@ import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.preprocessor_table import PreprocessorTable, flatten_columns
+from tidings.broker.preprocessor_table import flatten_columns
 from tidings.broker.tree_file import Member, Tree, other_root
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
@@ -40,7 +40,7 @@ from tidings.model import EnvironmentProblem
 PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at most
 LOOK = 1.0  # seconds between two checks for silent nodes
 SETTLED = 30.0  # seconds of running after which a node counts as healthy
-ENDING = 5.0  # seconds for all nodes to exit
+ENDING = 4.0  # seconds for all nodes to exit; the watchdog of the command waits for 6
 MOST_LOG = 16 << 20  # bytes; a longer log is moved to the old log
 STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
 WATCHER = "<up>"
@@ -88,7 +88,8 @@ class NodeProcess:
 
 
 class RunningTree:
-    """The processes of a tree. `announce` gets a sentence for everything that happens."""
+    """The processes of a tree. `announce` is called with a message about everything that
+    happens."""
 
     def __init__(self, tree: Tree, announce: Callable[[str], None]) -> None:
         self.tree = tree
@@ -223,7 +224,7 @@ class RunningTree:
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
-        self._announce(f"{branch.name} listens{again} at {branch.address()}")
+        self._announce(f"{branch.name} listens{again} on {branch.address()}")
         if branch.rights != self._rights:  # they changed while the node started
             self._renew(branch)
 
@@ -240,26 +241,30 @@ class RunningTree:
     def _rights(self) -> tuple[object, object]:
         return self.tree.tokens, self.tree.grants
 
-    def renew(
-        self,
-        tokens: Mapping[str, str | Grant] | None,
-        preprocessor: PreprocessorTable | None = None,
-        grants: Mapping[str, str] | None = None,
-    ) -> None:
-        """Make all nodes use other tokens, and accept the grants of other keys; and the rendezvous
-        point use another preprocessor. It also reads its ontology again."""
-        if (tokens is None) != (self.tree.tokens is None):
-            raise ConfigError(
-                "found "
-                + ("no [tokens], expected some" if tokens is None else "[tokens], expected none")
-                + ", as when the tree was started; to add or remove [tokens], restart the tree"
+    def renew(self, found: Tree) -> None:
+        """Make all nodes use the tokens and the keys of grants, and all rendezvous points the
+        preprocessors, of the file as it was read again. The rendezvous points also read their
+        ontologies again."""
+        if (found.tokens is None) != (self.tree.tokens is None):
+            there = (
+                "no [tokens], expected some" if found.tokens is None else "[tokens], expected none"
             )
-        known = None if tokens is None else dict(tokens)
+            raise ConfigError(
+                f"found {there}, as when the tree was started; to add or remove [tokens], restart "
+                "the tree"
+            )
+        channels = {
+            name: msgspec.structs.replace(
+                one, preprocessor=found.channels.get(name, one).preprocessor
+            )
+            for name, one in self.tree.channels.items()
+        }
         self.tree = msgspec.structs.replace(
             self.tree,
-            tokens=known,
-            preprocessor=preprocessor or self.tree.preprocessor,
-            grants=None if grants is None else dict(grants),
+            tokens=found.tokens,
+            grants=found.grants,
+            preprocessor=found.preprocessor,
+            channels=channels,
         )
         for branch in self.branches.values():
             if branch.state is State.RUNNING:
@@ -301,8 +306,10 @@ class RunningTree:
             tables["columns"] = flatten_columns(own.columns)
             if own.extra is not None:
                 plain["extra"] = own.extra
-            if own is tree:
-                tables["preprocessor"] = tree.preprocessor.given()
+            if tree.direct is not None:
+                known = msgspec.to_builtins(tree.direct)
+                tables["direct"] = known if own is tree else {**known, "address": ""}
+            tables["preprocessor"] = own.preprocessor.given()
         elif tree.channels:
             direct = self._other_roots(member)
             roots = {name: self.branches[name] for name in direct}

@@ -14,10 +14,12 @@
 
     [channels.tea]                   another channel, with a rendezvous point of its own: the node
     listen = 7500                    root-tea
-    extra = "keep"                   [channels.tea.columns] has its declared attributes
+    extra = "keep"                   [channels.tea.columns] has its declared attributes, and
+                                     [channels.tea.preprocessor] its kind of interest
 
-    [columns] [preprocessor] [tokens] [grants] [times] policy extra      as in a router's file, but
-                                                                         for all nodes
+    [direct]                              most, links: as in the file of a rendezvous point
+    [columns] [preprocessor] extra        of the main channel, as in a router's file
+    [tokens] [grants] [times] policy      of all nodes, as in a router's file
 
 Paths are relative to the file; without `folder`, the folder is named after the file.
 """
@@ -31,7 +33,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from tidings.broker.admission.listen import Address
+from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import (
     ConfigError,
@@ -73,6 +75,7 @@ class OtherRoot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str | int = 0
     columns: dict[str, Any] = {}
     extra: Extra | None = None
+    preprocessor: PreprocessorTable = PreprocessorTable()
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -91,6 +94,7 @@ class Tree(msgspec.Struct, frozen=True):
     patience: float
     members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
     channels: dict[str, OtherRoot] = {}  # other channels
+    direct: Direct | None = None
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -125,6 +129,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     root: _Root = _Root()
     router: dict[str, _Router] = {}
     channels: dict[str, OtherRoot] = {}
+    direct: Direct | None = None
 
 
 def load_tree(path: str | Path) -> Tree:
@@ -142,6 +147,8 @@ def load_tree(path: str | Path) -> Tree:
     if problems:
         raise ConfigError(raw.describe(problems))
     read_kind(path, file.preprocessor, file.columns, file.extra)
+    for one in file.channels.values():
+        read_kind(path, one.preprocessor, one.columns, one.extra)
     try:
         return _tree(path, file, folder)
     except SecretError as problem:  # the message already names the file
@@ -165,6 +172,7 @@ def _problems(file: _File, folder: Path) -> Iterator[Problem]:
 
 
 def _with_absolute_path(table: PreprocessorTable, path: Path) -> PreprocessorTable:
+    """The table for a file in another folder than `path`."""
     if table.ontology is None:
         return table
     return msgspec.structs.replace(table, ontology=str((path.parent / table.ontology).absolute()))
@@ -184,7 +192,13 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
         file.times,
         file.patience,
         tuple(_members(file)),
-        file.channels,
+        {
+            name: msgspec.structs.replace(
+                one, preprocessor=_with_absolute_path(one.preprocessor, path)
+            )
+            for name, one in file.channels.items()
+        },
+        file.direct,
         tuple(filter(None, [check_secret(path) if file.tokens else ""])),
     )
 
@@ -198,7 +212,7 @@ def _above(file: _File) -> dict[str, str]:
 
 
 def _member_problems(file: _File) -> Iterator[Problem]:
-    """The problems of names, addresses and the shape of the tree."""
+    """The problems with names, addresses and the shape of the tree."""
     root, above = file.root, _above(file)
     others = {other_root(channel): channel for channel in file.channels}
     for place, name in (
@@ -221,8 +235,12 @@ def _member_problems(file: _File) -> Iterator[Problem]:
         if name in above or name == root.name or channel == file.channel:
             sentence = f"channels.{channel}: the name {name!r} or the channel is used already"
             yield Problem(("channels", channel), sentence)
-        columns = find_column_problems({"columns": file.channels[channel].columns})
-        yield from (Problem(("channels", channel), one.sentence) for one in columns)
+        table = file.channels[channel]
+        for one in find_column_problems({"columns": table.columns}):
+            yield Problem(("channels", channel), one.sentence)
+        for one in find_preprocessor_problems(table.preprocessor):
+            place = ("channels", channel, *one.place)
+            yield Problem(place, f"channels.{channel}: {one.sentence}")
     for name, upstream in above.items():
         if upstream not in above and upstream != root.name:
             known = ", ".join([root.name, *above])
@@ -246,7 +264,7 @@ def _member_problems(file: _File) -> Iterator[Problem]:
         other = taken.setdefault(address, name) if address.port else name
         if other != name:
             at = f"{address.host}:{address.port}"
-            yield Problem(place, f"{other} and {name} can't both listen at {at}")
+            yield Problem(place, f"{other} and {name} can't both listen on {at}")
     left = dict(above)
     known_above = {root.name}
     while left:

@@ -18,6 +18,8 @@ import ssl
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 
+import msgspec
+
 from tidings.network.agents import (
     Broken,
     LinkState,
@@ -69,10 +71,12 @@ class Agent(AgentChannel):
         on_break: Callable[[Break], object] | None = None,
         on_link: Callable[[str], object] | None = None,
         tag: Tagging = "root",
+        direct: bool = True,
     ) -> None:
         own = places[0].channel
         link = AgentLink(places, m.Hello(name, own, token), tls, times or Times(), on_link)
-        super().__init__(link, own, on_break=on_break, tag=tag)
+        super().__init__(link, own, on_break=on_break, tag=tag, direct=direct)
+        self._may_be_direct = direct
         self._others: dict[str, AgentChannel] = {}
 
     async def start(self, timeout: float | None = None) -> None:
@@ -84,7 +88,10 @@ class Agent(AgentChannel):
     @property
     def state(self) -> LinkState:
         """Whether there is a link at present, and to which router."""
-        return self._agent_link.state
+        state, direct = self._agent_link.state, self.direct
+        if direct.is_used:
+            state = msgspec.structs.replace(state, direct=direct.address)
+        return state
 
     def channel(
         self,
@@ -112,7 +119,11 @@ class Agent(AgentChannel):
         found = self._others.get(name)
         if found is None or found.is_closed:
             found = self._others[name] = AgentChannel(
-                self._agent_link, name, on_break=on_break, tag=tag or "root"
+                self._agent_link,
+                name,
+                on_break=on_break,
+                tag=tag or "root",
+                direct=self._may_be_direct,
             )
             found.begin_tagging()
         _check_same_tag(found, tag)
@@ -153,6 +164,7 @@ async def connect(
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
+    direct: bool = True,
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
@@ -171,6 +183,10 @@ async def connect(
     `tag` says who tags what the agent publishes: the rendezvous point ("root"), this process
     ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
     two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
+
+    If the rendezvous point offers it, because few others want the same notifications, the agent
+    receives them over a second link, which it opens to the rendezvous point itself; without
+    `direct`, it never does. If the second link can't be opened, nothing changes.
     """
     check_tag(tag)
     if name is not None and not isinstance(name, str):
@@ -186,6 +202,7 @@ async def connect(
         on_break=on_break,
         on_link=on_link,
         tag=tag,
+        direct=direct,
     )
     try:
         await agent.start(timeout)

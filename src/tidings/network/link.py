@@ -63,7 +63,7 @@ class Link(asyncio.Protocol):
         self.patience = patience
         self.name = ""
         self.dropped = 0  # notifications
-        self._skipped: set[int] = set()  # channels that missed notifications since the last one
+        self._skipped: set[int] = set()  # channels whose latest notification was dropped
         self.number = 0
         """The channel of the frames that `received` gets."""
         self._out_number = 0  # the channel of the frame that was sent last

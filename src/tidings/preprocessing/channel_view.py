@@ -1,18 +1,19 @@
 """The nodes of a channel in this process, at a version, ready to tag notifications.
 
     Changed, whole ──compile──> snapshot ──┐
-    Changed, since the version before ─────┴──> view ──> tags of this version
+    Changed, since its last version ───────┴──> view ──> tags of this version
 
 The snapshots and views are those that pipelines on Spark use, in memory. A filter that can't be
 read is left out, as at the rendezvous point.
 
-Cost: a change takes some milliseconds, and after REBUILD_AFTER changes all nodes are compiled again
-(a second for 10,000 filters). `put` may run in another thread: until it is done, tags have the
-version before.
+Cost: a change takes a few milliseconds, and after REBUILD_AFTER changes all nodes are compiled
+again (a second for 10,000 filters). `put` may run in another thread: until it is done, tags have
+the previous version.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,12 +22,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.filters import parse
+from tidings.filters import Filter, parse
 from tidings.matching import load_kernels
 from tidings.model import Event, FilterError, TidingsError, need_extra
 from tidings.preprocessing.change import Change
 from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields
 from tidings.preprocessing.kinds import Kind, KindDefinition, make_kind, restore_attributes
+from tidings.preprocessing.predicates import CallIndex, PredicateCall
 from tidings.routing.protocol import messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
@@ -57,7 +59,7 @@ class ChannelView:
     """The nodes of a channel at one version. One thread may call `put` while others tag."""
 
     def __init__(self, told: m.Described) -> None:
-        """TidingsError if the kind of the channel can't be used in this process."""
+        """Raises TidingsError if the kind of the channel can't be used in this process."""
         self._kind = _kind_of(told)
         self.attributes = self._kind.attributes
         self._nodes: dict[int, str] = {}
@@ -67,6 +69,9 @@ class ChannelView:
         self._state: _State | None = None
         self._columns = EventColumns()
         self._contents = Contents(self._kind, LARGEST, ExtraFields())
+        self.decisions = self._kind.decisions
+        """The results of predicates; a notification that needs others is not tagged."""
+        self._calls = CallIndex(self.decisions)
 
     @property
     def life(self) -> int:
@@ -80,10 +85,24 @@ class ChannelView:
     def __len__(self) -> int:
         return len(self._nodes)
 
+    @property
+    def definition(self) -> KindDefinition:
+        return self._kind.definition
+
+    def missing_calls(self, contents: Iterable[bytes]) -> list[PredicateCall]:
+        """The calls of predicates that must be decided before these notifications are tagged."""
+        found: dict[bytes, PredicateCall] = {}
+        for content in contents if len(self._calls) else ():
+            with contextlib.suppress(TidingsError):  # it can't be tagged at all
+                event = self._contents.read(content)
+                found.update((call.key, call) for call in self._calls.missing(event))
+        return [*found.values()]
+
     # -- changes -------------------------------------------------------------------------------
 
     def put(self, told: m.Changed) -> None:
-        """Apply an answer of the rendezvous point: all nodes, or the changes since this version."""
+        """Apply an answer from the rendezvous point: all nodes, or the changes since this
+        version."""
         if told.whole or self._live is None or told.life != self.life:
             self._nodes = {}
             self._replay(told.changes)
@@ -122,25 +141,36 @@ class ChannelView:
         """Whether the filter of a new node can be read; if so, note its identity."""
         assert one.filter is not None
         try:
-            self._keys[parse(one.filter, attributes=self.attributes).key] = one.node
+            filter_ = self._parse(one.filter)
         except FilterError:
             return False
+        self._keys[filter_.key] = one.node
+        self._calls.add(one.node, filter_.form)
         return True
+
+    def _parse(self, text: str) -> Filter:
+        return parse(text, attributes=self.attributes, functions=self._kind.functions)
 
     def _replay(self, changes: Iterable[m.NodeChange]) -> None:
         for _, node, text in changes:
             if text is None:
                 self._nodes.pop(node, None)
+                self._calls.discard(node)
             else:
                 self._nodes[node] = text
 
     def _compile(self, version: int) -> None:
-        distinct, numbers = DistinctFilters(self.attributes), dict[bytes, int]()
+        distinct = DistinctFilters(self.attributes, self._kind.functions)
+        numbers: dict[bytes, int] = {}
+        calls = CallIndex(self.decisions)
         for node, text in sorted(self._nodes.items()):
             try:
                 numbers.setdefault(distinct.add(node, text), node)
+                if any(name in text for name in self._kind.functions):
+                    calls.add(node, self._parse(text).form)
             except FilterError:
                 continue
+        self._calls = calls
         self._live = VersionedSnapshot(Snapshot(version, *build_nodes(distinct, numbers)))
         self._keys = numbers
         self._changes = 0
@@ -152,17 +182,19 @@ class ChannelView:
 
     def tag(self, content: bytes) -> bytes:
         """The tag of a notification; raises TidingsError if it can't be read, or if no nodes are
-        known."""
+        known, and Undecided if it needs predicates."""
         state = self._need_state()
         nodes = self._lowest(state.view, self._contents.read(content))
         return pack_tag(state.life, state.version, nodes)
 
     def tag_many(self, contents: Sequence[bytes]) -> list[bytes]:
-        """The tags of many notifications; the tag is empty if a notification can't be read."""
+        """The tags of many notifications; the tag is empty if a notification can't be read, or if
+        it needs predicates that are not decided."""
         state = self._need_state()
         tags: list[bytes] = []
         read = None
-        if self.attributes is None and len(contents) >= FEW and not state.tells_null:
+        is_simple = self.attributes is None and not state.tells_null and not len(self._calls)
+        if is_simple and len(contents) >= FEW:
             read = self._columns.read(contents)
         if read is None:
             return [self._tag_or_leave(state, content) for content in contents]
@@ -197,6 +229,7 @@ class ChannelView:
     def _lowest(self, view: View, event: Event) -> list[int]:
         """The numbers of the lowest nodes that match: matching nodes that are not above another
         matching node."""
+        self._calls.need_decided(event)
         count = len(view.numbers)
         matched: list[Any] = view.matcher.match(event)
         matched = [place for place in matched if place < count]

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of a subscription: the subscription is new, was replaced, or has ended."""
+    """A change to a subscription: the subscription is new, was replaced, or has ended."""
 
     version: int
     """1, 2, 3 and so on. There are gaps after a repair, and if the channel has a rendezvous
@@ -213,7 +213,7 @@ class ChangeLog:
                 raise LogError(f"the log can't drop files: {problem}") from problem
 
     def repair(self) -> Repair:
-        """Repair a damaged log: keep the readable changes, and put up with the loss of others.
+        """Repair a damaged log: keep the readable changes, and accept the loss of the others.
 
         Versions and node numbers that may have been used are not used again. Readers that ask for a
         lost version get an error that says so. A log without damage is not changed.

@@ -6,8 +6,8 @@
     the rendezvous point made a node               a subscription whose id is made of the node
     the rendezvous point removed such a node       that subscription ended
 
-A node that a named subscription made and the rendezvous point removed is no change, because its
-subscriptions have ended before.
+A node that a named subscription made and the rendezvous point removed is not a change here, because
+its subscriptions had ended before.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def read_format(folder: Path) -> Format | None:
     try:
         found = msgspec.json.decode(data, type=Format)
     except msgspec.DecodeError:
-        return None  # the log itself shows what it is
+        return None  # the files of the log show its format
     if found.format > CURRENT or found.identities > IDENTITIES:
         raise EnvironmentProblem(
             f"{folder / FORMAT} says {data[:80].decode(errors='replace').strip()!r}, expected "
@@ -93,7 +93,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writing_at_once(folder: Path) -> Iterator[Literal["free", "busy", "owned"]]:
-    """Like `writing`, if the folder is free; otherwise this yields why it is not."""
+    """Like `writing`, if the folder is free; otherwise this yields the reason why it is not."""
     with files.try_lock(folder / LOCK) as alone:
         yield "busy" if not alone else "owned" if is_owned(folder) else "free"
 
@@ -106,7 +106,7 @@ def unchanged(folder: Path) -> Iterator[None]:
 
 
 def owner_of(folder: Path) -> int | None:
-    """The number of the process that owns a folder; None if none does."""
+    """The id of the process that owns a folder; None if the folder has no owner."""
     return files.holder_of(folder / OWNER)
 
 

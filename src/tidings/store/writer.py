@@ -98,7 +98,7 @@ class _Known:
         self.last = max(self.last, self.version)
 
     def make(self, changes: Iterable[RequestedChange]) -> Iterator[Entry]:
-        """Apply changes, which are possible, and number them."""
+        """Apply changes that are known to be possible, and number them."""
         for id_, text, key, dialect in changes:
             self.last = self.version = self.last + 1
             node, fresh = 0, None

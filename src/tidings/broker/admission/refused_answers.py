@@ -19,4 +19,6 @@ def answer_refused(message: m.Message, epoch: int, reason: str) -> m.Message | N
         return m.Taken(epoch, message.source, message.batch, message.part, reason)
     if isinstance(message, m.Present):
         return m.Presented(message.request, reason)
+    if isinstance(message, m.Apply):
+        return m.Offered(epoch, message.request)
     return None

@@ -35,7 +35,7 @@ def _ed25519() -> Any:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise EnvironmentProblem(
-            "the package cryptography is not installed; install tidings with its extra, "
+            "the package cryptography is not installed; install tidings with the extra "
             "`tidings[grants]`"
         ) from None
     return ed25519
@@ -70,7 +70,7 @@ class Signer:
     """A private key, which signs grants."""
 
     def __init__(self, text: str) -> None:
-        """`text` is the private key; KeyProblem if it is not one."""
+        """`text` is the private key; raises KeyProblem if it is not one."""
         self._key = _ed25519().Ed25519PrivateKey.from_private_bytes(_read_key(text, PRIVATE))
         self._public: bytes = self._key.public_key().public_bytes_raw()
         self.identity = identify(self._public)
@@ -95,7 +95,7 @@ class PublicKeys:
     """The public keys whose grants a router accepts."""
 
     def __init__(self, keys: Mapping[str, str] | None = None) -> None:
-        """KeyProblem if a text is not a public key."""
+        """Raises KeyProblem if a text is not a public key."""
         self._names: dict[bytes, str] = {}
         self._keys: dict[bytes, Any] = {}
         for name, text in (keys or {}).items():

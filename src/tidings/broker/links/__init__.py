@@ -1,6 +1,6 @@
 """Links of a running node.
 
-    above.py    the link to a node above, which is made again when it is lost
+    above.py    the link to a node above, which reconnects when it is lost
     lane.py     one channel of a link
     credit.py   the credit that a node gives its neighbours
 

@@ -1,5 +1,5 @@
-"""The link of a router to a node above it. When the link is lost, it is made again, to the next of
-the addresses of that node: several nodes can lead to the same rendezvous point."""
+"""The link of a router to a node above it. When the link is lost, the router connects again, to the
+next of the addresses of that node: several nodes can lead to the same rendezvous point."""
 
 from __future__ import annotations
 

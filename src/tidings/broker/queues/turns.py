@@ -6,9 +6,9 @@
     guests ─┬ link g1 ──── g1        ▇▇▇           the items of a name stay in order
             └ link g2 ──── g2        ▇▇▇▇▇▇▇▇▇
 
-An owner is a bound name or a guest token. All links and names of an owner share its turns. A turn
-that takes long counts as several, for the owner, the link and the name. Each step
-takes time logarithmic in the number of waiting keys.
+An owner is a bound name or a guest token. All links and names of an owner share its turns. A long
+turn counts as several, for the owner, the link and the name. Each step takes time logarithmic in
+the number of waiting keys.
 """
 
 from __future__ import annotations

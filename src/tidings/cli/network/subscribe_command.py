@@ -96,7 +96,7 @@ def subscribe_to(
         raise BadInput(f"found --order {order}, expected serial or none")
     chosen: Literal["serial", "none"] = "none" if order == "none" else "serial"
     token = choose_token(token, token_file)
-    alone = f"subscribe-{durable}" if durable and not token else None  # names belong to somebody
+    alone = f"subscribe-{durable}" if durable and not token else None  # a name needs an owner
     declared = read_types(types, others)
     noted = _check_filter(interest, dialect, declared.attributes, force)
 
@@ -156,8 +156,8 @@ def subscribe_to(
 
 
 def _check_filter(text: str, dialect: str, attributes: Attributes | None, force: bool) -> str:
-    """The note on a filter; BadInput if it is refused. A filter that only the channel can read is
-    not checked here."""
+    """The note on a filter; raises BadInput if it is refused. A filter that only the channel can
+    read is not checked here."""
     if dialect != "sql":
         from tidings.preprocessing import DIALECTS
 

@@ -1,7 +1,7 @@
 """The link of an agent to a router, which all channels of the agent share.
 
-The link is made again when it is lost, to the next of several routers. Every channel has a number
-on the link; the channel that the agent was connected for has number 0.
+When the link is lost, the agent connects again, to the next of several routers. Every channel has a
+number on the link; the channel that the agent was connected for has number 0.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ GREETING = 10.0  # how many seconds the router may take to answer
 class LinkState(msgspec.Struct, frozen=True):
     """Whether an agent is linked to a router: if so, to which one (`router`, as "host:port");
     otherwise the reason why it is not, and the router that it tries next or tried last. `since` is
-    the time of the last change, in seconds since 1970."""
+    the time of the last change, in seconds since 1970. `direct` is the address of the rendezvous
+    point if notifications come from there over a second link."""
 
     linked: bool
     router: str
     reason: str
     since: float
+    direct: str = ""
 
 
 class LinkedChannel(Protocol):
@@ -114,6 +116,10 @@ class AgentLink:
         """The error for something that did not happen in time."""
         why = f": {self._gone}" if self._gone else ""
         return TimedOut(f"{what} after {timeout or 0:g} seconds{why}")
+
+    def note_change(self) -> None:
+        """Wake those who wait for a change, because a message came over another link."""
+        self._change.set()
 
     async def wait_for_change(self) -> None:
         """Wait until a message comes or the link ends."""

@@ -280,9 +280,9 @@ class Publishing(ABC):
 
     async def publish_many(self, notifications: Pairs | ArrowRows) -> int:
         """Publish pairs of attributes and payload, many at a time, and wait until all are on the
-        disk; return how many there were. Arrow data is taken too: each row is a notification, and
-        the column `payload`, if there is one, is the payload. If a notification is refused, stop
-        publishing, wait for the answers to all that were sent, and raise Refusal."""
+        disk; return how many there were. Arrow data is accepted too: each row is a notification,
+        and the column `payload`, if there is one, is the payload. If a notification is refused,
+        stop publishing, wait for the answers to all that were sent, and raise Refusal."""
         given = pairs_of(notifications)
         waiting: deque[_Piece] = deque()
         count = 0  # acknowledged
@@ -343,7 +343,7 @@ class Publishing(ABC):
     # -- answers -------------------------------------------------------------------------------
 
     def _give_up(self, reason: str) -> None:
-        """Nothing that was not acknowledged will be, because of a reason."""
+        """Refuse all publications that were not acknowledged, with a reason."""
         for waiting in self._acks.values():
             if not waiting.done():
                 waiting.set_exception(Refusal(reason))

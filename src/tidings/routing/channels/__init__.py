@@ -18,11 +18,11 @@
     sleeping.py     channels without traffic, of which only a few values are kept
 
 Numbers belong to one link. The lower end of a link chooses them, because a channel is always first
-named from below, by a subscriber or a publisher. So no answer has to be waited for, and two ends
-never choose the same number. A number is not used again on the same link.
+named from below, by a subscriber or a publisher. So neither end waits for an answer, and the two
+ends never choose the same number. A number is not used again on the same link.
 
-The state machine of a channel (forwarding/router.py) knows nothing of other channels, so nothing of
-one channel can be seen in another, if numbers are translated correctly. Nothing here does I/O or
+The state machine of a channel (forwarding/router.py) does not know other channels, so no message of
+one channel can reach another, if numbers are translated correctly. Nothing here does I/O or
 reads a clock. Used by network, broker and studies, not by users; but users who run routers in their
 own programs import `Route`. Start at channels.py.
 """

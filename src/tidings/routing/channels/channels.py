@@ -29,7 +29,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
 
-MISSED = 4  # beats without which a channel counts as silent
+MISSED = 4  # a channel that misses this many beats counts as silent
 QUIET = 2  # beats without traffic after which a channel may sleep
 
 
@@ -175,14 +175,14 @@ class Channels:
             channel, out = self._make_channel(name, now)
         else:
             self._wake(channel, now)
-        if link in channel.below:  # it has the channel already: the new number counts
+        if link in channel.below:  # the new number replaces the old one
             out += self.close(link, channel.below[link], now)
         channel.below[link] = number
         known.numbers[number] = channel
         return out
 
     def close(self, link: Name, number: int, now: float) -> list[Out]:
-        """A neighbour gives a channel up, with everything that it wants there."""
+        """A neighbour closes a channel, and gives up all its subscriptions there."""
         known = self._links.get(link)
         channel = None if known is None else known.numbers.get(number)
         if known is None or channel is None:
@@ -196,13 +196,13 @@ class Channels:
         return self.send(channel, machine.drain_outgoing(), now)
 
     def hear(self, link: Name, number: int, message: m.Resubscribe) -> None:
-        """Note what a neighbour said, when it arrives: later pulses repeat it. It may be handled
-        after pulses that arrived later."""
+        """Note what a neighbour said as soon as it arrives, because later pulses repeat it. The
+        message itself may be handled after those pulses."""
         if number and self.find(link, number) is not None:
             self._links[link].heard.put(number, message)
 
     def receive(self, link: Name, number: int, message: m.Message, now: float) -> list[Out]:
-        """Handle a message from a neighbour below; a Resubscribe was heard before."""
+        """Handle a message from a neighbour below; for a Resubscribe, `hear` was called before."""
         channel = self.find(link, number)
         if channel is None:
             self.counts["unknown channels"] += 1
@@ -331,7 +331,7 @@ class Channels:
             return False
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)
-        # some time after its start, a state machine says how far its neighbours are
+        # some time after its start, a state machine reports how far its neighbours are
         if not isinstance(said, m.Resubscribe) or said.done < machine.done_below():
             return False
         return (
@@ -347,7 +347,7 @@ class Channels:
         )  # fmt: skip
 
     def _leave_out_silent(self, now: float) -> None:
-        """Pulses no longer stand for the beats of channels that have not beaten lately."""
+        """Pulses no longer stand for the beats of channels that have sent no beat lately."""
         for channel in self.awake.values():
             if now - channel.beaten > MISSED * self.times.beat:
                 for link, number in channel.below.items():
@@ -356,7 +356,7 @@ class Channels:
     # -- between the state machines and the links ----------------------------------------------
 
     def wake(self, channel: Channel, now: float) -> Router:
-        """The state machine of a channel, which is made again if the channel slept."""
+        """The state machine of a channel, which is created again if the channel slept."""
         self._wake(channel, now)
         machine: Router = channel.machine
         return machine

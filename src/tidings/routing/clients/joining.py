@@ -118,7 +118,7 @@ class Joining:
         return self._counted and is_named and self.phase in (Phase.JOINING, Phase.ON)
 
     def refuse(self, reason: str) -> None:
-        """Give up: the subscription can't come into force, or go on."""
+        """Give up, because the subscription can't come into force, or can't continue."""
         self.phase, self.refusal = Phase.REFUSED, reason
         self._stream.is_on = False
 

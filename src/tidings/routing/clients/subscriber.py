@@ -249,7 +249,7 @@ class Subscriber:
 
     def _go_on(self) -> None:
         """Continue in another life, which has everything that was received. Ask open questions
-        again, because answers of the old life are ignored."""
+        again, because answers from the old life are ignored."""
         self._resubscribed = float("-inf")
         self.stream.doubt()
         self._joining.ask_again()

@@ -1,4 +1,4 @@
-"""A signed grant: an agent may subscribe to a node until a time.
+"""A signed grant: an agent may subscribe to a node until the grant expires.
 
     64 bytes: Ed25519 signature   of   "tidings grant 1" and the rest: the grant in MessagePack
 

@@ -48,7 +48,7 @@ class Cursors:
     def __init__(
         self, known: Mapping[str, Cursor], most: int, held: frozenset[int] = frozenset()
     ) -> None:
-        """`held` are the nodes of named subscriptions without cursors, which pipelines have."""
+        """`held` are the nodes of named subscriptions of pipelines, which have no cursors."""
         self.known = dict(known)
         self._held = held
         self._most = most

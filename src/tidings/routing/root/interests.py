@@ -95,12 +95,12 @@ class Interests(Protocol):
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         """Like `tag`, for many notifications. Where `tag` would raise an error, the error is in
-        `refused`. If notifications take long, the result may contain only the first few, but at
-        least one."""
+        `refused`. If notifications take a long time, the result may contain only the first few, but
+        at least one."""
 
     def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
         """The nodes among `nodes` that match a notification; for few nodes. Raises TidingsError if
-        the notification is refused, and TooMuchWork if one of the nodes may take long."""
+        the notification is refused, and TooMuchWork if one of the nodes may be slow."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """Like `tag`, with a share of time for each owner's filters. `owners` returns the owners of

@@ -3,7 +3,7 @@
     Resume ──> cursor, or a new one ──> journal ──(on the disk)──> Resumption
     Confirm ──> cursor moves on, or is dropped ──> journal ──(on the disk)──> Confirmed
 
-An answer is sent when the change of the cursor is on the disk.
+An answer is sent when the new cursor is on the disk.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
 from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
-from tidings.spark.outbox.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
-from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
-from tidings.spark.outbox.numbering import counters_after
+from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
+from tidings.spark.outbox.batches.filing import Filing, counts_of, file_rows, refused_of
+from tidings.spark.outbox.batches.numbering import counters_after
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder
@@ -144,7 +144,7 @@ class Pipeline:
         except TidingsError as problem:
             raise TidingsError(
                 f"{problem}; restore the file, or remove it to repeat the batch with the latest "
-                f"version (nothing of the batch was handed over)"
+                f"version (no row of the batch was handed over)"
             ) from problem
         if known is None:
             # the time is read first, so that the version includes all changes before that time
@@ -162,14 +162,14 @@ class Pipeline:
             raise TidingsError(
                 f"batch {batch} was started with another snapshot; restore that snapshot, or "
                 f"remove {self.outbox.pin_path(batch)} to repeat the batch with the current one "
-                f"(nothing of the batch was handed over)"
+                f"(no row of the batch was handed over)"
             )
         if known.life != self.subscriptions.life:
             raise TidingsError(
                 f"batch {batch} was started in another life of {self.subscriptions.name}, "
                 "whose node numbers are no longer valid; remove "
                 f"{self.outbox.pin_path(batch)} to repeat the batch with the latest version "
-                "(nothing of the batch was handed over)"
+                "(no row of the batch was handed over)"
             )
         self._need_rows(batch, known.offsets)
         return known
@@ -198,7 +198,7 @@ class Pipeline:
             raise TidingsError(
                 f"batch {pin.batch} was started with version {pin.version} of the subscriptions, "
                 f"which is not available: {problem}; to repeat it with the latest version, remove "
-                f"{self.outbox.pin_path(pin.batch)} (nothing of the batch was handed over)"
+                f"{self.outbox.pin_path(pin.batch)} (no row of the batch was handed over)"
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         try:

@@ -11,7 +11,7 @@ folder. The driver and each worker verify the digests of a snapshot before they 
 A pipeline uses only snapshots compiled with its own columns. If the columns in its file changed,
 the latest version is compiled again before the first batch. A batch that started with the old
 columns is repeated with the new ones, so its version is compiled again too. The batch has the same
-rows and subscriptions, and nothing of it was visible. restated.py numbers the filters that were
+rows and subscriptions, and none of its files was visible. restated.py numbers the filters that were
 added under other columns.
 """
 

@@ -1,4 +1,4 @@
-"""Changes of named subscriptions, as records of a log of groups.
+"""Changes to named subscriptions, as records of a log of groups.
 
     group    changes acknowledged together: all of them are stored, or none
     record   S [version of the first, [[id, text, node, identity, dialect, ended], ...]]

@@ -14,7 +14,7 @@ its last subscription, and the change that ends it says so. Otherwise agents may
 and only the rendezvous point ends it.
 
 A checkpoint may be in the middle of a group, at one of its versions. Then the group is read again,
-and changes of subscriptions up to that version are skipped.
+and changes to subscriptions up to that version are skipped.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Counting:
                 state.publishers.pop(name, None)
 
     def apply_rows(self, rows: Rows, upto: int | None = None) -> None:
-        """Apply changes of named subscriptions, up to a version if one is given."""
+        """Apply changes to named subscriptions, up to a version if one is given."""
         state, version = self.state, rows.first - 1
         known, nodes, applied = state.subscriptions, state.nodes, state.history.version
         for row in rows.rows:
@@ -204,7 +204,7 @@ class Counting:
         state.last_node = max(state.last_node, version)
 
     def apply_upto(self, thing: t.Small | Rows, version: int) -> None:
-        """Apply the changes of nodes and subscriptions up to a version, and nothing else."""
+        """Apply the changes to nodes and subscriptions up to a version, and nothing else."""
         if isinstance(thing, Rows):
             self.apply_rows(thing, version)
         elif 0 < t.version_of(thing) <= version and not isinstance(thing, t.Repaired):

@@ -16,7 +16,7 @@ MOST_MILLIS = 2**40
 
 Millis = Annotated[int, msgspec.Meta(ge=0, le=MOST_MILLIS)]
 Short = Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
-Kind = Literal["above", "router", "agent", "watcher"]
+Kind = Literal["above", "router", "agent", "watcher", "direct"]
 
 
 class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
@@ -59,6 +59,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     renewed: Number = 0  # the version since which filters are read as they are now
     followers: Number = 0  # processes that tag for the channel
     acknowledged: Number = 0  # those of them that have this version or a later one
+    switched_off: Short = ""  # the names of predicates that are switched off
 
 
 class Watch(Message, frozen=True, tag="watch"):

@@ -1,11 +1,11 @@
 """Questions and answers of clients that tag, of preprocessors, and of agents that look for one.
 
 A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. Such a
-client follows the changes of nodes, and hands its notifications over in parts:
+client follows the changes to nodes, and hands its notifications over in parts:
 
     Describe ──> Described      the definition of the channel
     Follow ──> Changed          the nodes that began and ended since a version, page by page
-    HandOver ──> Taken          many tagged notifications as columns; each part is taken once
+    HandOver ──> Taken          many tagged notifications as columns; each part is stored once
 
 A preprocessor follows the changes too, and registers its address with the root. Agents look up
 preprocessors, link themselves to one, and ask it for tags and nodes:
@@ -44,7 +44,7 @@ class Describe(Message, frozen=True, tag="describe"):
 class Follow(Message, frozen=True, tag="follow"):
     """Which nodes began or ended since a version? The answer is a page of changes. To get the next
     page, the same question names the version of the first page (`upto`), and the version of the
-    last change so far (`after`). A follower that asks again and again gives itself a name: with
+    last change so far (`after`). A follower that asks repeatedly gives itself a name: with
     each question it acknowledges the version `since`."""
 
     request: Number
@@ -80,7 +80,7 @@ class HandOver(Message, frozen=True, tag="hand over"):
 
 
 class Register(Message, frozen=True, tag="register"):
-    """A preprocessor of this channel listens at an address, as `tidings://host:port/channel`."""
+    """A preprocessor of this channel listens on an address, as `tidings://host:port/channel`."""
 
     address: PartyName
 

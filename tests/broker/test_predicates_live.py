@@ -1,0 +1,272 @@
+"""Predicates in helper processes: good ones against the functions themselves, and ones that hang,
+raise, or kill their process; then all of them in a running network."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.broker.networks import connect_writers
+from tests.broker.processes import Process
+from tests.broker.test_kinds_live import refusal_of, run
+from tests.broker.test_preprocessors_live import Preprocessor, kill
+from tests.broker.test_revisions_live import Reader
+from tests.preprocessing.predicates_for_tests import NAMES, functions, install
+from tests.waiting import until
+
+from tidings.broker.predicates import PredicateHelpers
+from tidings.filters import parse
+from tidings.network import connect
+from tidings.preprocessing import Decisions, KindDefinition, PredicateCall
+from tidings.studies.host.ports import free_ports
+
+FILE = """
+name = "root"
+listen = "127.0.0.1:{port}"
+journal = "journal.db"
+[preprocessor]
+predicates = ["urgent", "odd", "fails", "hangs", "dies"]
+predicate_millis = 400
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The predicates, installed for all processes that a test starts."""
+    found = install(tmp_path / "site")
+    monkeypatch.setenv("PYTHONPATH", str(found))
+    monkeypatch.setenv("TIDINGS_DIES_ONCE", str(tmp_path / "died"))
+    return found
+
+
+class Asked:
+    """Helpers, and the predicates that they want to switch off."""
+
+    def __init__(self, version: str = "1.0", millis: int = 2000) -> None:
+        self.decisions = Decisions()
+        self.off: dict[str, str] = {}
+        definition = KindDefinition(
+            predicates=dict.fromkeys(NAMES, version), predicate_millis=millis
+        )
+        self.helpers = PredicateHelpers(definition, self.decisions, self._switch_off)
+
+    async def _switch_off(self, name: str, reason: str) -> None:
+        self.off[name] = reason
+
+    async def __call__(self, name: str, *arguments: Any) -> Any:
+        call = PredicateCall(name, arguments)
+        await self.helpers.ask([call])
+        return self.result(call) if call in self.decisions else "not decided"
+
+    def result(self, call: PredicateCall) -> Any:
+        return self.decisions.functions([call.name])[call.name](*call.arguments)
+
+
+def test_results_are_those_of_the_functions(site: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    direct: Any = functions()
+
+    async def work() -> None:
+        asked = Asked()
+        calls = [PredicateCall("odd", (chance.randrange(10**30),)) for _ in range(100)]
+        calls += [PredicateCall("odd", (n + 0.5,)) for n in range(5)]
+        calls += [PredicateCall("urgent", ("!" * n + "é\ud800", 2)) for n in range(5)]
+        await asked.helpers.ask(calls)
+        for call in calls:
+            assert asked.result(call) == direct[call.name](*call.arguments)
+        assert [await asked("fails", n) for n in (3, 4, 5)] == [None, None, True]
+        assert await asked("counts", 1) is None  # it returns a number
+        assert asked.helpers.raised == 2
+        assert not asked.off
+        await asked.helpers.stop()
+
+    run(work())
+
+
+def test_bad_ones_do_not_stall_the_others(site: Path) -> None:
+    async def work() -> None:
+        asked = Asked(millis=1000)
+        assert await asked("odd", 1) is True
+        assert await asked("hangs", "abcd") is True
+        begun = time.monotonic()
+        slow = asyncio.create_task(asked("hangs", "do hang"))
+        died = asyncio.create_task(asked("dies", "do die"))
+        for n in range(20):
+            assert await asked("odd", n) is (n % 2 == 1)
+        assert not slow.done()
+        assert time.monotonic() - begun < 3
+        assert await died == "not decided"
+        assert await slow == "not decided"
+        assert asked.off == {
+            "hangs": "it took longer than 1,000 ms, 3 times in a row",
+            "dies": "its process ended with signal 9, 3 times in a row",
+        }
+        assert await asked("hangs", "abcde") is True  # the next caller gets a new process
+        await asked.helpers.stop()
+
+    run(work())
+
+
+def test_a_failure_is_repeated_and_does_not_decide(site: Path) -> None:
+    async def work() -> None:
+        asked = Asked()
+        assert await asked("dies_once", "a") is True
+        assert not asked.off
+        await asked.helpers.stop()
+
+    run(work())
+
+
+def test_predicates_that_cannot_be_loaded(site: Path) -> None:
+    async def work() -> None:
+        asked, other = Asked(), Asked("1.1")
+        assert await asked("absent", 1) == "not decided"
+        assert asked.off["absent"].startswith("it can't be loaded: AttributeError: ")
+        assert await other("odd", 1) == "not decided"
+        assert other.off["odd"] == (
+            "it can't be loaded: RuntimeError: found version '1.0' here, expected version '1.1', "
+            "3 times in a row"
+        )
+        await asked.helpers.stop()
+        await other.helpers.stop()
+
+    run(work())
+
+
+def test_a_question_that_nobody_waits_for_any_more(site: Path) -> None:
+    """Its answer is not taken for that of the next question."""
+
+    async def work() -> None:
+        asked = Asked(millis=60_000)
+        assert await asked("hangs", "abcd") is True
+        task = asyncio.create_task(asked("hangs", "hang"))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        assert await asked("hangs", "a") is False
+        assert await asked("hangs", "abcde") is True
+        assert not asked.off
+        await asked.helpers.stop()
+
+    run(work())
+
+
+FILTERS = {
+    "urgent(text, 2)": True, "odd(n) AND region = 'EU'": True, "n > 3": True,
+    "coalesce(fails(n), true)": True, "hangs(text) AND n > 8": False, "dies(text)": False,
+}  # fmt: skip
+
+
+def test_a_network_with_bad_predicates(tmp_path: Path, site: Path, seed: int) -> None:
+    """Everyone gets exactly what `Filter.matches` says. Subscribers of the predicates that hang or
+    die are told so, and a restart does not bring these back; another version does."""
+    chance = random.Random(seed)
+    (port,) = free_ports(1)
+    root = Process(tmp_path, "root", FILE.format(port=port))
+    tagging = Preprocessor(tmp_path, "tagging", port)
+    direct: Any = functions()
+
+    def null_if_raised(name: str) -> Any:
+        def call(*values: Any) -> Any:
+            try:
+                return direct[name](*values)
+            except RuntimeError:
+                return None
+
+        return call
+
+    oracle = {name: null_if_raised(name) for name in ("urgent", "odd", "fails", "hangs", "dies")}
+    good = {text: parse(text, functions=oracle) for text in FILTERS}
+    expected: dict[str, list[bytes]] = {text: [] for text in FILTERS}
+    number = 0
+
+    def drawn() -> tuple[dict[str, Any], bytes]:
+        nonlocal number
+        number += 1
+        event = {
+            "n": chance.randrange(8), "text": chance.choice(["a", "!!b", "cccc!"]),
+            "region": chance.choice(["EU", "US"]),
+        }  # fmt: skip
+        for text, one in good.items():
+            if one.matches(event):
+                expected[text].append(b"%d" % number)
+        return event, b"%d" % number
+
+    async def work() -> None:
+        nonlocal root
+        place = f"tidings://127.0.0.1:{port}"
+        async with contextlib.AsyncExitStack() as stack:
+            agent = await stack.enter_async_context(connect(place))
+            writers = await connect_writers(stack, place)
+            told = {
+                text: await stack.enter_async_context(agent.subscribe(text, timeout=60))
+                for text in FILTERS
+            }
+            read = {text: Reader(one) for text, one in told.items()}
+
+            async def publish(count: int) -> None:
+                for writer in writers:
+                    for _ in range(count):
+                        await writer.publish(*drawn())
+                    await writer.publish_many([drawn() for _ in range(3 * count)])
+
+            async def check() -> None:
+                for text, one in read.items():
+                    if not one.refusal:
+                        due = expected[text]
+                        await until(lambda one=one, due=due: len(one.payloads) >= len(due))  # type: ignore[misc]
+                        assert one.payloads == due, text
+                        assert not one.breaks, text
+
+            await publish(10)
+            await check()
+            # these are accepted, after the predicates that fail on them are switched off
+            stuck = {"n": 9, "text": "hang and die !!", "region": "EU"}
+            del good["hangs(text) AND n > 8"], good["dies(text)"]
+            slow = asyncio.create_task(writers[0].publish(stuck, b"stuck"))
+            await asyncio.wait_for(agent.publish({"n": 5, "text": "b"}, b"beside"), 60)
+            await slow
+            for text, one in good.items():
+                due = [b"beside"] if one.matches({"n": 5, "text": "b"}) else []
+                expected[text] += [*due, b"stuck"] if one.matches(stuck) else due
+            for text in ("hangs(text) AND n > 8", "dies(text)"):
+                await until(lambda text=text: read[text].refusal)  # type: ignore[misc]
+            name = "the predicate 'hangs' is switched off: it took longer than 400 ms, 3 times in a"
+            assert name in read["hangs(text) AND n > 8"].refusal
+            name = "the predicate 'dies' is switched off: its process ended with signal 9, 3 times"
+            assert name in read["dies(text)"].refusal
+            assert "the predicate 'hangs' is switched off" in root.log()
+            for text in good:  # the order of these two is not fixed
+                got, due = read[text].payloads, expected[text]
+                await until(lambda got=got, due=due: len(got) >= len(due))  # type: ignore[misc]
+                assert sorted(got) == sorted(due)
+                got[:] = due
+            await publish(10)
+            await check()
+            kill(root)
+            root = Process(tmp_path, "root", FILE.format(port=port))
+            refusal = await refusal_of(agent, "hangs(text)", "sql")
+            assert refusal.startswith("the predicate 'hangs' is switched off: it took longer")
+            await publish(5)
+            await check()
+            root.stop()
+            install(site, "1.1")
+            root = Process(tmp_path, "root", FILE.format(port=port))
+            async with agent.subscribe("hangs(text)", timeout=60) as again:
+                await agent.publish({"text": "abcdef"}, b"back")
+                while getattr(await again.__anext__(), "payload", b"") != b"back":
+                    pass
+            for reader in read.values():
+                reader.task.cancel()
+
+    try:
+        run(work())
+    finally:
+        tagging.stop()
+        root.stop()

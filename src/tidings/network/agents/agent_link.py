@@ -182,6 +182,9 @@ class AgentLink:
             self._publish(self._link, self._numbers[channel], messages)
 
     def _publish(self, link: Link, number: int, messages: Sequence[m.Publish]) -> None:
+        if self._flow.fits(number, messages):
+            link.send_all(messages, number)
+            return
         for message in messages:
             self._flow.put(number, message)
         self._use_credit(link, number)

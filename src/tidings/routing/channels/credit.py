@@ -25,14 +25,14 @@ end; if too many of these wait, its link is closed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from tidings.routing.protocol import messages as m
 
-WINDOW = 1 << 20  # bytes of one channel that may be under way, or held, on one link
+WINDOW = 2 << 20  # bytes of one channel that may be under way, or held, on one link
 MOST_WAITING = 32 << 20  # bytes of notifications that wait on one link
 STUCK = 2  # how often as much must wait of one channel before the link is closed
 OVERDRAWN = 4  # windows of publications that are held, beyond which a neighbour is not read
@@ -140,6 +140,10 @@ class Flow:
     def passes(self, number: int) -> bool:
         """Can large messages of a channel be sent now?"""
         return number not in self._queues and bool(self.room(number))
+
+    def fits(self, number: int, items: Iterable[Item]) -> bool:
+        """Can messages of a channel be sent now, all of them?"""
+        return number not in self._queues and sum(map(weigh, items)) <= self.room(number)
 
     def waits(self, number: int) -> bool:
         """Does something of a channel wait?"""

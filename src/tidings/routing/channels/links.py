@@ -121,6 +121,8 @@ class Links:
     def draw_again(self, now: float) -> list[Out]:
         """More of what waits. Call this when everything that was returned before is sent, until
         nothing is returned."""
+        if not self._drawn and not self._drawn_above:
+            return []
         drawn, self._drawn = self._drawn, set()
         above, self._drawn_above = self._drawn_above, set()
         out: list[Out] = []

@@ -464,6 +464,12 @@ class Server:
 
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""
+        self._transmit(out)
+        while more := self.channels.links.draw_again(self.now):
+            self._transmit(more)
+        self.apply_back_pressure()
+
+    def _transmit(self, out: Iterable[Out]) -> None:
         for to, number, message in out:
             link = self.link_to(to)
             if isinstance(message, m.Closed) and link is not None:
@@ -479,7 +485,6 @@ class Server:
                 except Exception:  # messages for others must still be sent
                     kind = type(message).__name__
                     _log.exception("%s: could not send a %s to %r", self.machine.name, kind, to)
-        self.apply_back_pressure()
 
     @property
     def nodes_above(self) -> Iterable[Name]:

@@ -189,15 +189,18 @@ class AgentLink:
             self._publish(self._link, self._numbers[channel], messages)
 
     def _publish(self, link: Link, number: int, messages: Sequence[m.Publish]) -> None:
+        if self._flow.fits(number, messages):
+            link.send_all(messages, number)
+            return
         for message in messages:
             self._flow.put(number, message)
         self._use_credit(link, number)
 
     def _use_credit(self, link: Link, number: int) -> None:
         """Send the publications for which there is credit."""
-        found = self._flow.draw(number, m.Publish)
-        messages = [one for one in found if not isinstance(one, Frames)]
-        if messages:
+        while messages := [
+            one for one in self._flow.draw(number, m.Publish) if not isinstance(one, Frames)
+        ]:
             link.send_all(messages, number)
 
     def has_credit(self, channel: LinkedChannel) -> bool:

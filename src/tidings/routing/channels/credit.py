@@ -25,14 +25,14 @@ end; if too many of these wait, its link is closed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from tidings.routing.protocol import messages as m
 
-WINDOW = 1 << 20  # bytes of one channel that may be under way, or held, on one link
+WINDOW = 2 << 20  # bytes of one channel that may be under way, or held, on one link
 MOST_WAITING = 32 << 20  # bytes of notifications that wait on one link
 STUCK = 2  # how often as much must wait of one channel before the link is closed
 OVERDRAWN = 4  # windows of publications that are held, beyond which a neighbour is not read
@@ -141,6 +141,10 @@ class Flow:
         """Can large messages of a channel be sent now?"""
         return number not in self._queues and bool(self.room(number))
 
+    def fits(self, number: int, items: Iterable[Item]) -> bool:
+        """Can messages of a channel be sent now, all of them?"""
+        return number not in self._queues and sum(map(weigh, items)) <= self.room(number)
+
     def waits(self, number: int) -> bool:
         """Does something of a channel wait?"""
         return number in self._queues
@@ -211,7 +215,9 @@ class Flow:
             self._may[number] = max(limit, self._may.get(number, 0))
 
     def draw(self, number: int, heavy: object) -> Iterator[Item]:
-        """Take out what can be sent now. Messages that are not `heavy` need no credit."""
+        """Take out what can be sent now. Messages that are not `heavy` need no credit. Sizes are
+        estimated here, so there may be room for more once these messages are sent: draw again, or
+        the rest may wait for a Credit that the other end does not send."""
         queue, room = self._queues.get(number), self.room(number)
         while queue:
             waiting = queue[0]

@@ -1,4 +1,4 @@
-"""What the pages show is what happens: their code is run, their links are followed.
+"""The pages are correct: their code is run, and their links are followed.
 
 On README.md, ARCHITECTURE.md, CONTRIBUTING.md, CHANGELOG.md and the pages below docs/:
 

@@ -1,5 +1,5 @@
-"""A network that is not there: routers, subscribers, publishers and pipelines on links that delay,
-drop and repeat, in a time of its own. Interests are sets of points, notifications are points."""
+"""A simulated network: routers, subscribers, publishers and pipelines on links that delay, drop and
+repeat messages, in simulated time. Interests are sets of points, notifications are points."""
 
 from __future__ import annotations
 

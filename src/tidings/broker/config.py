@@ -55,7 +55,7 @@ Paths are relative to the file. `renew` reads the tokens and keys again while a 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -149,15 +149,20 @@ def load_config(path: str | Path) -> Config:
     if not problems:
         found = msgspec.convert(file.data, Config)
         problems = [*_problems(found), *find_token_problems(found.tokens or {})]
-        problems += [
-            Problem(("grants", name), f"grants: {name}: {reason}")
-            for name, reason in find_key_problems(found.grants or {})
-        ]
+        problems += find_grant_problems(found.grants)
     if problems:
         raise ConfigError(file.describe(problems))
     kind = read_kind(path, found.preprocessor, found.columns, found.extra)
     found = msgspec.structs.replace(found, kind=kind, folder=path.parent.absolute())
     return _with_secrets(path, found)
+
+
+def find_grant_problems(grants: Mapping[str, str] | None) -> list[Problem]:
+    """The problems of [grants]."""
+    return [
+        Problem(("grants", name), f"grants: {name}: {reason}")
+        for name, reason in find_key_problems(grants or {})
+    ]
 
 
 def _problems(found: Config) -> Iterator[Problem]:

@@ -243,8 +243,8 @@ class RootNode(Server):
         return PredicateHelpers(kind.definition, kind.decisions, self._switch_off)
 
     async def _switch_off(self, name: str, reason: str) -> None:
-        """Switch a predicate off, as a new version of the channel: everybody who tags hears of it,
-        and the subscribers whose filters call it are refused, with the reason."""
+        """Switch a predicate off, as a new version of the channel: every process that tags learns
+        of it, and the subscribers whose filters call it are refused, with the reason."""
         _log.error("the predicate '%s' is switched off: %s", name, reason)
         await self.revise(self.kind.switch_off({name: reason}))
 
@@ -339,13 +339,14 @@ class RootNode(Server):
             if declaration.text == self.declaration.text:
                 self.kind = kind
                 return None
+            following = self.machine.following.followers
             await asyncio.get_running_loop().run_in_executor(None, self._read, declaration.kind)
             while self._writing is not None and not self._writing.done():
                 await asyncio.wait([self._writing])
             if self.machine.failed:
                 raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
             # no await from here on: whatever was accepted is on the disk
-            followers = self.machine.following.followers.items()
+            following = {**following, **self.machine.following.followers}
             fresh = self._read(declaration.kind)
             gained = find_gained(self._interests.all_placed(), fresh.all_placed())
             self.journal.begin_life(draw_life())
@@ -353,8 +354,8 @@ class RootNode(Server):
             self.kind, self.declaration = kind, declaration
             self.take_machine(self._load_machine())
             self._spawn(self._renew_helpers())
-            # they could not be heard meanwhile, and must acknowledge the revision
-            heard = {name: one._replace(time=self.now) for name, one in followers}
+            # they may not have been heard meanwhile, and must acknowledge the revision
+            heard = {name: one._replace(time=self.now) for name, one in following.items()}
             self.machine.following.followers = heard
             return declaration.revision or Revision(Ontology({}))
 

@@ -72,10 +72,24 @@ class AgentChannel(Publishing):
 
     # -- for applications ----------------------------------------------------------------------
 
-    async def begin_tagging(self, timeout: float | None) -> None:
-        """Wait until notifications can be tagged as the application wants."""
+    def begin_tagging(self) -> None:
+        """Begin to tag as the application wants. Until that is possible, the rendezvous point
+        tags."""
         if self._tagging == "local":
             self._tasks.append(asyncio.create_task(self._following.follow_forever()))
+        elif self._tagging == "preprocessor":
+            self._seek()
+
+    @property
+    def tag(self) -> Tagging:
+        """Who tags what is published in this channel."""
+        return self._tagging
+
+    async def wait_for_tagging(self, timeout: float | None = None) -> None:
+        """Wait until notifications can be tagged as the application wants: by this process, or by a
+        preprocessor, for which this waits at most a second. Raise Refusal if the rendezvous point
+        refuses its nodes, and TimedOut after `timeout` seconds."""
+        if self._tagging == "local":
             try:
                 async with asyncio.timeout(timeout):
                     await self._following.ready.wait()
@@ -84,7 +98,6 @@ class AgentChannel(Publishing):
             if self._following.refusal:
                 raise Refusal(self._following.refusal)
         elif self._tagging == "preprocessor":
-            self._seek()
             await self._preprocessors.wait_for_any(min(1.0, timeout or 1.0))
 
     def _seek(self) -> None:
@@ -348,7 +361,8 @@ class AgentChannel(Publishing):
     def tick(self, now: float) -> None:
         """Do the work that is due."""
         self._dispatch(self._router.tick(now))
-        if self._agent_link.waiting < BUSY:  # otherwise too many are still unsent
+        link = self._agent_link
+        if link.waiting < BUSY and link.has_credit(self):  # otherwise too many are still unsent
             self._hand_over(PUBLISHER, self._publisher.tick(now))
         for number, (machine, subscription) in [*self._subscriptions.items()]:
             self._hand_over(number, machine.tick(now))
@@ -364,17 +378,17 @@ class AgentChannel(Publishing):
         return self._agent_link.send(self, message)
 
     def _has_room(self) -> bool:
-        return self._agent_link.has_room()
+        return self._agent_link.has_room() and self._agent_link.has_credit(self)
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
         """Pass the messages of one of our state machines to our router. The router would forward
         publications unchanged. So if there are many, only the first passes through the router,
         which notes where the answers go; the rest is sent directly."""
         if sender == PUBLISHER and len(sent) > FEW and self._agent_link.is_linked:
-            rest = [message for _, message in sent[1:]]
-            if all(isinstance(one, m.Publish) for _, one in sent):
+            rest = [message for _, message in sent[1:] if isinstance(message, m.Publish)]
+            if len(rest) == len(sent) - 1 and isinstance(sent[0][1], m.Publish):
                 self._dispatch(self._router.receive(sender, sent[0][1], self._now))
-                self._agent_link.send_all(self, rest)
+                self._agent_link.publish_all(self, rest)
                 return
         for _, message in sent:
             self._dispatch(self._router.receive(sender, message, self._now))

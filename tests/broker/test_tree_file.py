@@ -161,7 +161,7 @@ def test_links_that_bypass_the_tree(tmp_path: Path) -> None:
         [channels.tea]
     """
     running = asyncio.run(_running(tree_of(tmp_path, text)))
-    found = {}
+    found: dict[str, Direct | None] = {}
     for name, branch in running.branches.items():
         branch.port = branch.port or 7000 + len(found)
         path = tmp_path / f"{name}.toml"

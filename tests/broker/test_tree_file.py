@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.broker.processes import write_secret
 
-from tidings.broker.admission.listen import Address
+from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError, load_config
 from tidings.broker.tree import WATCHER, RunningTree
@@ -153,3 +153,40 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     address, name, token = running.watch_address()
     assert (address, name) == ("tidings://127.0.0.1:7000/quotes", WATCHER)
     assert root.tokens[token] == Grant(WATCHER, frozenset({"subscribe"}))
+
+
+def test_links_that_bypass_the_tree(tmp_path: Path) -> None:
+    """All rendezvous points offer them, each at its own address; routers have no such table."""
+    text = """
+        [direct]
+        most = 3
+        address = "root.example.org:7400"
+        links = 20
+        [router.a]
+        [channels.tea]
+    """
+    running = asyncio.run(_running(tree_of(tmp_path, text)))
+    found: dict[str, Direct | None] = {}
+    for name, branch in running.branches.items():
+        branch.port = branch.port or 7000 + len(found)
+        path = tmp_path / f"{name}.toml"
+        write_secret(path, running._config(branch))
+        found[name] = load_config(path).direct
+    assert found == {
+        "root": Direct(3, "root.example.org:7400", 20),
+        "root-tea": Direct(3, "", 20),
+        "a": None,
+    }
+    write_secret(tmp_path / "a.toml", (tmp_path / "a.toml").read_text() + "[direct]\nmost = 1\n")
+    with pytest.raises(ConfigError, match=r"found \[direct\], which only a rendezvous point may"):
+        load_config(tmp_path / "a.toml")
+    for wrong, message in (
+        ("most = -1", r"direct\.most"),
+        ("links = 3", "most"),
+        ('most = 1\naddress = "here"', "direct: found 'here', expected a host and a port"),
+    ):
+        path = tmp_path / "root.toml"
+        head = 'name = "r"\nlisten = "127.0.0.1:0"\njournal = "j"\n[direct]\n'
+        write_secret(path, head + wrong)
+        with pytest.raises(ConfigError, match=message):
+            load_config(path)

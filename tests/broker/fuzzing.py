@@ -138,7 +138,8 @@ class Senseless:
     def pulse(self) -> m.Message:
         gone = tuple(self.number() & 0xFFFFFFFF for _ in range(self.chance.randrange(4)))
         pulse = m.Pulse(self.number(), self.number(), gone)
-        return self.chance.choice((pulse, m.Repeat(), m.Closed(1, self.text())))
+        credit = m.Credit({number: self.number() for number in gone})
+        return self.chance.choice((pulse, m.Repeat(), m.Closed(1, self.text()), credit))
 
     def hello(self) -> m.Message:
         return m.Hello(self.text(), self.text(), self.text())

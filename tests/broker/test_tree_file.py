@@ -1,4 +1,4 @@
-"""Files of whole trees: what they mean, and what is refused in one sentence."""
+"""Files of whole trees: what they mean, and which are refused."""
 
 from __future__ import annotations
 

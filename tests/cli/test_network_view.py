@@ -51,6 +51,20 @@ def test_rates_come_from_the_counters_and_clocks_of_nodes() -> None:
     assert view.rates("root", "edge").into is None  # and has lost the edge
 
 
+def test_agents_that_bypass_the_tree_count_once() -> None:
+    view = NetworkView()
+    root = node(0, "root", link("edge", "router"), link("bob/direct-1", "direct", nodes=1))
+    view.feed(report(root, node(1, "edge", link("root", "above"), link("bob"))))
+    shown = lines(view.draw())
+    assert shown[0].startswith("2 nodes  1 agent  ")
+    assert [line.split()[:3] for line in shown[4:]] == [
+        ["root", "127.0.0.1:57400", "0"],
+        ["├─", "edge", "127.0.0.1:57401"],
+        ["│", "└─", "bob"],
+        ["└─", "bob/direct-1", "direct"],
+    ]
+
+
 def test_the_tree() -> None:
     agents = [link(f"agent-{n}", nodes=n) for n in range(6)]
     view = NetworkView()

@@ -13,7 +13,7 @@ from tests.broker.test_runs import PLAIN, random_content
 from tests.broker.test_tagged_parts import an_event
 from tests.broker.test_tagged_publications import fresh, waiting
 from tests.channel.test_interests import random_filter
-from tests.repeats import runs
+from tests.repeats import draws, runs
 
 from tidings.filters import Attributes, parse
 from tidings.model import TidingsError
@@ -53,7 +53,7 @@ def test_any_interleaving_gives_the_tags_of_a_fresh_one(
     views = [view_of(root) for _ in range(3)]
     there: list[int] = []
     stamp = stale = 0
-    for _ in range(60):
+    for _ in draws(60, lambda: stale > 5):
         for _ in range(chance.choice([0, 1, 2, 9])):
             if len(there) > 20 or (there and chance.random() < 0.45):
                 node = there.pop(chance.randrange(len(there)))
@@ -93,7 +93,7 @@ def test_odd_contents(tmp_path: Path, seed: int) -> None:
     view = view_of(root)
     catch_up(root, view)
     left_out = 0
-    for _ in range(40):
+    for _ in draws(40, lambda: left_out):
         contents = [random_content(chance) for _ in range(chance.choice([5, 60]))]
         for content, tag in zip(contents, view.tag_many(contents), strict=True):
             try:

@@ -1,5 +1,5 @@
 """Kinds of interest: topics and types against the plain way on random graphs, the class of an
-application against its own filters, and what is refused in which words."""
+application against its own filters, and what is refused with which message."""
 
 from __future__ import annotations
 

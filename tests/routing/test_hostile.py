@@ -1,4 +1,4 @@
-"""Messages that are well-formed and make no sense: nothing is raised."""
+"""Messages that are well-formed but make no sense raise no error."""
 
 from __future__ import annotations
 

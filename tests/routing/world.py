@@ -1,5 +1,5 @@
-"""A network that is not there: routers, subscribers, publishers and pipelines on links that delay,
-drop and repeat, in a time of its own. Interests are sets of points, notifications are points."""
+"""A simulated network: routers, subscribers, publishers and pipelines on links that delay, drop and
+repeat messages, in simulated time. Interests are sets of points, notifications are points."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tidings.model import TidingsError
 from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Phase, Subscriber
 from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode
 from tidings.routing.protocol import messages as m
@@ -288,7 +289,10 @@ class Faults(msgspec.Struct):
 class World:
     """A tree of routers with subscribers and publishers at them."""
 
-    def __init__(self, chance: random.Random, routers: int, times: Times | None = None) -> None:
+    def __init__(
+        self, chance: random.Random, routers: int, times: Times | None = None, movers: int = 0
+    ) -> None:
+        """Movers are routers without routers below them, which move from one node to another."""
         self.chance = chance
         self.times = times or Times()
         self.now = 0.0
@@ -302,11 +306,19 @@ class World:
         self.published_at: dict[tuple[str, int], float] = {}
         self.root = self._new_root()
         self.parents: dict[str, str] = {}
+        self.movers: dict[str, list[str]] = {}  # with the nodes that they can be linked to
         self.routers: dict[str, Router] = {}
         for number in range(routers):
             name = f"r{number}"
             self.parents[name] = chance.choice([ROOT, *self.routers])
             self.routers[name] = self._new_router(name)
+        there = [ROOT, *self.routers]
+        for number in range(movers):
+            name = f"m{number}"
+            self.movers[name] = there
+            self.parents[name] = chance.choice(there)
+            self.routers[name] = self._new_router(name)
+        self.moves = 0  # that were made
         self.subscribers: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
         self.pipelines: dict[str, Pipeline] = {}
@@ -406,9 +418,26 @@ class World:
         else:
             self.routers[name] = self._new_router(name)
         self._down[name] = self.now + self.chance.random() * 3
-        below = [one for one, above in self.parents.items() if above == name]
+        below = [who for who, one in self.routers.items() if one.upstream == name]
         below += [who for who, one in self.subscribers.items() if one.router == name]
         self._skipped |= {(name, one) for one in below}
+
+    def move(self, name: str) -> None:
+        """A router begins to move, or its second link ends, with what is under way over it."""
+        router = self.routers[name]
+        assert isinstance(router, MovingRouter)
+        second = next((one for one in (router.upstream, router.beside) if one != router.home), None)
+        if second is not None and self.chance.random() < 0.4:
+            self._events = [
+                one for one in self._events
+                if one[2][0] != "message" or {*one[2][1:3]} != {name, second}
+            ]  # fmt: skip
+            heapq.heapify(self._events)
+            self.send(name, router.end_link(second, self.now))
+        else:
+            other = self.chance.choice(self.movers[name]) if second is None else second
+            there = [router.home, other]
+            self.send(name, router.move(self.chance.choice(there), self.now))
 
     def cut_off(self, name: str) -> None:
         """Nothing from or to it arrives any more, not even what is under way."""
@@ -480,7 +509,10 @@ class World:
                 delay = self.chance.random() * 0.02
                 self._at(self.now + delay, ("sync", self.disk, self.root.written))
         elif to in self.routers:
-            self.send(to, self.routers[to].receive(sender, message, self.now))
+            router = self.routers[to]
+            above = router.upstream
+            self.send(to, router.receive(sender, message, self.now))
+            self.moves += router.upstream != above
         elif to in self.subscribers:
             one = self.subscribers[to]
             phase = one.phase
@@ -522,7 +554,8 @@ class World:
 
     def _new_router(self, name: str) -> Router:
         self._lives += 1
-        router = Router(name, self.parents[name], self.times, Cache(20), self._lives)
+        kind = MovingRouter if name in self.movers else Router
+        router = kind(name, self.parents[name], self.times, Cache(20), self._lives)
         router.forwarding = self._any_forwarding()
         return router
 

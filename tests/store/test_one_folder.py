@@ -19,6 +19,7 @@ from tidings.routing.root.interests import Placed
 from tidings.store import Change, ChangeLog, LogError
 from tidings.store.folder import FORMAT, read_format
 from tidings.store.journal import FileJournal, Retention, journal as module, segments
+from tidings.store.journal.upkeep import upkeep
 
 JOURNAL = Path(__file__).parent / "before" / "journal-2"
 PATTERN = '{"n": [{"numeric": [">", 5]}]}'
@@ -190,7 +191,7 @@ def test_against_a_model(
 ) -> None:
     """Commands and lives of a rendezvous point in turn; a reader follows all of it."""
     monkeypatch.setattr(module, "SEGMENT_BYTES", 600)
-    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 1_500)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 1_500)
     monkeypatch.setattr(segments, "LINGER", 0.0)
     rng, model, serial, floor = random.Random(seed), Model(), 0, 0
     texts = [f"a = {n}" for n in range(12)]

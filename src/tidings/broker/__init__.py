@@ -21,14 +21,14 @@
     garbage.py        infrequent full garbage collections
 
 Users who run nodes in their own programs import `RootNode`, `RouterNode`, `PreprocessorNode`,
-`Door`, `Address`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
+`Door`, `Address`, `Direct`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
 `cli` uses the rest. Start at server.py, then root.py.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tidings.broker.admission.listen import Address, Door
+from tidings.broker.admission.listen import Address, Direct, Door
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Address",
     "Config",
+    "Direct",
     "Door",
     "Grant",
     "KeyProblem",

@@ -42,6 +42,10 @@
     authorities = "ca.pem"           the authorities trusted to certify routers below and the node
                                      above; if left out, those that the machine trusts
 
+    [direct]                         links of agents that bypass the tree; only for a rendezvous
+    most = 4                         point: see docs/network.md
+    address = "root.example.org:7400"
+
     [limits]                         see routing/protocol/limits.py
     neighbours = 500
 
@@ -51,14 +55,14 @@ Paths are relative to the file. `renew` reads the tokens and keys again while a 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidings.broker.admission.listen import Address, Door
+from tidings.broker.admission.listen import Address, Direct, Door
 from tidings.broker.admission.permissions import ANY, Grant
 from tidings.broker.admission.signing import find_key_problems
 from tidings.broker.preprocessor_table import (
@@ -125,6 +129,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     upstreams: dict[str, str | list[str]] = {}
     channels: dict[str, str | OtherChannel] = {}
+    direct: Direct | None = None
     grants: dict[str, str] | None = None  # public keys whose grants are accepted, by name
     kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
@@ -144,15 +149,20 @@ def load_config(path: str | Path) -> Config:
     if not problems:
         found = msgspec.convert(file.data, Config)
         problems = [*_problems(found), *find_token_problems(found.tokens or {})]
-        problems += [
-            Problem(("grants", name), f"grants: {name}: {reason}")
-            for name, reason in find_key_problems(found.grants or {})
-        ]
+        problems += find_grant_problems(found.grants)
     if problems:
         raise ConfigError(file.describe(problems))
     kind = read_kind(path, found.preprocessor, found.columns, found.extra)
     found = msgspec.structs.replace(found, kind=kind, folder=path.parent.absolute())
     return _with_secrets(path, found)
+
+
+def find_grant_problems(grants: Mapping[str, str] | None) -> list[Problem]:
+    """The problems of [grants]."""
+    return [
+        Problem(("grants", name), f"grants: {name}: {reason}")
+        for name, reason in find_key_problems(grants or {})
+    ]
 
 
 def _problems(found: Config) -> Iterator[Problem]:
@@ -163,7 +173,7 @@ def _problems(found: Config) -> Iterator[Problem]:
             "point"
         )  # fmt: skip
     if found.journal is None:
-        for name in ("columns", "extra", "preprocessor"):
+        for name in ("columns", "extra", "preprocessor", "direct"):
             if getattr(found, name) not in ({}, None, PreprocessorTable()):
                 shown = name if name == "extra" else f"[{name}]"
                 yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
@@ -180,6 +190,8 @@ def _problems(found: Config) -> Iterator[Problem]:
             "on only the payload, so there are no attributes to leave out",
         )
     places = [("listen", found.listen), *(("upstream", one) for one in _list(found.upstream))]
+    if found.direct is not None and found.direct.address:
+        places.append(("direct", found.direct.address))
     for name, text in places:
         try:
             address_of(text, name)
@@ -306,7 +318,7 @@ def make_node(config: Config) -> Server:
         attributes = _declared_attributes(config.columns, config.extra, config.kind)
         return RootNode(
             config.name, journal, door, attributes=attributes, kind=config.kind, times=times,
-            forwarding=forwarding,
+            forwarding=forwarding, direct=config.direct,
         )  # fmt: skip
     hops = {
         name: [address_of(text, "upstreams") for text in _list(given)]

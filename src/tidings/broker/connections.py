@@ -19,10 +19,12 @@ from tidings.broker.admission.connection_limits import GREETING, ConnectionLimit
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.neighbour_places import Places
 from tidings.broker.admission.permissions import Permissions, Register, Tokens
+from tidings.broker.admission.tickets import PREFIX, Ticket, Tickets
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
 from tidings.routing.forwarding import SIGNED, Name
 from tidings.routing.protocol import messages as m
+from tidings.routing.root import name_direct
 
 SELDOM = 10.0  # seconds between two warnings
 MOST_SAID = 300  # characters of a warning that quotes a stranger; each may take ten bytes
@@ -53,6 +55,8 @@ class Connections:
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
         self._owners: dict[Name, str] = {}  # owners of filters, by neighbour; not for routers
+        self.tickets = Tickets()
+        self._ends: dict[Link, float] = {}  # when the tickets of direct links expire
         self._certified: set[str] = set()  # names seen in certificates
         self._warned_at = float("-inf")
 
@@ -120,6 +124,10 @@ class Connections:
         self._permissions[link] = found
         self._owners[link.name] = "" if message.routes else found.owner
         self._places.take(found)
+        if found.direct:
+            now = time.monotonic()
+            ticket = self.tickets.read(message.token, message.name, now)
+            self._ends[link] = ticket.ends if isinstance(ticket, Ticket) else now
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
         self.connection_limits.begin_reading(link)
         return True
@@ -135,6 +143,11 @@ class Connections:
             return "found no name, expected one in the greeting"
         if not hello.name.isprintable():
             return f"found the name {hello.name[:80]!r}, expected printable characters"
+        if hello.token.startswith(PREFIX):
+            if hello.routes or hello.opens:
+                return "found a ticket for a direct link, which is for agents, expected a token"
+            ticket = self.tickets.read(hello.token, hello.name, time.monotonic())
+            return ticket if isinstance(ticket, str) else _permissions_of(ticket)
         if not door.is_guarded:
             return Permissions(hello.name)
         found = self._register.admit(
@@ -173,6 +186,8 @@ class Connections:
         self._register = Register(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
+            if before.direct:  # its router judges it when its ticket is renewed
+                continue
             certified = link.certificate_names() if self.door.certificates else frozenset()
             now = self._register.judge(
                 before.name, before.key, certified, self._certified, routes=before.routes
@@ -201,6 +216,7 @@ class Connections:
         self.connection_limits.remove(link)
         if link.bad:
             self.connection_limits.counts["bad frame"] += 1
+        self._ends.pop(link, None)
         found = self._permissions.pop(link, None)
         if found is not None:
             self._places.leave(found)
@@ -209,6 +225,42 @@ class Connections:
             self._owners.pop(link.name, None)
         if link.name:
             _log.info("%s: %s: %s", self.name, link.name, reason)
+
+    # -- direct links --------------------------------------------------------------------------
+
+    def is_direct(self, name: Name) -> bool:
+        """Is a neighbour an agent with a ticket?"""
+        link = self.links.get(name)
+        found = None if link is None else self._permissions.get(link)
+        return found is not None and bool(found.direct)
+
+    def party_of(self, name: Name) -> str:
+        """The owner of the named subscriptions of an agent with a ticket."""
+        link = self.links.get(name)
+        found = None if link is None else self._permissions.get(link)
+        return "" if found is None else found.party
+
+    def count_direct(self) -> int:
+        return len(self._ends)
+
+    def renew_ticket(self, link: Link, text: str) -> str:
+        """Extend a direct link because of a new ticket; return why not, or an empty string. A
+        ticket with other rights ends the link: the agent connects again with the new ticket."""
+        before = self._permissions[link]
+        agent = before.name.rpartition("/direct-")[0]
+        ticket = self.tickets.read(text, agent, time.monotonic())
+        if isinstance(ticket, str):
+            return ticket
+        if _permissions_of(ticket) != before:
+            link.close("the ticket for the direct link has other rights than before")
+            return "the rights have changed"
+        self._ends[link] = ticket.ends
+        return ""
+
+    def end_tickets(self, now: float) -> None:
+        """Close the direct links whose tickets have expired."""
+        for link in [link for link, ends in self._ends.items() if ends <= now]:
+            link.close("the ticket for the direct link has expired")
 
     def owner_of(self, name: Name) -> str:
         """The owner of a neighbour's filters; empty for routers, which name owners themselves."""
@@ -236,6 +288,17 @@ class Connections:
         if now - self._warned_at >= SELDOM:  # rate-limit logs from unauthenticated peers
             self._warned_at = now
             _log.warning("%s: a stranger: %s", self.name, reason[:MOST_SAID])
+
+
+def _permissions_of(ticket: Ticket) -> Permissions:
+    """The permissions of an agent with a ticket: it subscribes, within the limits of its router."""
+    texts = ticket.within
+    within = " AND ".join(f"({text})" for text in texts) if len(texts) > 1 else "".join(texts)
+    name = name_direct(ticket.agent, ticket.owner)
+    return Permissions(
+        name, frozenset({"subscribe"}), routes=False, within=within, channels=None,
+        direct=ticket.owner, party=ticket.party,
+    )  # fmt: skip
 
 
 def _same_limits(one: Permissions, other: Permissions) -> bool:

@@ -24,7 +24,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous
 
 MOST_LISTED = 5_000  # links in a report: 3 MB with the longest names
-_KINDS = {"above": 0, "router": 1, "agent": 2, "watcher": 3}
+_KINDS = {"above": 0, "router": 1, "agent": 2, "watcher": 3, "direct": 4}
 
 
 class LinkCounts(Protocol):
@@ -148,6 +148,7 @@ class Reporting(Protocol):
     def port(self) -> int: ...
     @property
     def undeclared(self) -> int: ...
+    def is_direct(self, name: Name) -> bool: ...
 
 
 def status_of(node: Reporting, now: float) -> m.NodeStatus:
@@ -161,7 +162,8 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
         links.append(
             m.LinkStatus(
                 shorten(node.above if above else str(name)),
-                "above" if above else node.reports.kind(name),
+                "above" if above else "direct" if node.is_direct(name)
+                else node.reports.kind(name),
                 link.bytes_in, link.bytes_out, link.told_in, link.told_out,
                 link.waiting, link.dropped, _count_subscribed(machine, name),
                 millis(now - link.heard),

@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from tidings.broker.admission.listen import Door
+from tidings.broker.admission.listen import Direct, Door
 from tidings.broker.admission.permissions import Permissions
+from tidings.broker.admission.tickets import Ticket
 from tidings.broker.links import Lane
 from tidings.broker.predicates import Deciding, PredicateHelpers
 from tidings.broker.queues.preparing import Preparing
@@ -38,6 +39,7 @@ from tidings.preprocessing import Kind, KindDefinition, PredicateCall
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
+    SECONDS,
     Block,
     Definition,
     Interests,
@@ -56,6 +58,8 @@ TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
 MOST_TOLD = 200  # characters of the names of predicates in a status
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
+
+_REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # host to listen on -> host to connect to
 
 _log = logging.getLogger(__name__)
 
@@ -128,7 +132,10 @@ class RootNode(Server):
         times: Times | None = None,
         forwarding: Forwarding | None = None,
         cache_bytes: int = CACHE_BYTES,
+        direct: Direct | None = None,
     ) -> None:
+        """`direct` says to whom links are offered that bypass the tree; None: to nobody."""
+        self._direct = direct or Direct(0)
         self._path = Path(journal)
         self._attributes = attributes
         self.kind = kind or KindDefinition()
@@ -167,6 +174,27 @@ class RootNode(Server):
         self._preparing = Preparing(self._prepare, super().take_question)
         self._helpers = self._make_helpers()
         self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
+
+    def prepare(self, machine: FramedRendezvous) -> None:
+        super().prepare(machine)
+        machine.offers.most = self._direct.most
+        machine.offers.is_direct = self.is_direct
+        machine.offers.issue = self._issue
+
+    def _issue(self, message: m.Apply) -> tuple[str, str]:
+        """The address and the ticket of a direct link, unless there are too many."""
+        if self.connections.count_direct() >= self._direct.links:
+            self.machine.beyond["direct links"] += 1
+            return "", ""
+        host = _REACHED.get(self.door.address.host, self.door.address.host)
+        address = self._direct.address or f"{f'[{host}]' if ':' in host else host}:{self.port}"
+        ends = self.now + SECONDS
+        ticket = Ticket(message.agent, message.owner, message.party, message.within, ends)
+        return address, self.connections.tickets.issue(ticket)
+
+    def _check_links(self, now: float) -> None:
+        super()._check_links(now)
+        self.connections.end_tickets(now)
 
     async def start(self) -> None:
         # load the kernels before clients connect: without a cache this takes seconds
@@ -215,8 +243,8 @@ class RootNode(Server):
         return PredicateHelpers(kind.definition, kind.decisions, self._switch_off)
 
     async def _switch_off(self, name: str, reason: str) -> None:
-        """Switch a predicate off, as a new version of the channel: everybody who tags hears of it,
-        and the subscribers whose filters call it are refused, with the reason."""
+        """Switch a predicate off, as a new version of the channel: every process that tags learns
+        of it, and the subscribers whose filters call it are refused, with the reason."""
         _log.error("the predicate '%s' is switched off: %s", name, reason)
         await self.revise(self.kind.switch_off({name: reason}))
 
@@ -311,13 +339,14 @@ class RootNode(Server):
             if declaration.text == self.declaration.text:
                 self.kind = kind
                 return None
+            following = self.machine.following.followers
             await asyncio.get_running_loop().run_in_executor(None, self._read, declaration.kind)
             while self._writing is not None and not self._writing.done():
                 await asyncio.wait([self._writing])
             if self.machine.failed:
                 raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
             # no await from here on: whatever was accepted is on the disk
-            followers = self.machine.following.followers.items()
+            following = {**following, **self.machine.following.followers}
             fresh = self._read(declaration.kind)
             gained = find_gained(self._interests.all_placed(), fresh.all_placed())
             self.journal.begin_life(draw_life())
@@ -325,8 +354,8 @@ class RootNode(Server):
             self.kind, self.declaration = kind, declaration
             self.take_machine(self._load_machine())
             self._spawn(self._renew_helpers())
-            # they could not be heard meanwhile, and must acknowledge the revision
-            heard = {name: one._replace(time=self.now) for name, one in followers}
+            # they may not have been heard meanwhile, and must acknowledge the revision
+            heard = {name: one._replace(time=self.now) for name, one in following.items()}
             self.machine.following.followers = heard
             return declaration.revision or Revision(Ontology({}))
 

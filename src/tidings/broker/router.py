@@ -10,10 +10,11 @@ from tidings.broker.admission.permissions import Tokens
 from tidings.broker.links import Above, hop_name
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.network import FrameCache, Link, draw_life
-from tidings.routing.channels import Channel, Route, Routes
+from tidings.routing.channels import Channel, Flow, Route, Routes
 from tidings.routing.forwarding import Forwarding, Name, Router
 from tidings.routing.protocol import Times, frames, messages as m
 
+OVERLOAD = 4 << 20  # bytes that wait for a slow node above, beyond which nothing is read from below
 CHANNEL_CACHE_BYTES = 1 << 20  # of each channel other than the router's own, while it has traffic
 
 
@@ -98,18 +99,33 @@ class RouterNode(Server):
         for one in self.hops.values():
             one.check(now)
 
-    def _note_pressure(self, _: Above) -> None:
-        self._upstream_is_slow = any(one.is_slow for one in self.hops.values())
-        self.apply_back_pressure()
+    def _note_pressure(self, above: Above) -> None:
+        self.transmit(self.channels.links.block(above.hop, self.now, on=above.is_slow))
+
+    def is_above_overloaded(self) -> bool:
+        return any(
+            one.is_slow and one.link is not None and one.link.waiting > OVERLOAD
+            for one in self.hops.values()
+        )
 
     def _forget_above(self, above: Above, link: Link) -> None:
         if above.hop == UPSTREAM and self.links.get(UPSTREAM) is link:
             del self.links[UPSTREAM]
+            self.channels.links.leave(above.hop)
+        elif above.hop != UPSTREAM:
+            self.channels.links.leave(above.hop)
         self.reports.end_link(link, above=True)
 
     # -- messages from above -------------------------------------------------------------------
 
     def _from_above(self, above: Above, link: Link, buffer: bytes, starts: list[int]) -> None:
+        self._take_frames_from_above(above, link, buffer, starts)
+        if link.name:
+            self.transmit(self.channels.links.note_taken_above(above.hop, link.number))
+
+    def _take_frames_from_above(
+        self, above: Above, link: Link, buffer: bytes, starts: list[int]
+    ) -> None:
         ends = [*starts[1:], starts[-1] + frames.size_at(buffer, starts[-1])]
         channel = self.channels.find_above(above.hop, link.number)
         if link.name and channel is not None and frames.are_notifications(buffer, starts):
@@ -139,13 +155,16 @@ class RouterNode(Server):
             if above.hop == UPSTREAM:
                 self.above = message.name
                 self.links[UPSTREAM] = link
-            self.transmit(self.channels.join(above.hop, now))
+            flow = Flow(link.taken, link.sent, is_lower=True)
+            self.transmit(self.channels.join(above.hop, now, flow))
         elif isinstance(message, m.Goodbye):
             above.say_goodbye(link, message)
         elif not link.name:
             return
         elif isinstance(message, m.Closed):
             self.transmit(self.channels.take_closed(above.hop, message, now))
+        elif isinstance(message, m.Credit):
+            self.transmit(self.channels.links.take_credit_above(above.hop, message, now))
         elif isinstance(message, m.Pulse | m.Repeat):
             self.transmit(self.channels.take_pulse_above(above.hop, message, now))
         elif channel is self.own:

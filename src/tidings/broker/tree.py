@@ -67,7 +67,7 @@ class NodeProcess:
         self.starts = 0
         self.heard = False  # was there a sign of life since the last check?
         self.process: asyncio.subprocess.Process | None = None
-        self.tokens: Mapping[str, str | Grant] | None = None  # the tokens in its file
+        self.rights: tuple[object, object] = None, None  # the tokens and keys in its file
         self.known = asyncio.Event()  # set when its port is known
         self.listening = asyncio.Event()
         if self.port:
@@ -225,7 +225,7 @@ class RunningTree:
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
         self._announce(f"{branch.name} listens{again} on {branch.address()}")
-        if branch.tokens != self.tree.tokens:  # the tokens changed while the node started
+        if branch.rights != self._rights:  # they changed while the node started
             self._renew(branch)
 
     def _log_of(self, branch: NodeProcess) -> Path:
@@ -234,12 +234,17 @@ class RunningTree:
     def _write_config(self, branch: NodeProcess) -> Path:
         path = self.tree.folder / f"{branch.name}.toml"
         place_file(path, self._config(branch).encode())
-        branch.tokens = self.tree.tokens
+        branch.rights = self._rights
         return path
 
+    @property
+    def _rights(self) -> tuple[object, object]:
+        return self.tree.tokens, self.tree.grants
+
     def renew(self, found: Tree) -> None:
-        """Make all nodes use the tokens, and all rendezvous points the preprocessors, of the file
-        as it was read again. The rendezvous points also read their ontologies again."""
+        """Make all nodes use the tokens and the keys of grants, and all rendezvous points the
+        preprocessors, of the file as it was read again. The rendezvous points also read their
+        ontologies again."""
         if (found.tokens is None) != (self.tree.tokens is None):
             there = (
                 "no [tokens], expected some" if found.tokens is None else "[tokens], expected none"
@@ -255,14 +260,18 @@ class RunningTree:
             for name, one in self.tree.channels.items()
         }
         self.tree = msgspec.structs.replace(
-            self.tree, tokens=found.tokens, preprocessor=found.preprocessor, channels=channels
+            self.tree,
+            tokens=found.tokens,
+            grants=found.grants,
+            preprocessor=found.preprocessor,
+            channels=channels,
         )
         for branch in self.branches.values():
             if branch.state is State.RUNNING:
                 self._renew(branch)
 
     def _renew(self, branch: NodeProcess) -> None:
-        """Make a running node load the current tokens."""
+        """Make a running node load the current tokens and keys."""
         self._write_config(branch)
         if branch.process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -297,6 +306,9 @@ class RunningTree:
             tables["columns"] = flatten_columns(own.columns)
             if own.extra is not None:
                 plain["extra"] = own.extra
+            if tree.direct is not None:
+                known = msgspec.to_builtins(tree.direct)
+                tables["direct"] = known if own is tree else {**known, "address": ""}
             tables["preprocessor"] = own.preprocessor.given()
         elif tree.channels:
             direct = self._other_roots(member)
@@ -315,6 +327,8 @@ class RunningTree:
             if member.upstream is None and not member.channel:
                 keys[self._keys[member.name]] = Grant(WATCHER, frozenset({"subscribe"}))
             tables["tokens"] = {**tree.tokens, **keys}
+        if tree.grants is not None:
+            tables["grants"] = tree.grants
         lines = _pairs(plain)
         for title, table in tables.items():
             if table:
@@ -387,6 +401,8 @@ def _toml_value(value: Any) -> str:
             parts.append(f"within = {_quote(value.within)}")
         if value.channels is not None:
             parts.append(f"channels = [{', '.join(map(_quote, value.channels))}]")
+        if value.signed:
+            parts.append("signed = true")
         return f"{{{', '.join(parts)}}}"
     if isinstance(value, Mapping):
         return f"{{{', '.join(_pairs(value))}}}"

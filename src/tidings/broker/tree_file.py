@@ -17,8 +17,9 @@
     extra = "keep"                   [channels.tea.columns] has its declared attributes, and
                                      [channels.tea.preprocessor] its kind of interest
 
-    [columns] [preprocessor] extra   of the main channel, as in a router's file
-    [tokens] [times] policy          of all nodes, as in a router's file
+    [direct]                              most, links: as in the file of a rendezvous point
+    [columns] [preprocessor] extra        of the main channel, as in a router's file
+    [tokens] [grants] [times] policy      of all nodes, as in a router's file
 
 Paths are relative to the file; without `folder`, the folder is named after the file.
 """
@@ -32,12 +33,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from tidings.broker.admission.listen import Address
+from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import (
     ConfigError,
     address_of,
     find_column_problems,
+    find_grant_problems,
     find_time_problems,
     find_token_problems,
     read_kind,
@@ -87,10 +89,12 @@ class Tree(msgspec.Struct, frozen=True):
     extra: Extra | None
     preprocessor: PreprocessorTable
     tokens: dict[str, str | Grant] | None
+    grants: dict[str, str] | None  # public keys whose grants are accepted, by name
     times: dict[str, float]
     patience: float
     members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
     channels: dict[str, OtherRoot] = {}  # other channels
+    direct: Direct | None = None
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -119,11 +123,13 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra: Extra | None = None
     preprocessor: PreprocessorTable = PreprocessorTable()
     tokens: dict[str, str | Grant] | None = None
+    grants: dict[str, str] | None = None
     times: dict[str, float] = {}
     patience: Annotated[float, msgspec.Meta(ge=3)] = 30.0
     root: _Root = _Root()
     router: dict[str, _Router] = {}
     channels: dict[str, OtherRoot] = {}
+    direct: Direct | None = None
 
 
 def load_tree(path: str | Path) -> Tree:
@@ -160,6 +166,7 @@ def _problems(file: _File, folder: Path) -> Iterator[Problem]:
         yield Problem(
             ("folder",), f"folder: {folder} is a file; expected a folder or an unused path"
         )
+    yield from find_grant_problems(file.grants)
     yield from find_preprocessor_problems(file.preprocessor)
     yield from _member_problems(file)
 
@@ -181,6 +188,7 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
         file.extra,
         _with_absolute_path(file.preprocessor, path),
         file.tokens,
+        file.grants,
         file.times,
         file.patience,
         tuple(_members(file)),
@@ -190,6 +198,7 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
             )
             for name, one in file.channels.items()
         },
+        file.direct,
         tuple(filter(None, [check_secret(path) if file.tokens else ""])),
     )
 

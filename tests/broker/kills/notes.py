@@ -1,4 +1,4 @@
-"""What is published, and who is told what: the same on all sides, without asking tidings."""
+"""What is published, and which subscribers must receive it, computed without tidings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process with subscribers that write down what they are told, and judge it in the end.
+"""A process with subscribers that record what they receive, and judge it at the end.
 
 python -m tests.broker.kills.reader FOLDER TIMES NUMBER SEED VISITORS CHANNELS {KEPT=ADDRESS}...
 

@@ -98,7 +98,9 @@ class Run:
         for name in self.tree.names:
             self.tree.start(name)
         listening = [self.folder / f"{name}.errors" for name in self.tree.names]
-        assert wait_for(lambda: all("listens" in one.read_text() for one in listening))
+        assert wait_for(
+            lambda: all("listens" in one.read_text() for one in listening), 3 * PATIENCE
+        )  # many processes start at once
         times = msgspec.json.encode(self.tree.times).decode()
         kept, channels = iter(range(len(KEPT))), ",".join(self.tree.channels)
         for number, places in enumerate(readers):

@@ -1,4 +1,4 @@
-"""Routers and rendezvous points that are killed at random moments: what was acknowledged is told,
+"""Routers and rendezvous points are killed at random moments: what was acknowledged is delivered
 once.
 
 TIDINGS_SEED replays what is killed in which order; not the moment to the microsecond. TIDINGS_KILLS

@@ -35,7 +35,7 @@ class ConnectionLimits:
         # for each neighbour: its link, its number of batches, and when either last changed
         self._quiet: dict[Name, tuple[Link, int, float]] = {}
         self._came: dict[Link, int] = {}  # the bytes received so far, by link
-        self._busy = 0  # neighbours that sent something, at the last check or since they came
+        self._busy = 0  # neighbours that sent something, at the last check or since they connected
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -17,6 +18,17 @@ UPSTREAM = "<upstream>"  # no neighbour can have this name
 class Address(msgspec.Struct, frozen=True):
     host: str
     port: int
+
+
+class Direct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """To whom a rendezvous point offers links that bypass the tree: to agents whose notifications
+    go to at most `most` neighbours of all nodes on the way, as long as there are at most `links`
+    such links. `address` is where agents reach the rendezvous point, if they do not reach it where
+    it listens."""
+
+    most: Annotated[int, msgspec.Meta(ge=0, le=1000)]
+    address: str = ""
+    links: Annotated[int, msgspec.Meta(ge=1)] = 1000
 
 
 class Door(msgspec.Struct, frozen=True):

@@ -72,6 +72,8 @@ class Permissions(msgspec.Struct, frozen=True):
     within: str = ""  # a filter that must cover all filters of the client
     channels: tuple[str, ...] | None = (ANY,)  # None stands for the node's own channel
     signed: bool = False  # the client may subscribe only with signed grants
+    direct: str = ""  # the owner in the ticket of an agent that bypasses the tree
+    party: str = ""  # the owner of its named subscriptions
 
     @property
     def publisher(self) -> str:
@@ -82,6 +84,8 @@ class Permissions(msgspec.Struct, frozen=True):
     def owner(self) -> str:
         """The owner of the client's filters. Guests are distinguished by their tokens, because they
         can use any number of names."""
+        if self.direct:
+            return self.direct
         return self.name if self.bound else f"{ANY}/{sha256(b'owner' + self.key).hexdigest()[:16]}"
 
     @property

@@ -2,11 +2,13 @@
 
     above.py    the link to a node above, which reconnects when it is lost
     lane.py     one channel of a link
+    credit.py   the credit that a node gives its neighbours
 
 Only the broker uses this folder. Start at above.py.
 """
 
 from tidings.broker.links.above import Above, hop_name
+from tidings.broker.links.credit import Credit
 from tidings.broker.links.lane import ChannelLane, Lane
 
-__all__ = ["Above", "ChannelLane", "Lane", "hop_name"]
+__all__ = ["Above", "ChannelLane", "Credit", "Lane", "hop_name"]

@@ -107,6 +107,8 @@ class Above:
     def welcome(self, link: Link, message: m.Welcome) -> None:
         """The node above accepts this router."""
         link.name = self.hop
+        if self._said:
+            _log.warning("%s: the router above: linked again", self._node)
         self.link, self.name, self._said = link, message.name, ""
 
     def say_goodbye(self, link: Link, message: m.Goodbye) -> None:

@@ -3,8 +3,8 @@
     Undecided ──> queue of the publisher ──all calls of the first MOST_TOGETHER──> helpers
                         └──in order, when all are decided──> publications ──> machine
 
-Only the publications of the same publisher wait behind one that waits. If many bytes of a link
-wait, the link is not read until they are decided.
+Only the publications of the same publisher wait behind one that waits. If many bytes from a link
+are waiting, the link is not read until they are decided.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Deciding:
         self._queues: dict[tuple[Lane, str], deque[m.Publish]] = {}
         self._tasks: dict[tuple[Lane, str], asyncio.Task[None]] = {}
         self._bytes: dict[Lane, int] = {}
-        self._ready: m.Publish | None = None  # the publication that is being put on
+        self._ready: m.Publish | None = None  # the publication that is being passed on
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
@@ -105,7 +105,7 @@ class Deciding:
                 del self._tasks[key], self._queues[key]
 
     def _release(self, lane: Lane, queue: deque[m.Publish]) -> bool:
-        """Put the first publication on; False if it needs more calls, and is the first again."""
+        """Pass the first publication on; False if it needs more calls, and is the first again."""
         message = self._ready = queue.popleft()
         try:
             left = self._bytes.get(lane, 0) - _size(message)

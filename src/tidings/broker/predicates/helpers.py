@@ -99,7 +99,7 @@ class PredicateHelper:
                     self._note_exception(text)
                 self._decisions.put(call, _RESULTS[code])
                 left.popleft()
-        except asyncio.CancelledError:  # answers that nobody reads would be taken for later ones
+        except asyncio.CancelledError:  # unread answers would be mistaken for later ones
             self._abandon_process()
             raise
         except TimeoutError:

@@ -49,6 +49,10 @@ class Publications:
     def __len__(self) -> int:
         return len(self._turns)
 
+    def waiting(self, link: Lane) -> int:
+        """Bytes of a lane that wait."""
+        return self._turns.size_of(link)
+
     def begin(self) -> None:
         """Begin a slice for a new buffer; until it ends, publications may be processed at once."""
         self._until = time.monotonic() + SLICE

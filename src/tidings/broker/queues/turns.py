@@ -108,6 +108,11 @@ class Turns(Generic[Item]):
     def __len__(self) -> int:
         return self._count
 
+    def size_of(self, link: Lane) -> int:
+        """The total size of the waiting items of a link."""
+        waiting = self._waiting.get(link)
+        return 0 if waiting is None else waiting.size
+
     def put(self, link: Lane, name: str, item: Item, size: int = 1) -> None:
         owner = link.owner
         waiting = self._waiting.get(link)

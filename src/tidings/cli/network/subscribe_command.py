@@ -16,6 +16,7 @@ from tidings.cli.common.shutdown import run_until_ended
 from tidings.cli.common.subscription_files import refuse_never
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
+from tidings.cli.network.grant_file import find_grant
 from tidings.filters import Attributes, parse
 from tidings.model import FilterError
 
@@ -58,6 +59,10 @@ def subscribe_to(
             help="End after an interruption of this many seconds.",
         ),
     ] = None,
+    grant: Annotated[
+        str | None,
+        typer.Option("--grant", metavar="FILE", help="Subscribe with the signed grant in FILE."),
+    ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
     others: options.Others = False,
@@ -74,6 +79,9 @@ def subscribe_to(
     Notes on stderr report lost notifications, and say when the router is gone and when it is back.
     With --types, the filter is checked before it is sent. The filter is sent as it is written. A
     filter that can never match is refused without --force.
+
+    With --grant, a signed grant of a preprocessor is used. If FILE does not exist, or its grant has
+    expired, a grant for FILTER is asked for, and stored in FILE.
 
     With --json, one object per line: serial, payload, subject, time (when it was published, in
     seconds since 1970), attributes (null if the publisher kept them to itself), matched.
@@ -100,8 +108,9 @@ def subscribe_to(
                 on_link=note_link,
             ) as agent,
             agent.subscribe(
-                interest, dialect, name=durable, order=chosen, fast=fast, drop_after=drop_after,
-                timeout=timeout,
+                "" if grant is not None else interest, dialect, name=durable, order=chosen,
+                fast=fast, drop_after=drop_after, timeout=timeout,
+                grant=None if grant is None else await find_grant(grant, agent, interest, dialect),
             ) as told,
         ):  # fmt: skip
             if told.note != noted:  # the note depends on the attributes that the channel declares

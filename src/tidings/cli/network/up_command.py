@@ -39,8 +39,8 @@ def start_tree(
     """Start the rendezvous point and all routers that FILE describes, each in its own process.
 
     The processes run until Ctrl-C or SIGTERM. A process that dies or stops responding is restarted.
-    On SIGHUP, the tokens in FILE are read again. By default, FILE is network.toml or tidings.toml
-    in the current folder.
+    On SIGHUP, the tokens and grants in FILE are read again. By default, FILE is network.toml or
+    tidings.toml in the current folder.
     """
     from tidings.broker import load_tree
 

@@ -15,9 +15,9 @@ covers a plain filter only if the plain filter restricts every attribute that th
 So a piece also lists attributes that a covered filter must test in any way.
 
 A topic's number is determined by the topic, so `isa(topic, 'sports')` covers `topic = 'baseball'`,
-although their boxes have no term in common. So a corner has the number of a topic too if its box
-allows only a few topics; and a piece that tests the number is repeated as a piece that only
-requires a test of the attribute.
+although their boxes have no term in common. So if a box allows only a few topics, its corner also
+has the number of a topic. A piece that tests the number gets a copy that only requires a test of
+the attribute.
 """
 
 from __future__ import annotations

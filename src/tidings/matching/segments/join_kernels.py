@@ -151,6 +151,18 @@ def find_used(starts, size, used):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
+    """The place of the first of the sorted values [first, last) that is not below `least`."""
+    while first < last:
+        middle = (first + last) >> 1
+        if np.int64(values[middle]) < least:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@kernel
 def next_hit(position, last, width, low, high, used):  # type: ignore[no-untyped-def]
     """The next entry of a group that contains the code of an event; `last` if there is none.
 
@@ -166,12 +178,7 @@ def next_hit(position, last, width, low, high, used):  # type: ignore[no-untyped
         end = last
         if position < last and np.int64(low[position]) >= least:
             end = position
-        while position < end:
-            middle = (position + end) >> 1
-            if np.int64(low[middle]) < least:
-                position = middle + 1
-            else:
-                end = middle
+        position = first_from(low, position, end, least)
     return last
 
 

@@ -1,6 +1,7 @@
 """The parts of agents: links, channels, subscriptions, errors, Arrow data, and tags.
 
     agent_link.py     the link to a router, which reconnects if lost; it carries many channels
+    direct_link.py    a second link, to the rendezvous point itself
     agent_channel.py  one channel: a small router with the application's subscriptions
     publishing.py     the publishing half of a channel
     blocking_channel.py  a channel for code without `async`

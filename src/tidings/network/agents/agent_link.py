@@ -20,7 +20,7 @@ from tidings.network.agents.refusals import Refusal, TimedOut
 from tidings.network.link import Link
 from tidings.network.router_url import RouterUrl
 from tidings.network.tls import sentence_of
-from tidings.routing.channels import Heard, Repeats
+from tidings.routing.channels import Flow, Frames, Heard, Repeats
 from tidings.routing.protocol import Times, frames, messages as m
 
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
@@ -30,12 +30,14 @@ GREETING = 10.0  # how many seconds the router may take to answer
 class LinkState(msgspec.Struct, frozen=True):
     """Whether an agent is linked to a router: if so, to which one (`router`, as "host:port");
     otherwise the reason why it is not, and the router that it tries next or tried last. `since` is
-    the time of the last change, in seconds since 1970."""
+    the time of the last change, in seconds since 1970. `direct` is the address of the rendezvous
+    point if notifications come from there over a second link."""
 
     linked: bool
     router: str
     reason: str
     since: float
+    direct: str = ""
 
 
 class LinkedChannel(Protocol):
@@ -78,6 +80,7 @@ class AgentLink:
         self._channels: dict[int, LinkedChannel] = {}
         self._highest = 0
         self._heard, self._repeats = Heard(), Repeats()
+        self._flow = Flow()
         self._pulsed = self._opened = float("-inf")
 
     async def start(self, timeout: float | None) -> None:
@@ -114,6 +117,10 @@ class AgentLink:
         why = f": {self._gone}" if self._gone else ""
         return TimedOut(f"{what} after {timeout or 0:g} seconds{why}")
 
+    def note_change(self) -> None:
+        """Wake those who wait for a change, because a message came over another link."""
+        self._change.set()
+
     async def wait_for_change(self) -> None:
         """Wait until a message comes or the link ends."""
         self._change.clear()
@@ -136,6 +143,7 @@ class AgentLink:
             self._forget_number(number)
             if self._link is not None and number:
                 self._link.send(m.Close(number))
+                self._link.forget_channel(number)
 
     def _next_number(self) -> int:
         self._highest += 1
@@ -145,6 +153,7 @@ class AgentLink:
         self._channels.pop(number, None)
         self._heard.remove(number)
         self._repeats.remove(number)
+        self._flow.forget(number)
 
     def _join(self, channel: LinkedChannel) -> None:
         number = self._numbers[channel]
@@ -159,16 +168,34 @@ class AgentLink:
         number = self._numbers.get(channel)
         if number is None:
             return False
-        if not number or not isinstance(message, m.Resubscribe) or self._repeats.is_news(
+        if isinstance(message, m.Publish):
+            self._publish(self._link, number, (message,))
+        elif not number or not isinstance(message, m.Resubscribe) or self._repeats.is_news(
             number, message
         ):  # fmt: skip
             self._link.send(message, number)
         return True
 
-    def send_all(self, channel: LinkedChannel, messages: Sequence[m.Message]) -> None:
-        """Send messages of a channel as one piece."""
+    def publish_all(self, channel: LinkedChannel, messages: Sequence[m.Publish]) -> None:
+        """Send publications of a channel, as far as there is credit for them."""
         if self._link is not None and not channel.refusal:
-            self._link.send_all(messages, self._numbers[channel])
+            self._publish(self._link, self._numbers[channel], messages)
+
+    def _publish(self, link: Link, number: int, messages: Sequence[m.Publish]) -> None:
+        for message in messages:
+            self._flow.put(number, message)
+        self._use_credit(link, number)
+
+    def _use_credit(self, link: Link, number: int) -> None:
+        """Send the publications for which there is credit."""
+        found = self._flow.draw(number, m.Publish)
+        messages = [one for one in found if not isinstance(one, Frames)]
+        if messages:
+            link.send_all(messages, number)
+
+    def has_credit(self, channel: LinkedChannel) -> bool:
+        """Does no publication of a channel wait for credit?"""
+        return not self._flow.waits(self._numbers.get(channel, 0))
 
     @property
     def is_linked(self) -> bool:
@@ -225,8 +252,9 @@ class AgentLink:
             sentence = f"can't connect to {host}:{port}: no answer within {patience:g} seconds"
             raise EnvironmentProblem(sentence) from None
         except (OSError, ssl.SSLError) as problem:
+            hint = "; expected a router there" if isinstance(problem, ConnectionError) else ""
             raise EnvironmentProblem(
-                f"can't connect to {host}:{port}: {sentence_of(problem)}"
+                f"can't connect to {host}:{port}: {sentence_of(problem)}{hint}"
             ) from None
         link.send(self.hello)
         try:
@@ -297,6 +325,10 @@ class AgentLink:
                 self._take_closed(message)
             elif isinstance(message, m.Pulse):
                 self._take_pulse(link, message)
+            elif isinstance(message, m.Credit):
+                self._flow.take(message)
+                for number in message.upto:
+                    self._use_credit(link, number)
             elif isinstance(message, m.Repeat):
                 for number, said in self._repeats.said.items():
                     link.send(said, number)
@@ -306,6 +338,9 @@ class AgentLink:
                 channel = self._channels.get(link.number)
                 if channel is not None:
                     channel.receive(message)
+        limit = self._flow.raise_limit(link.number)
+        if limit is not None and link.name:
+            link.send(m.Credit({link.number: limit}))
         self._change.set()
 
     def _begin(self, link: Link, message: m.Welcome) -> None:
@@ -313,6 +348,7 @@ class AgentLink:
         self._link, self._since = link, time.time()
         self._publisher = message.publisher
         self._heard, self._repeats = Heard(), Repeats()
+        self._flow = Flow(link.taken, link.sent, is_lower=True)
         for channel in [*self._numbers]:
             self._join(channel)
 

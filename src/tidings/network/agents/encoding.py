@@ -29,17 +29,18 @@ _encode_map = msgspec.msgpack.Encoder().encode
 
 def encode_attributes(attributes: Mapping[str, Any] | bytes | bytearray | memoryview) -> bytes:
     """Encode attributes; bytes are already encoded. Raise Refusal if filters can't test a value."""
-    if isinstance(attributes, bytes | bytearray | memoryview):
+    if type(attributes) is dict:
+        if _is_plain(attributes, DEEPEST):
+            try:
+                return _encode_json(attributes)
+            except OverflowError:  # an integer of more than 64 bits
+                pass
+    elif isinstance(attributes, bytes | bytearray | memoryview):
         return bytes(attributes)
-    if not isinstance(attributes, Mapping):
+    elif not isinstance(attributes, Mapping):
         raise Refusal(
             f"found attributes of type {type(attributes).__name__}, expected a mapping, or bytes"
         )
-    if type(attributes) is dict and _is_plain(attributes, DEEPEST):
-        try:
-            return _encode_json(attributes)
-        except OverflowError:  # an integer of more than 64 bits
-            pass
     converting = _Converting()
     found = {
         _key(name, name): value
@@ -58,8 +59,13 @@ def encode_attributes(attributes: Mapping[str, Any] | bytes | bytearray | memory
 
 def _is_plain(value: dict[Any, Any] | list[Any], levels: int) -> bool:
     """Whether JSON can express a value exactly."""
-    if not levels or (type(value) is dict and not all(type(key) is str for key in value)):
+    if not levels:
         return False
+    if type(value) is dict:
+        try:
+            "".join(value)  # the fastest way to find a key that is no string
+        except TypeError:
+            return False
     for one in value.values() if type(value) is dict else value:
         kind = type(one)
         if kind in _PLAIN or (kind is float and math.isfinite(one)):

@@ -8,7 +8,7 @@ A predicate is a function of its arguments, and nothing else is known about it: 
 equal results, and no other covering is assumed. Its code comes from an entry point of the group
 `tidings.predicates`, never over the network.
 
-Predicates are not called while a notification is matched, because they may take long, or never
+Predicates are not called while a notification is matched, because they may be slow, or never
 return. First the calls that the notification needs are collected (`Undecided`); a helper process
 decides them; then the notification is matched, and each call is looked up.
 

@@ -80,7 +80,7 @@ def calls_in(node: Expression) -> Iterator[Call]:
 
 
 def need_callable(filter_: Filter, text: str) -> None:
-    """FilterError if a filter calls a predicate in a way that can't be decided in advance."""
+    """Raises FilterError if a filter calls a predicate that can't be decided in advance."""
     for call in calls_in(filter_.expression):
         name = _name_of(call)
         if variables_of(call):

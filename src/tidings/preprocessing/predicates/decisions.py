@@ -46,7 +46,7 @@ class Decisions:
         self._most = max(MOST_KEPT, 2 * count)
 
     def functions(self, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
-        """The functions with which filters are read that call these predicates. A call that is not
+        """The functions for reading filters that call these predicates. A call that is not
         decided is null; the caller must make sure that no filter needs it (CallIndex)."""
 
         def looked_up(name: str) -> Callable[..., Any]:

@@ -102,7 +102,7 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    with contextlib.suppress(Exception):  # Linux ends it even if it never lets a thread run
+    with contextlib.suppress(Exception):  # on Linux, even if no thread gets to run
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 

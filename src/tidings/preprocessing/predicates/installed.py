@@ -17,8 +17,8 @@ HELPER = Path(__file__).with_name("helper.py")
 
 
 def need_predicates(names: Iterable[str]) -> dict[str, str]:
-    """The versions of installed predicates, by name; EnvironmentProblem if one can't be used. The
-    version is that of the package that has the predicate. No code is loaded."""
+    """The versions of installed predicates, by name; raises EnvironmentProblem if one can't be
+    used. The version is that of the package that has the predicate. No code is loaded."""
     known = entry_points(group=PREDICATES)
     found: dict[str, str] = {}
     for name in names:

@@ -10,6 +10,9 @@
     channels.py     the channels of a node: made when a neighbour opens them, and dropped when no
                     neighbour has them any more
     channel.py      one channel: its state machine, and its numbers on links
+    links.py        the links of a node: what is sent over them, and what waits
+    channel_link.py the channels of one link
+    credit.py       how much of each channel may be under way on a link
     routes.py       a table from channel to hop
     repeats.py      pulses: one message for each link repeats what was said last in each channel
     sleeping.py     channels without traffic, of which only a few values are kept
@@ -25,8 +28,14 @@ own programs import `Route`. Start at channels.py.
 """
 
 from tidings.routing.channels.channel import Channel, Machine
-from tidings.routing.channels.channels import ABOVE, Channels, Out
+from tidings.routing.channels.channel_link import Out
+from tidings.routing.channels.channels import Channels
+from tidings.routing.channels.credit import WINDOW, Flow, Frames
+from tidings.routing.channels.links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
 from tidings.routing.channels.routes import Route, Routes
 
-__all__ = ["ABOVE", "Channel", "Channels", "Heard", "Machine", "Out", "Repeats", "Route", "Routes"]
+__all__ = [
+    "ABOVE", "WINDOW", "Channel", "Channels", "Flow", "Frames", "Heard", "Links", "Machine", "Out",
+    "Repeats", "Route", "Routes",
+]  # fmt: skip

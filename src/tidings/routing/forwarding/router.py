@@ -102,11 +102,16 @@ class Router(Downstream):
         """Start to use a new link to the node above: ask for the lineage, and send all wanted
         nodes."""
         self.context.now = now
+        self.begin_again()
+        return self.drain_outgoing()
+
+    def begin_again(self) -> None:
+        """Say everything to the node above, and tell the neighbours that notifications may be
+        missing."""
         self._pass_on_skipped()
         self._trace(anyway=True)
         self._say_wanted()
         self._resubscribe()
-        return self.drain_outgoing()
 
     def note_passed(self, serial: int) -> None:
         """Note that notifications of this life, up to a serial, were forwarded by other code."""
@@ -346,15 +351,21 @@ class Router(Downstream):
 
     def _say_wanted(self) -> None:
         self._said_wanted = self.context.now
+        for wanted in self.list_wanted():
+            self.send(self.upstream, wanted)
+
+    def list_wanted(self) -> list[m.Wanted]:
+        """Messages with all nodes that are wanted."""
         mine = [*filter(self._is_mine, self.held)]
         parts = 1 + len(mine) // WANTED
         nodes = _slice_nodes(mine, parts)
         while max(map(len, nodes)) > 2 * WANTED:  # if, for example, all numbers are even
             parts += 1
             nodes = _slice_nodes(mine, parts)
-        for part, some in enumerate(nodes):
-            wanted = m.Wanted(self.epoch, tuple(sorted(some)), m.Slice(part, parts))
-            self.send(self.upstream, wanted)
+        return [
+            m.Wanted(self.epoch, tuple(sorted(some)), m.Slice(part, parts))
+            for part, some in enumerate(nodes)
+        ]
 
     _DOWN: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         m.Setup: _on_setup, m.Gone: _on_gone, m.Refuse: _on_refuse, m.Beat: _on_beat,

@@ -86,11 +86,14 @@ class Front(NamedTuple):
     end: int
 
 
+_encode_body = msgspec.msgpack.Encoder().encode
+
+
 def encode(message: m.Message) -> bytes:
     """Encode a message as a frame."""
     if isinstance(message, m.Notification):
         return _encode_notification(message)
-    body = msgspec.msgpack.encode(message)
+    body = _encode_body(message)
     return _SHORT.pack(2 + len(body), OTHER, VERSION) + body
 
 

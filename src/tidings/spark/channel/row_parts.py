@@ -22,7 +22,7 @@ import pyarrow as pa
 from tidings.channel import MOST_BYTES, Part
 from tidings.notifications import encode_rows
 from tidings.routing.protocol import frames
-from tidings.spark.outbox.batch_stages import NODES, PAYLOAD, TOLD
+from tidings.spark.outbox.batches.batch_stages import NODES, PAYLOAD, TOLD
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
 

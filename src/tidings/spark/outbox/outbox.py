@@ -41,8 +41,8 @@ import msgspec
 
 from tidings.files import FOLDER, local_path, release_lock, take_lock
 from tidings.model import TidingsError
+from tidings.spark.outbox.batches.filing import WrittenFile
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
-from tidings.spark.outbox.filing import WrittenFile
 from tidings.spark.outbox.sealed_files import (
     digest_of,
     make_folder,

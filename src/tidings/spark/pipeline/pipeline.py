@@ -26,9 +26,9 @@ from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
 from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
-from tidings.spark.outbox.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
-from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
-from tidings.spark.outbox.numbering import counters_after
+from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
+from tidings.spark.outbox.batches.filing import Filing, counts_of, file_rows, refused_of
+from tidings.spark.outbox.batches.numbering import counters_after
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder

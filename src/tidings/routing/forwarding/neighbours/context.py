@@ -62,6 +62,9 @@ class Context:
         self.queued_bytes: Callable[[Name], int] = lambda _: 0  # bytes queued for a neighbour
         self.owner_of: Callable[[Name], str] = lambda _: ""
         """The owner of a neighbour's requests; empty for routers, which name owners themselves."""
+        self.party_of: Callable[[Name], str] = lambda _: ""
+        """The owner of a neighbour's named subscriptions, if it is known by another name where the
+        neighbour applied for its link; otherwise empty."""
         self.within_of: Callable[[Name], m.Within] = lambda _: ()
         """The filters that must cover whatever a neighbour subscribes to; none if it may subscribe
         to everything."""

@@ -13,6 +13,7 @@ channels go between the two ends of a link:
     Open Close                  the lower end names a channel, or gives it up
     Closed                      the upper end does not serve a channel
     Pulse Repeat                all that was said last in each channel still holds; say it all again
+    Credit                      how much more the other end may send in some channels
 
 A preprocessor can also sign a grant, which the agent presents to its router:
 
@@ -36,6 +37,7 @@ from tidings.routing.protocol.messages.downward import (
     Graph,
     Lineage,
     Notification,
+    Offered,
     Published,
     Recovered,
     Refuse,
@@ -49,7 +51,9 @@ from tidings.routing.protocol.messages.downward import (
 from tidings.routing.protocol.messages.fields import (
     LONGEST_NAME,
     LONGEST_SUBJECT,
+    LONGEST_TICKET,
     LONGEST_WITHIN,
+    MOST_DIRECT,
     MOST_LIVES,
     MOST_PREPROCESSORS,
     MOST_RANGES,
@@ -73,6 +77,7 @@ from tidings.routing.protocol.messages.fields import (
 from tidings.routing.protocol.messages.links import (
     Close,
     Closed,
+    Credit,
     Goodbye,
     Hello,
     Open,
@@ -111,6 +116,7 @@ from tidings.routing.protocol.messages.taggers import (
     Taken,
 )
 from tidings.routing.protocol.messages.upward import (
+    Apply,
     Ask,
     Confirm,
     Count,
@@ -126,39 +132,47 @@ from tidings.routing.protocol.messages.upward import (
     Whose,
 )
 
-CHANNELS = Open | Close | Closed | Pulse | Repeat
+CHANNELS = Open | Close | Closed | Pulse | Repeat | Credit
 """Messages about the channels of a link. They belong to no channel."""
 LINK = (
     Hello | Welcome | Goodbye | Watch | Report | Present | Presented | Preprocess | Preprocessed
     | Propose | Proposed | CHANNELS
 )  # fmt: skip
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
-      | Publish | Whose | Resume | Confirm | Describe | Follow | HandOver | Register
+      | Publish | Whose | Resume | Confirm | Apply | Describe | Follow | HandOver | Register
       | Seek)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
         | Counted | Recovered | Settled | Skipped | Published | Described | Changed
-        | Resumption | Confirmed
+        | Resumption | Confirmed | Offered
         | Taken | Found)  # fmt: skip
 TAGGING = Describe | Follow | HandOver | Register
 """Messages of clients that tag. They need a right of their own, and only a rendezvous point
 answers them."""
 ANSWERS = (
-    Answer | Counted | Recovered | Settled | Resumption | Confirmed | Described | Changed | Found
+    Answer
+    | Counted
+    | Recovered
+    | Settled
+    | Resumption
+    | Confirmed
+    | Offered
+    | Described
+    | Changed
+    | Found
 )
 """Answers to questions that routers pass on."""
 
 __all__ = [
-    "ANSWERS", "CHANNELS", "DOWN", "LINK", "LONGEST_NAME", "LONGEST_SUBJECT", "LONGEST_WITHIN",
-    "MOST_DEPTH", "MOST_LINKS", "MOST_LIVES", "MOST_MILLIS", "MOST_NAME", "MOST_PREPROCESSORS",
-    "MOST_RANGES", "MOST_REPORTED", "MOST_TAG", "MOST_WANTED", "NODE", "TAGGING", "UP",
-    "Answer", "Ask", "Beat", "Changed", "Close", "Closed", "Confirm", "Confirmed", "Count",
-    "Counted", "Describe", "Described", "Digest", "Down", "Edges", "Follow", "Found", "Gone",
-    "Goodbye", "Graph", "HandOver", "Hello", "Kind", "Label", "Life", "Lineage", "LinkStatus",
-    "Mark", "Message", "NodeChange", "NodeStatus", "Notification", "Number", "Open", "PartyName",
-    "Preprocess", "Preprocessed", "Present", "Presented", "Propose", "Proposed",
-    "Publish", "Published", "Pulse", "Range", "Recover", "Recovered", "Redraw", "Refuse",
-    "Register", "Repeat", "Report",
-    "Resubscribe", "Resume", "Resumption", "Seek", "Settled", "Setup", "Skipped", "Slice",
-    "Subscribe", "Taken", "Trace", "Unsubscribe", "Up", "Wanted", "Watch", "Welcome", "Which",
-    "Who", "Whose", "Within",
+    "ANSWERS", "CHANNELS", "DOWN", "LINK", "LONGEST_NAME", "LONGEST_SUBJECT", "LONGEST_TICKET",
+    "LONGEST_WITHIN", "MOST_DEPTH", "MOST_DIRECT", "MOST_LINKS", "MOST_LIVES", "MOST_MILLIS",
+    "MOST_NAME", "MOST_PREPROCESSORS", "MOST_RANGES", "MOST_REPORTED", "MOST_TAG", "MOST_WANTED",
+    "NODE", "TAGGING", "UP", "Answer", "Apply", "Ask", "Beat", "Changed", "Close", "Closed",
+    "Confirm", "Confirmed", "Count", "Counted", "Credit", "Describe", "Described", "Digest",
+    "Down", "Edges", "Follow", "Found", "Gone", "Goodbye", "Graph", "HandOver", "Hello", "Kind",
+    "Label", "Life", "Lineage", "LinkStatus", "Mark", "Message", "NodeChange", "NodeStatus",
+    "Notification", "Number", "Offered", "Open", "PartyName", "Preprocess", "Preprocessed",
+    "Present", "Presented", "Propose", "Proposed", "Publish", "Published", "Pulse", "Range",
+    "Recover", "Recovered", "Redraw", "Refuse", "Register", "Repeat", "Report", "Resubscribe",
+    "Resume", "Resumption", "Seek", "Settled", "Setup", "Skipped", "Slice", "Subscribe", "Taken",
+    "Trace", "Unsubscribe", "Up", "Wanted", "Watch", "Welcome", "Which", "Who", "Whose", "Within",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ MOST_PREPROCESSED = 10_000  # notifications in one message
 MOST_PREPROCESSORS = 100
 MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
 MOST_RANGES = 1024
+MOST_DIRECT = 100  # nodes of an agent that is linked to the rendezvous point itself
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
@@ -23,6 +24,7 @@ MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notif
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
 LONGEST_WITHIN = 4096  # characters
+LONGEST_TICKET = 2048  # characters
 LARGEST_GRANT = 1 << 16  # bytes
 Within = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)

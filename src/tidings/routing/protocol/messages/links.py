@@ -86,5 +86,12 @@ class Pulse(Message, frozen=True, tag="pulse"):
     gone: Annotated[tuple[ChannelNumber, ...], msgspec.Meta(max_length=MOST_CHANNELS)] = ()
 
 
+class Credit(Message, frozen=True, tag="credit"):
+    """For some channels of a link, how many bytes of frames the other end may have sent there
+    altogether, since the link began."""
+
+    upto: Annotated[dict[ChannelNumber, Number], msgspec.Meta(max_length=MOST_CHANNELS)]
+
+
 class Repeat(Message, frozen=True, tag="repeat"):
     """A request for all messages that pulses stand for, sent when digests differ."""

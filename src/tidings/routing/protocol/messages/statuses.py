@@ -16,7 +16,7 @@ MOST_MILLIS = 2**40
 
 Millis = Annotated[int, msgspec.Meta(ge=0, le=MOST_MILLIS)]
 Short = Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
-Kind = Literal["above", "router", "agent", "watcher"]
+Kind = Literal["above", "router", "agent", "watcher", "direct"]
 
 
 class LinkStatus(msgspec.Struct, frozen=True, array_like=True):

@@ -13,6 +13,7 @@ above it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class NodeTable:
         which, used = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
         used = used[: self._kernels.list_distinct(codes, local, which, used)]
         distinct = self.numbers[used]
-        before = (given.get(node, 0) for node in distinct.tolist())
+        before = map(given.get, distinct.tolist(), repeat(0))
         last = np.fromiter(before, np.int64, len(used))
         numbers, rows = np.empty(len(codes), np.int64), np.empty(len(used), np.int64)
         self._kernels.number_marks(starts, which, last, numbers, rows)

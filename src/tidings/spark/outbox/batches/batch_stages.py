@@ -33,7 +33,7 @@ from tidings.notifications import (
     without_marks,
 )
 from tidings.snapshots import View
-from tidings.spark.outbox.open_fields import match_open
+from tidings.spark.outbox.batches.open_fields import match_open
 from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of

@@ -1,4 +1,4 @@
-"""Credit: how much of each channel may be under way on a link, so that a slow channel does not
+"""Credit: how much data of each channel may be in flight on a link, so that a slow channel does not
 delay the others.
 
     sender                                                  receiver
@@ -7,7 +7,7 @@ delay the others.
 
 Both ends count the bytes of all frames of a channel since the link began. The receiver says up to
 which count the sender may send; it does not raise this while it holds frames that it can't pass on.
-Numbers only grow, so a Credit that comes late or twice does no harm.
+Numbers only grow, so a Credit that arrives late or twice does no harm.
 
 Only what can be large waits for credit: publications and parts on the way up, notifications on the
 way down. On the way up, everything else overtakes what waits, because nothing depends on the order.
@@ -32,7 +32,7 @@ import msgspec
 
 from tidings.routing.protocol import messages as m
 
-WINDOW = 1 << 20  # bytes of one channel that may be under way, or held, on one link
+WINDOW = 1 << 20  # bytes of one channel that may be in flight, or held, on one link
 MOST_WAITING = 32 << 20  # bytes of notifications that wait on one link
 STUCK = 2  # how often as much must wait of one channel before the link is closed
 OVERDRAWN = 4  # windows of publications that are held, beyond which a neighbour is not read
@@ -121,7 +121,7 @@ class Flow:
         return limit
 
     def release(self, number: int, size: int) -> None:
-        """Frames that were held have gone on."""
+        """Frames that were held have been passed on."""
         left = self.held.get(number, 0) - size
         if left > 0:
             self.held[number] = left
@@ -142,7 +142,7 @@ class Flow:
         return number not in self._queues and bool(self.room(number))
 
     def waits(self, number: int) -> bool:
-        """Does something of a channel wait?"""
+        """Is anything of a channel waiting?"""
         return number in self._queues
 
     def waiting(self, number: int) -> int:
@@ -165,7 +165,7 @@ class Flow:
 
     @property
     def numbers(self) -> list[int]:
-        """The channels of which something waits."""
+        """The channels that have something waiting."""
         return [*self._queues]
 
     def put(self, number: int, item: Item, source: tuple[Flow, int] | None = None) -> None:

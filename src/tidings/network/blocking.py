@@ -65,7 +65,7 @@ _RLock: Any = type(threading.RLock())
 class _Condition(_RLock, threading.Condition):  # type: ignore[misc]
     """A condition that is its own lock, which Ctrl-C never leaves locked. `with` on a plain
     condition runs Python code at a moment when the lock is held and no `finally` would release it;
-    an interrupt just then would block the thread of the agent for ever. Here `with` runs the code
+    an interrupt just then would block the thread of the agent forever. Here `with` runs the code
     of the lock, in C, which can't be interrupted."""
 
     def __init__(self) -> None:

@@ -322,8 +322,8 @@ class AgentChannel(Publishing):
         self._dispatch(self._router.join_upstream(self._now))
 
     def interrupt(self, reason: str) -> None:
-        """The link has ended, or the channel is not served any more. What comes over the second
-        link goes on."""
+        """The link has ended, or the channel is not served any more. What arrives over the second
+        link is still processed."""
         if self.direct.is_used:
             return
         for machine, subscription in self._subscriptions.values():

@@ -204,7 +204,7 @@ class AgentLink:
             link.send_all(messages, number)
 
     def has_credit(self, channel: LinkedChannel) -> bool:
-        """Does no publication of a channel wait for credit?"""
+        """Can a channel publish at once, because none of its publications waits for credit?"""
         return not self._flow.waits(self._numbers.get(channel, 0))
 
     def send_first(self, message: m.Message) -> None:

@@ -63,7 +63,7 @@ class Links:
         return self.neighbours[link].flow
 
     def note_taken(self, link: Name, number: int) -> list[Out]:
-        """Frames came from a neighbour: perhaps it may send more."""
+        """Frames arrived from a neighbour, which may now get more credit."""
         known = self.neighbours.get(link)
         if known is None:
             self._owed.discard((link, number))
@@ -87,7 +87,7 @@ class Links:
         return known is not None and known.flow.is_stuck
 
     def note_taken_above(self, hop: Name, number: int) -> list[Out]:
-        """Frames came from a hop, and were passed on."""
+        """Frames arrived from a hop, and were passed on."""
         limit = self.hop(hop).flow.raise_limit(number)
         return [] if limit is None else [(hop, 0, m.Credit({number: limit}))]
 
@@ -96,7 +96,7 @@ class Links:
         return [one for link, number in [*self._owed] for one in self.note_taken(link, number)]
 
     def take_credit(self, link: Name, message: m.Credit, now: float) -> list[Out]:
-        """A neighbour may be sent more."""
+        """A neighbour has given more credit."""
         known = self.neighbours.get(link)
         if known is None:
             return []
@@ -104,13 +104,13 @@ class Links:
         return [one for number in message.upto for one in self._draw(link, known, number, now)]
 
     def take_credit_above(self, hop: Name, message: m.Credit, now: float) -> list[Out]:
-        """A hop may be sent more."""
+        """A hop has given more credit."""
         known = self.hop(hop)
         known.flow.take(message)
         return [one for number in message.upto for one in self._draw_above(hop, known, number, now)]
 
     def block(self, hop: Name, now: float, *, on: bool) -> list[Out]:
-        """The connection to a hop takes no more, or takes more again."""
+        """The connection to a hop accepts no more data, or accepts data again."""
         known = self.hop(hop)
         known.flow.is_blocked = on
         if on:

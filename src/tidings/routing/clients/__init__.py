@@ -6,7 +6,7 @@
     pipeline     follows the nodes of the channel, and hands tagged notifications over in parts
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
-    joining.py        how it gets its node, and goes on under its name
+    joining.py        how it gets its node, and continues under its name
     stream.py         what has come of it, and what is missing
     questions.py      the open questions, and when to ask them again
     handout.py        hands notifications to the application, once, whole and in order

@@ -1,4 +1,4 @@
-"""Filters that compute: whoever asks for much loses some, and nobody else does."""
+"""Filters that compute: an owner that exceeds its share loses filters, and no other owner does."""
 
 from __future__ import annotations
 

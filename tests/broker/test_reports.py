@@ -1,4 +1,4 @@
-"""What nodes report: gathered, bounded, and gone when it is old, whatever neighbours say."""
+"""Status reports of nodes: they are collected, bounded, and expire, whatever neighbours send."""
 
 from __future__ import annotations
 

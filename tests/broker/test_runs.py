@@ -1,5 +1,6 @@
-"""Publications that are taken many at a time, against the same publications one by one: journal,
-marks, counts, stamps, answers and forwarded notifications; frames against the usual decoder."""
+"""Publications that are processed many at a time, against the same publications one by one:
+journal, marks, counts, stamps, answers and forwarded notifications; frames against the usual
+decoder."""
 
 from __future__ import annotations
 

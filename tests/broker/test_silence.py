@@ -1,4 +1,4 @@
-"""Whoever is gone without a word is noticed by the silence."""
+"""A neighbour that vanishes without closing its connection is noticed, because it is silent."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _started(file: Path) -> tuple[subprocess.Popen[str], str]:
     )  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert "listens at" in line
+    assert "listens on" in line
     return process, line
 
 

@@ -1,4 +1,4 @@
-"""Who comes in and who does not, over real connections, with real certificates."""
+"""Which clients are admitted and which are not, over real connections, with real certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link of a pipeline to a running rendezvous point: over restarts, and what it is refused."""
+"""The link of a pipeline to a running rendezvous point: through restarts, and what is refused."""
 
 from __future__ import annotations
 

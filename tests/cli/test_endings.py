@@ -45,7 +45,7 @@ if "router" in sys.orig_argv:
 WORKER = """
 from pathlib import Path
 try:
-    from tidings.spark.outbox import batch_stages as stages
+    from tidings.spark.outbox.batches import batch_stages as stages
 except ImportError:
     pass  # a process that is none of ours
 else:
@@ -270,7 +270,7 @@ def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
         os.dup2(os.open(tmp_path / "said", os.O_WRONLY | os.O_CREAT), 2)
         os.execv(sys.executable, words)
     try:
-        assert b"listens at" in os.read(terminal, 1 << 12)
+        assert b"listens on" in os.read(terminal, 1 << 12)
         time.sleep(0.5)
         os.kill(pid, signal.SIGHUP)
         said = "the tokens were read again, and 0 links ended"
@@ -317,3 +317,21 @@ while True:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_interrupted_while_it_is_loaded() -> None:
+    """Ctrl-C before the commands are there ends without a traceback."""
+    code = (
+        "import sys, runpy\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "sys.argv[1:] = ['--help']\n"
+        "runpy.run_module('tidings', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

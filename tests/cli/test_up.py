@@ -278,7 +278,7 @@ def test_a_node_that_can_not_start_ends_all(run: Run, write: Write, tmp_path: Pa
     file = write("bad.toml", TREE + '[router.east]\nlisten = "203.0.113.7:7400"\n')
     ended = run("up", file)
     assert ended.code == 2
-    assert "east can't be started: can't listen at 203.0.113.7:7400" in ended.err
+    assert "east can't be started: can't listen on 203.0.113.7:7400" in ended.err
     assert f"(see {tmp_path / 'bad' / 'east.log'})" in ended.err
     assert "Traceback" not in ended.err
 
@@ -304,7 +304,7 @@ def test_the_file_that_is_meant(
     write("network.toml", '[router.b]\nlisten = "0.0.0.0:1"\n')
     checked = run("up", "--check")
     assert "2 nodes, with their files in network\n" in checked.out
-    assert checked.err == ("note: b listens at 0.0.0.0, and without [tokens] anybody may connect\n")
+    assert checked.err == ("note: b listens on 0.0.0.0, and without [tokens] anybody may connect\n")
     assert not (tmp_path / "network").exists()
 
 

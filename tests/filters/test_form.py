@@ -1,4 +1,5 @@
-"""The canonical form: one form for one meaning, whatever the text, and one encoding for ever."""
+"""The canonical form: filters with the same meaning have the same form, and its encoding never
+changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What type an expression has before any notification is seen."""
+"""The type of an expression, as far as it is known without a notification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short way through a text: where it has an answer, the parser has the same; else none."""
+"""The fast parser: if it returns an expression, the full parser returns the same one."""
 
 from __future__ import annotations
 

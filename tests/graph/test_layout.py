@@ -1,4 +1,4 @@
-"""Where nodes stand in a picture: edges lead down, nothing overlaps, layers are depths."""
+"""The positions of nodes in a picture: edges lead down, nothing overlaps, layers are depths."""
 
 from __future__ import annotations
 

@@ -41,8 +41,41 @@ def test_addresses() -> None:
         parse_addresses([])
     with pytest.raises(EnvironmentProblem, match="expected addresses of one channel"):
         parse_addresses(["tidings://one", "tidings+tls://two"])
-    with pytest.raises(EnvironmentProblem, match="expected one such as"):
-        parse_addresses("tidings://one,,two")
+    for wrong, sentence in (
+        ("tidings://one,,two", "found the address 'tidings://', expected one such as"),
+        ("10.0.0.7:7400/fx", r"does not begin with tidings://.* such as 'tidings://10.0.0.7:7400/"),
+        ("http://one:7400", r"does not begin with tidings://.* such as 'tidings://one:7400'"),
+        ("", r"does not begin with tidings://.* such as 'tidings://127.0.0.1:7400'"),
+        ("tidings://one:99999", r"\(port out of range 0-65535\), expected one such as"),
+        ("tidings://one:port", r"\(port could not be cast .*\), expected one such as"),
+        ("tidings://one:0", "found the address 'tidings://one:0', expected one such as"),
+    ):
+        with pytest.raises(EnvironmentProblem, match=sentence):
+            parse_addresses(wrong)
+
+
+def test_another_server_at_the_address() -> None:
+    """A web server answers, or nobody does: the sentence says what was expected there."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def work() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Refusal, match="found an HTTP server, expected a tidings router: check"):
+            async with connect(f"tidings://127.0.0.1:{port}"):
+                pass
+        server.close()
+        await server.wait_closed()
+        with pytest.raises(EnvironmentProblem, match=r"can't connect.*; expected a router there"):
+            async with connect(f"tidings://127.0.0.1:{port}"):
+                pass
+
+    asyncio.run(work())
 
 
 def test_which_filters_match(tmp_path: Path, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Time-outs of agents, the word about the link, and what a subscription gives: under a root that is
+"""Timeouts of agents, notes about the link, and the items of a subscription, while the root is
 stopped and started."""
 
 from __future__ import annotations

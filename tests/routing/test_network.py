@@ -1,4 +1,5 @@
-"""The protocol as a whole: random trees, faults and crashes; at quiet points all is as defined."""
+"""The protocol as a whole: random trees, faults and crashes; whenever the network is quiet, all
+state is as defined."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from tidings.routing.clients.subscriber import (
 )
 from tidings.routing.forwarding import downstream, router
 from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.neighbours import beats
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.lineage import Break
@@ -62,7 +64,8 @@ def check_graphs(world: World) -> None:
         labels = {number: graph.labels(number) for number in graph}
         assert labels == labels_by_definition(graph, wanted), name
     for name, below in world.routers.items():
-        above = world.root if world.parents[name] == ROOT else world.routers[world.parents[name]]
+        upper = below.upstream if isinstance(below, MovingRouter) else world.parents[name]
+        above = world.root if upper == ROOT else world.routers[str(upper)]
         mine = above.neighbours.get(name)
         assert set(below.graph) == (set() if mine is None else mine.nodes), name
         expected = {one.node for one in world.subscribers.values()
@@ -196,7 +199,13 @@ def another_disk(world: World) -> Disk:
 
 
 def busy(
-    world: World, steps: int, *, crashes: float = 0.0, disks: float = 0.0, fills: float = 0.0
+    world: World,
+    steps: int,
+    *,
+    crashes: float = 0.0,
+    disks: float = 0.0,
+    fills: float = 0.0,
+    moves: float = 0.0,
 ) -> None:
     chance = world.chance
     serial = len(world.subscribers)
@@ -221,6 +230,8 @@ def busy(
             point = chance.randrange(POINTS)
             text = f"{world.now} {step}".encode()
             world.publish(f"p{chance.randrange(3)}", point, bytes([point]) + text)
+        if moves and chance.random() < moves:
+            world.move(chance.choice([*world.movers]))
         if disks and chance.random() < 0.05:
             world.backups.append(world.disk.copy())
         world.run(chance.random() * 0.5)
@@ -280,6 +291,67 @@ def test_subscribers_with_grants(seed: int, disks: float, run: int) -> None:
     assert granted > 20
 
 
+@pytest.mark.parametrize("disks", [0.0, 0.5])
+def test_places_from_preprocessors(seed: int, disks: float) -> None:
+    """Preprocessors that are behind the rendezvous point or ahead of routers, answer late, leave
+    nodes out, or are gone: graphs and deliveries are the same as without them."""
+    located = 0
+    for round_ in range(12):
+        chance = random.Random(f"{seed} {round_} {disks} places")
+        world = World(chance, chance.randrange(1, 12), locates=True)
+        for _ in range(3):
+            drop, repeat = chance.choice((0.0, 0.02, 0.2)), chance.choice((0.0, 0.05))
+            world.faults = Faults(drop, repeat, chance.choice((0.02, 2.0)))
+            for _ in range(10):
+                size = chance.randrange(1, POINTS)
+                world.subscribe(f"l{len(world.subscribers)}", chance.sample(range(POINTS), size))
+                busy(world, 6, crashes=chance.choice((0.0, 0.05)), disks=disks)
+            located += sum(one.locating.located for one in world.routers.values())
+            settle(world)
+            check(world)
+    assert located > 200
+
+
+def test_places_are_exact_at_once(seed: int) -> None:
+    """If a preprocessor knows all that is on the disk, and no message is lost, the graphs of
+    routers are right after each message, with nothing asked of the node above and nothing drawn
+    again. The covering of sets of points is compared with each graph."""
+    compared = 0
+    for round_ in range(10):
+        chance = random.Random(f"{seed} {round_} exact")
+        world = World(chance, chance.randrange(1, 12), locates=True)
+        world.behind = 1
+        points: dict[int, frozenset[int]] = {}
+        for _ in range(40):
+            size = chance.randrange(1, POINTS)
+            world.subscribe(f"s{len(world.subscribers)}", chance.sample(range(POINTS), size))
+            busy(world, 2)
+            for _ in range(8):
+                world.run(0.02)
+                points.update(world.disk.nodes)
+                for name, one in world.routers.items():
+                    for node in one.graph:
+                        above = {other for other in one.graph if points[other] > points[node]}
+                        assert upwards(one.graph, node) == above, (name, node)
+                        compared += 1
+        settle(world)
+        check(world)
+        assert not world.redraws
+        joined = {node for one in world.routers.values() for node in one.graph}
+        assert sum(one.locating.located for one in world.routers.values()) >= len(joined)
+    assert compared > 10_000
+
+
+def upwards(graph: LabelGraph[object], node: int) -> set[int]:
+    found: set[int] = set()
+    todo = [node]
+    while todo:
+        new = set(graph.parents(todo.pop())) - found
+        found |= new
+        todo += new
+    return found
+
+
 @pytest.mark.parametrize("run", runs(1, 4))
 def test_order_where_links_say_what_they_drop(seed: int, run: int) -> None:
     """Nothing is lost, and half of the subscribers get everything in order."""
@@ -306,6 +378,36 @@ def test_journals_that_go_back_in_time(seed: int, run: int) -> None:
             busy(world, 60, crashes=0.06, disks=0.5)
             settle(world)
             check(world)
+
+
+def check_moved(world: World) -> None:
+    """Who has two links is subscribed over one of them only."""
+    everyone = {ROOT: world.root, **world.routers}
+    for name in world.movers:
+        mover = world.routers[name]
+        for other, one in everyone.items():
+            if other != mover.upstream and name in one.neighbours:
+                assert not one.neighbours[name].nodes, (name, other)
+
+
+@pytest.mark.parametrize("disks", [0.0, 0.5])
+@pytest.mark.parametrize("crashes", [0.0, 0.05])
+def test_routers_that_move(seed: int, crashes: float, disks: float) -> None:
+    """They move to other nodes and back, or lose the second link, at any time; nothing is lost, and
+    nothing is told twice or out of order."""
+    moves = 0
+    for round_ in range(10):
+        chance = random.Random(f"{seed} {round_} {crashes} {disks} moves")
+        world = World(chance, chance.randrange(1, 8), movers=chance.randrange(1, 5))
+        for _ in range(3):
+            drop, repeat = chance.choice((0.0, 0.02, 0.2)), chance.choice((0.0, 0.05))
+            world.faults = Faults(drop, repeat, chance.choice((0.02, 0.5, 2.0)))
+            busy(world, 60, crashes=crashes, disks=disks, moves=chance.choice((0.05, 0.3)))
+            settle(world)
+            check(world)
+            check_moved(world)
+        moves += world.moves
+    assert moves > 20
 
 
 def test_a_node_that_is_forgotten_while_somebody_above_it_is_away(seed: int) -> None:

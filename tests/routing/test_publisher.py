@@ -1,6 +1,9 @@
-"""Publishers: in order, again when there is no answer, anew when the memory of them is gone."""
+"""Publishers: they publish in order, repeat without an answer, and start over when the root has
+forgotten them."""
 
 from __future__ import annotations
+
+import random
 
 from tidings.routing.clients.publisher import GONE, Publisher, Refused, without_incarnation
 from tidings.routing.protocol import messages as m
@@ -33,6 +36,45 @@ def test_a_window_of_what_is_under_way() -> None:
     assert (one.acknowledged, one.waiting, one.refused) == (1, 2, [Refused(3, "found no point")])
     one.receive(m.Published(1, "p", 2), 6)
     assert (one.acknowledged, one.waiting, one.refused) == (3, 0, [Refused(3, "found no point")])
+
+
+def test_answers_in_any_order_against_a_set_of_stamps(seed: int) -> None:
+    """Whole stretches, single ones, refusals, repeated and overlapping answers, and silence."""
+    chance = random.Random(seed)
+    one = Publisher("p", "r", Times(retry=3), window=20)
+    sizes: list[int] = []
+    settled: set[int] = set()
+    refused: set[int] = set()
+    sent: set[int] = set()
+    for step in range(400):
+        answers = list[tuple[object, m.Message]]()
+        if chance.random() < 0.4:
+            pairs = [(b"c", bytes(chance.randrange(9))) for _ in range(chance.randrange(1, 12))]
+            sizes += [len(content) + len(payload) for content, payload in pairs]
+            answers = one.publish_all(pairs, step)
+        elif chance.random() < 0.1:
+            answers = one.tick(step + 4.0 * chance.randrange(2))
+        elif sent:
+            last = chance.choice(sorted(sent))
+            if last not in settled and chance.random() < 0.2:
+                refused.add(last)
+                settled.add(last)
+                answers = one.receive(m.Published(1, "p", last, "no"), step)
+            else:
+                known = refused | {0}
+                since = max(stamp for stamp in known if stamp <= last) + 1
+                since = chance.randrange(since, last + 1) if since <= last else 0
+                if since:
+                    settled |= {*range(since, last + 1)}
+                    answers = one.receive(m.Published(1, "p", last, since=since, serial=step), step)
+        published = [message for _, message in answers if isinstance(message, m.Publish)]
+        sent |= {message.stamp for message in published}
+        done = next(stamp for stamp in range(len(sizes) + 2) if stamp + 1 not in settled)
+        assert (one.acknowledged, one.waiting) == (done, len(sizes) - done)
+        assert {two.stamp for two in one.refused} == refused
+        under_way = sizes[done : done + one._sent]
+        assert one._sent_bytes == sum(under_way)
+        assert all(message.first == done + 1 for message in published)
 
 
 def test_a_refusal_that_was_not_heard() -> None:

@@ -30,8 +30,10 @@ from tidings.store.journal import (
     Retention,
     checkpoint,
     journal as module,
+    lookup,
     segments,
 )
+from tidings.store.journal.upkeep import upkeep
 
 BEFORE = Path(__file__).parent / "before" / "journal.db"  # as the format before was written
 
@@ -64,7 +66,7 @@ def record(serial: int, node: int = 7, payload: bytes = b"x" * 100) -> Record:
 
 
 def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 500)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 500)
     monkeypatch.setattr(module, "SEGMENT_BYTES", 700)
     monkeypatch.setattr(segments, "LINGER", 0.0)
     chance = random.Random(seed)
@@ -158,7 +160,7 @@ def test_records_with_many_marks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """They are kept as columns; every number is found, and counted."""
-    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 3_000)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 3_000)
     chance = random.Random(seed)
     journal = opened(tmp_path / "journal", 77)
     lives = [Life(77, 1)]
@@ -407,7 +409,7 @@ def test_the_budget_of_the_disk_holds_while_older_segments_are_read(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     journal.close()
-    monkeypatch.setattr(FileJournal, "_read_older", lambda *_: None)
+    monkeypatch.setattr(lookup.Lookup, "read_older", lambda *_: None)
     journal = FileJournal(tmp_path / "journal", Retention(disk_bytes=30_000))
     journal.begin_life(2)
     journal.append(record(1001))
@@ -424,7 +426,8 @@ def test_older_segments_are_not_read_on_once_it_was_opened_again(
     journal._keep(journal._caught_up())
     added: list[object] = []
     monkeypatch.setattr(segments.Segment, "add", lambda _, *group: added.append(group))
-    journal._read_older(segments.Segments(), journal._log.end)
+    journal._lookup.is_over = True
+    journal._lookup.read_older(journal._log.end)
     assert added == []
 
 
@@ -489,7 +492,7 @@ def damaged(path: Path, chance: random.Random) -> str:
 def test_whatever_is_altered_is_lost_or_a_break_and_never_handed_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, seed: int
 ) -> None:
-    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 6_000)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 6_000)
     monkeypatch.setattr(module, "SEGMENT_BYTES", 4_000)
     chance = random.Random(seed)
     journal = opened(tmp_path / "journal")

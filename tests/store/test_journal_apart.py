@@ -1,4 +1,4 @@
-"""A journal that is tended apart: batches are written while the checkpoint is."""
+"""A journal with a separate thread for checkpoints: batches are written at the same time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.messages import Mark
 from tidings.routing.root.records import Record
 from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module
+from tidings.store.journal.upkeep import upkeep
 
 
 def record(serial: int, size: int = 300) -> Record:
@@ -29,7 +30,7 @@ def written(journal: FileJournal) -> None:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEGMENT_BYTES", 8_000)
-    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 20_000)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 20_000)
 
 
 @pytest.mark.usefixtures("small")

@@ -1,5 +1,5 @@
 """Blocks of notifications in the journal: the bytes against those of single ones; through restarts,
-cuts at any byte and damage; and journals of before, which knew neither blocks nor versions."""
+cuts at any byte and damage; and older journals, which have neither blocks nor versions."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from tidings.store.journal import (
     things,
 )
 from tidings.store.journal.state import State
+from tidings.store.journal.upkeep import upkeep
 
 BEFORE = Path(__file__).parent / "before" / "journal-2"  # written before there were versions
 
@@ -81,7 +82,7 @@ def numbered(blocks: list[Block]) -> list[Record]:
 def test_through_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Everything is found by its numbers; the progress of sources is where it was, checkpoints or
     not."""
-    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 4_000)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 4_000)
     monkeypatch.setattr(module, "SEGMENT_BYTES", 3_000)
     chance = random.Random(seed)
     journal = opened(tmp_path / "journal", 77)
@@ -97,7 +98,7 @@ def test_through_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed:
         )  # fmt: skip
         for at, node in enumerate(block.marks.nodes.tolist()):
             counts[node] = counts.get(node, 0) + 1
-            block.marks.numbers[at] = counts[node]
+            block.marks.numbers[at] = block.marks.last[block.marks.which[at]] = counts[node]
         assert block.progress is not None
         block.progress = sources[source] = msgspec.structs.replace(block.progress, batch=step)
         journal.append_block(block)

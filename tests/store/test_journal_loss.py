@@ -1,5 +1,5 @@
-"""What a journal makes of a known loss: everybody is told of a break, and nothing of before it is
-taken for something else."""
+"""A journal after a known loss: all clients get a break, and earlier data is not mistaken for
+anything else."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tidings.routing.protocol.messages import Range
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
 from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module, segments
+from tidings.store.journal.upkeep import summary, upkeep
 
 pytestmark = pytest.mark.usefixtures("_small")
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("_small")
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEGMENT_BYTES", 2_000)
-    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 4_000)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 4_000)
     monkeypatch.setattr(segments, "SMALL", 1_000)
 
 
@@ -224,8 +225,9 @@ def test_a_loss_is_known_until_somebody_can_be_told(
 
 @pytest.mark.parametrize("what", ["cut", "missing"])
 def test_damage_after_a_loss_is_not_written_down_as_if_nothing_were_wrong(
-    tmp_path: Path, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
+    """If the damaged data must be read for the checkpoint."""
     path = tmp_path / "journal"
     shortened(path).close()
     last = max(path.glob("*.log"))
@@ -240,6 +242,7 @@ def test_damage_after_a_loss_is_not_written_down_as_if_nothing_were_wrong(
     log = max(path.glob("*.log"))
     flip_bit(log, log.read_bytes().index(b"price < 5"))
     kept = (path / checkpoint.NAME).read_bytes()
+    monkeypatch.setattr(summary, "MOST_THINGS", -1)  # so that nothing is added up
 
     def fill() -> None:
         for serial in range(101, 201):
@@ -253,3 +256,21 @@ def test_damage_after_a_loss_is_not_written_down_as_if_nothing_were_wrong(
         journal.interests()
     journal.revive()
     assert journal.losses
+
+
+def test_what_is_damaged_after_it_was_counted_is_in_the_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = opened(path, 1)
+    journal.add_node(8, b"price < 5")
+    write(journal)
+    log = max(path.glob("*.log"))
+    flip_bit(log, log.read_bytes().index(b"price < 5"))
+    for serial in range(1, 101):
+        journal.append(record(serial))
+        write(journal)
+    assert journal._upkeep.size, "there is a checkpoint"
+    journal.close()
+    again = FileJournal(path)
+    assert not again.losses
+    assert again.interests() == [(8, b"price < 5")]
+    again.close()

@@ -1,5 +1,5 @@
-"""A disk that is full: publishers get errors, nothing that was acknowledged is lost, and all goes
-on when there is room again."""
+"""A full disk: publishers get errors, nothing that was acknowledged is lost, and everything
+continues when there is room again."""
 
 from __future__ import annotations
 

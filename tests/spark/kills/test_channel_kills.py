@@ -1,5 +1,5 @@
-"""The chain from rows to agents, whose processes are killed at random moments: everything is told
-once, and nobody gets a break.
+"""The chain from rows to agents, whose processes are killed at random moments: everything is
+delivered once, and nobody gets a break.
 
 TIDINGS_SEED replays what comes and what is killed in which order; not the moment to the
 microsecond.

@@ -4,32 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.matching.jit import copy_bytes, kernel
+from tidings.matching.jit import copy_bytes, kernel, put_number
 
 
 @kernel
 def lay_out(
-    out: Any, places: Any, rows: Any, fronts: Any, name: Any, mark_starts: Any, marks: Any,
-    which: Any, label_starts: Any, labels: Any, payload_starts: Any, payloads: Any,
-) -> None:  # fmt: skip
-    """Lay out n frames, one after another.
+    kind: int, version: int, name: Any, epoch: Any, serial: int, stamp: int, mark_starts: Any,
+    marks: Any, which: Any, label_starts: Any, labels: Any, payload_starts: Any, payloads: Any,
+    out: Any, starts: Any, ends: Any,
+) -> Any:  # fmt: skip
+    """Lay out the frames of the notifications with marks, one after another, and return how many
+    there are.
 
-    places int64 [n]: where each begins; rows int64 [n]: the row of its notification, out of m;
-    fronts uint8 [n, 40]; name uint8; mark_starts int64 [m + 1]; marks uint8, 16 bytes for each of k
-    marks; which int64 [k]: the position of each mark's node among d nodes; label_starts int64 [d +
-    1] and labels uint8: the labels of these nodes; payload_starts int64 [m + 1] and payloads uint8.
-    Sets out uint8.
+    kind, version: the bytes of the frames; name uint8; epoch uint64; serial, stamp: those of the
+    first of m notifications; mark_starts int64 [m + 1]; marks uint8, 16 bytes for each of k marks;
+    which int64 [k]: the position of each mark's node among d nodes; label_starts int64 [d + 1] and
+    labels uint8: the labels of these nodes; payload_starts int64 [m + 1] and payloads uint8. Sets
+    out uint8, and starts and ends int64 [m]: where each frame begins and ends.
     """
-    width = fronts.shape[1]
-    flat = fronts.ravel()
-    for one in range(len(rows)):
-        row = rows[one]
+    at, found = 0, 0
+    for row in range(len(mark_starts) - 1):
         first, end = mark_starts[row], mark_starts[row + 1]
-        at = copy_bytes(out, places[one], flat, one * width, width)
+        if first == end:
+            continue
+        begin = at
+        at = put_number(out, begin + 4, kind, 1)
+        at = put_number(out, at, version, 1)
+        at = put_number(out, at, end - first, 2)
+        label_size = at
+        at = put_number(out, at + 4, len(name), 4)
+        at = put_number(out, at, epoch, 8)
+        at = put_number(out, at, serial + row, 8)
+        at = put_number(out, at, stamp + row, 8)
         at = copy_bytes(out, at, marks, 16 * first, 16 * (end - first))
+        of_labels = at
         for mark in range(first, end):
-            begin = label_starts[which[mark]]
-            at = copy_bytes(out, at, labels, begin, label_starts[which[mark] + 1] - begin)
+            start = label_starts[which[mark]]
+            at = copy_bytes(out, at, labels, start, label_starts[which[mark] + 1] - start)
+        put_number(out, label_size, at - of_labels, 4)
         at = copy_bytes(out, at, name, 0, len(name))
-        begin = payload_starts[row]
-        at = copy_bytes(out, at, payloads, begin, payload_starts[row + 1] - begin)
+        size = payload_starts[row + 1] - payload_starts[row]
+        at = copy_bytes(out, at, payloads, payload_starts[row], size)
+        put_number(out, begin, at - begin - 4, 4)
+        starts[found], ends[found] = begin, at
+        found += 1
+    return found

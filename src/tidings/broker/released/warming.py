@@ -1,7 +1,7 @@
 """Loads the kernels for parts that are handed over and for runs of publications, before the first
 part or run arrives.
 
-Without a cache, compiling the kernels takes some seconds, during which nobody would be served.
+Without a cache, compiling the kernels takes a few seconds, during which nobody would be served.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidings.broker.released.block_frames import encode_block
 from tidings.matching.json_columns import JsonReader
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Block, PayloadColumns, Progress, find_runs, number_alone
-from tidings.store.journal import encode_block as encode_records
+from tidings.store.journal import Tally, encode_block as encode_records
 
 FEW = 8  # the number of frames in the run that loads the kernels
 
@@ -28,6 +28,9 @@ def load_block_kernels() -> None:
     progress = Progress(0, 0, 2, whole=True, last=True, stamp=2)
     block = Block("", progress, 1, marks, matched, payloads)
     encode_records(block)
+    tally = Tally()
+    tally.add_block(block)
+    tally.forget(1)
     frame = frames.encode(m.Publish("a", 1, 1, b"{}", b"ab"))
     for _, run in find_runs(frame * FEW, [at * len(frame) for at in range(FEW)]):
         assert run is not None

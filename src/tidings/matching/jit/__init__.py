@@ -2,7 +2,8 @@
 on filters.
 
     compiling.py       decorators for kernels; the cache is named by a digest of the room's sources
-    byte_kernels.py    copies bytes, for kernels of other rooms
+    byte_kernels.py    writes bytes, for kernels of other rooms
+    hash_kernels.py    looks up numbers in hash tables, for kernels of other rooms
     simd.py            sixty-four comparisons at a time, written as LLVM vector instructions
     pointer_table.py   passes many arrays to a kernel as one table of addresses
     array_pool.py      memory for large results, reused once no array refers to it
@@ -16,13 +17,16 @@ arguments; otherwise cached code keeps their old values.
 This folder is for matching and other rooms with kernels, not for users. Start at compiling.py.
 """
 
-from tidings.matching.jit.byte_kernels import copy_bytes
+from tidings.matching.jit.byte_kernels import copy_bytes, put_number
 from tidings.matching.jit.compiling import kernel, short_kernel
 from tidings.matching.jit.gil import shorten_turns
+from tidings.matching.jit.hash_kernels import find_place
 
 __all__ = [
     "copy_bytes",
+    "find_place",
     "kernel",
+    "put_number",
     "short_kernel",
     "shorten_turns",
 ]

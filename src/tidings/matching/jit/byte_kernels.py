@@ -1,4 +1,4 @@
-"""A kernel that copies bytes, for the kernels of other rooms that lay out records and frames."""
+"""Kernels that write bytes, for the kernels of other rooms that lay out records and frames."""
 
 from __future__ import annotations
 
@@ -17,4 +17,15 @@ def copy_bytes(out: Any, at: int, data: Any, first: int, size: int) -> Any:
     to, source = np.uint64(at), np.uint64(first)
     for one in range(np.uint64(size)):
         out[to + one] = data[source + one]
+    return at + size
+
+
+@kernel
+def put_number(out: Any, at: int, number: int, size: int) -> Any:
+    """Write a number that is not negative in so many bytes, the lowest first; return the offset
+    after them. `out` is uint8."""
+    left, to = np.uint64(number), np.uint64(at)
+    for one in range(np.uint64(size)):
+        out[to + one] = left & np.uint64(0xFF)
+        left >>= np.uint64(8)
     return at + size

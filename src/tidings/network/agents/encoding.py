@@ -1,4 +1,5 @@
-"""Encodes the attributes of a notification, so that filters see what the publisher has.
+"""Encodes the attributes of a notification, so that filters test the same values that the publisher
+has.
 
     plain values, decimals                         ──> JSON
     times, dates, NaN and infinite numbers too     ──> MessagePack, because JSON has none of them
@@ -28,17 +29,18 @@ _encode_map = msgspec.msgpack.Encoder().encode
 
 def encode_attributes(attributes: Mapping[str, Any] | bytes | bytearray | memoryview) -> bytes:
     """Encode attributes; bytes are already encoded. Raise Refusal if filters can't test a value."""
-    if isinstance(attributes, bytes | bytearray | memoryview):
+    if type(attributes) is dict:
+        if _is_plain(attributes, DEEPEST):
+            try:
+                return _encode_json(attributes)
+            except OverflowError:  # an integer of more than 64 bits
+                pass
+    elif isinstance(attributes, bytes | bytearray | memoryview):
         return bytes(attributes)
-    if not isinstance(attributes, Mapping):
+    elif not isinstance(attributes, Mapping):
         raise Refusal(
             f"found attributes of type {type(attributes).__name__}, expected a mapping, or bytes"
         )
-    if type(attributes) is dict and _is_plain(attributes, DEEPEST):
-        try:
-            return _encode_json(attributes)
-        except OverflowError:  # an integer of more than 64 bits
-            pass
     converting = _Converting()
     found = {
         _key(name, name): value
@@ -49,16 +51,21 @@ def encode_attributes(attributes: Mapping[str, Any] | bytes | bytearray | memory
         return _encode_json(found)
     if converting.decimal:
         raise Refusal(
-            f"attribute {converting.decimal}: found a decimal that is no double, beside a time or "
-            "a number that is not finite; expected one or the other in a notification"
+            f"attribute {converting.decimal}: found a decimal that no double equals, together with "
+            "a time or a number that is not finite; expected only one of the two in a notification"
         )
     return _encode_map(found)
 
 
 def _is_plain(value: dict[Any, Any] | list[Any], levels: int) -> bool:
     """Whether JSON can express a value exactly."""
-    if not levels or (type(value) is dict and not all(type(key) is str for key in value)):
+    if not levels:
         return False
+    if type(value) is dict:
+        try:
+            "".join(value)  # the fastest way to find a key that is not a string
+        except TypeError:
+            return False
     for one in value.values() if type(value) is dict else value:
         kind = type(one)
         if kind in _PLAIN or (kind is float and math.isfinite(one)):
@@ -72,7 +79,7 @@ class _Converting:
     """Converts values to types of JSON or MessagePack."""
 
     needs_map = False  # is there a value that JSON does not have?
-    decimal = ""  # an attribute whose decimal is no double
+    decimal = ""  # an attribute with a decimal that no double equals
 
     def convert(self, given: Any, name: str, levels: int) -> Any:
         value = normalise(given)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
@@ -153,23 +154,40 @@ class Publisher:
             return self._lack(message.expected)
         first, last = self.acknowledged + 1, self.acknowledged + len(self._waiting)
         since = message.stamp if message.refusal else message.since
-        news = set(range(max(first, since), min(last, message.stamp) + 1)) - self._done
+        upto = min(last, message.stamp)
+        if since <= first <= upto and not message.refusal and not self._done:
+            # nearly always, the next ones are on the disk, and none was refused
+            self._runs.add(message.epoch, first, upto, message.serial)
+            self._settle(upto - first + 1, now)
+            return self._send_more()
+        news = set(range(max(first, since), upto + 1)) - self._done
         if message.refusal:
             version = message.version
             self.refused += [Refused(stamp, message.refusal, version) for stamp in news]
         elif news:
             self._runs.add(message.epoch, min(news), max(news), message.serial)
         self._done |= news
-        while self.acknowledged + 1 in self._done:
-            content, payload, *_ = self._waiting.popleft()
-            if self._sent:
-                self._sent -= 1
-                self._sent_bytes -= len(content) + len(payload)
-            self.acknowledged += 1
-            self._done.remove(self.acknowledged)
-            self._allowed = min(self._allowed + 1, self.window)
-            self._said = now
+        settled = self.acknowledged
+        while settled + 1 in self._done:
+            settled += 1
+            self._done.remove(settled)
+        self._settle(settled - self.acknowledged, now)
         return self._send_more()
+
+    def _settle(self, count: int, now: float) -> None:
+        """Note that the next `count` notifications are settled."""
+        if not count:
+            return
+        waiting = self._waiting
+        sent = min(self._sent, count)  # after a silence, fewer may have been sent
+        for at in range(count):
+            content, payload, *_ = waiting.popleft()
+            if at < sent:
+                self._sent_bytes -= len(content) + len(payload)
+        self._sent -= sent
+        self.acknowledged += count
+        self._allowed = min(self._allowed + count, self.window)
+        self._said = now
 
     # -- lost notifications --------------------------------------------------------------------
 
@@ -214,21 +232,21 @@ class Publisher:
 
     def _send_more(self) -> list[Sent]:
         out: list[Sent] = []
-        first = self.acknowledged + 1
-        while self._sent < min(self._allowed, len(self._waiting)):
-            content, payload, about, tag = self._waiting[self._sent]
+        first, name, router = self.acknowledged + 1, self.name, self.router
+        most = min(self._allowed, len(self._waiting))
+        for content, payload, about, tag in islice(self._waiting, self._sent, most):
             size = len(content) + len(payload)
             if self._sent and self._sent_bytes + size > MOST_BYTES:
                 break
             self._sent_bytes += size
             stamp = first + self._sent
             if about is None:
-                message = m.Publish(self.name, stamp, first, content, payload, tag=tag)
+                message = m.Publish(name, stamp, first, content, payload, tag=tag)
             else:
                 message = m.Publish(
-                    self.name, stamp, first, content, payload, about.content is not None,
+                    name, stamp, first, content, payload, about.content is not None,
                     about.subject, about.time, about.piece, tag=tag,
                 )  # fmt: skip
-            out.append((self.router, message))
+            out.append((router, message))
             self._sent += 1
         return out

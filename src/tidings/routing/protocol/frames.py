@@ -36,7 +36,7 @@ from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 7
+VERSION = 8
 NOTIFICATION, OTHER, SWITCH = 1, 2, 3
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""
@@ -86,11 +86,14 @@ class Front(NamedTuple):
     end: int
 
 
+_encode_body = msgspec.msgpack.Encoder().encode
+
+
 def encode(message: m.Message) -> bytes:
     """Encode a message as a frame."""
     if isinstance(message, m.Notification):
         return _encode_notification(message)
-    body = msgspec.msgpack.encode(message)
+    body = _encode_body(message)
     return _SHORT.pack(2 + len(body), OTHER, VERSION) + body
 
 

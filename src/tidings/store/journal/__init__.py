@@ -11,8 +11,9 @@ sources, counters and lives; and the journal, which is this log as a rendezvous 
     block_records.py, block_kernels.py    create the records of many notifications at once
     state.py        the state that results from the entries, which checkpoints store
     checkpoint.py   the state in a file
+    upkeep/         when a checkpoint is written, from what, and which segments are dropped
     segments.py     the files of the log: their content, and which can be dropped
-    mark_index.py   finds notifications by their numbers at nodes
+    lookup.py, mark_index.py    find notifications by their numbers at nodes
     before.py       journals in the previous format, which was SQLite
 
 broker/root.py uses the journal, and change_log.py the other modules; they are not for
@@ -21,6 +22,8 @@ users. Start at journal.py.
 
 from tidings.store.journal.block_records import encode_block
 from tidings.store.journal.journal import Batch, FileJournal
+from tidings.store.journal.rows import Row
 from tidings.store.journal.segments import Retention
+from tidings.store.journal.upkeep import Tally
 
-__all__ = ["Batch", "FileJournal", "Retention", "encode_block"]
+__all__ = ["Batch", "FileJournal", "Retention", "Row", "Tally", "encode_block"]

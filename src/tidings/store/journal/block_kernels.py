@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.matching.jit import copy_bytes, kernel
+from tidings.matching.jit import copy_bytes, kernel, put_number
 
 POLYNOMIAL = 0xEDB88320
 CRC_AT, RECORD_AT = 4, 8  # offsets in the front of a record
@@ -57,30 +57,39 @@ def checksum(data: Any, start: int, end: int, tables: Any) -> Any:
 
 @kernel
 def lay_out(
-    out: Any, places: Any, fronts: Any, name: Any, mark_starts: Any, marks: Any,
-    matched_starts: Any, matched: Any, payload_starts: Any, payloads: Any, sizes: Any, tables: Any,
-    heads: Any,
-) -> None:  # fmt: skip
-    """Lay out n records, one after another, and set their checksums.
+    kind: int, name: Any, serial: int, stamp: int, mark_starts: Any, marks: Any,
+    matched_starts: Any, matched: Any, payload_starts: Any, payloads: Any, tables: Any, out: Any,
+    heads: Any, spans: Any,
+) -> Any:  # fmt: skip
+    """Lay out n records, one after another, with their heads and checksums. A notification without
+    marks is stored without its payload. Returns the size of all records, and how many have marks.
 
-    places int64 [n]: where each record begins, with its head; fronts uint8 [n, 37]: the head of the
-    record and of the notification; name uint8; mark_starts, matched_starts, payload_starts int64 [n
-    + 1]; marks (16 bytes each), matched (8 bytes each), payloads uint8; sizes int64 [n]: how many
-    bytes of each payload to copy. Sets out uint8, and heads uint8 [n, 8]: the heads of the records.
+    kind: the byte of notifications; name uint8; serial, stamp: those of the first notification;
+    mark_starts, matched_starts, payload_starts int64 [n + 1]; marks (16 bytes each), matched (8
+    bytes each), payloads uint8. Sets out uint8; heads uint8 [n, 8]: the heads of the records; spans
+    int64 [n, 3]: for each record with marks its start, its end, and its number of marks.
     """
-    width = fronts.shape[1]
-    flat = fronts.ravel()
-    for row in range(len(places)):
-        begin = places[row]
-        at = copy_bytes(out, begin, flat, row * width, width)
-        at = copy_bytes(out, at, name, 0, len(name))
+    at, there = 0, 0
+    for row in range(len(heads)):
+        begin = at
         many = mark_starts[row + 1] - mark_starts[row]
+        above = matched_starts[row + 1] - matched_starts[row]
+        size = payload_starts[row + 1] - payload_starts[row] if many else 0
+        at = put_number(out, begin + RECORD_AT, kind, 1)
+        at = put_number(out, at, serial + row, 8)
+        at = put_number(out, at, stamp + row, 8)
+        at = put_number(out, at, len(name), 4)
+        at = put_number(out, at, many, 4)
+        at = put_number(out, at, above, 4)
+        at = copy_bytes(out, at, name, 0, len(name))
         at = copy_bytes(out, at, marks, 16 * mark_starts[row], 16 * many)
-        many = matched_starts[row + 1] - matched_starts[row]
-        at = copy_bytes(out, at, matched, 8 * matched_starts[row], 8 * many)
-        at = copy_bytes(out, at, payloads, payload_starts[row], sizes[row])
-        crc = checksum(out, begin + RECORD_AT, at, tables)
-        for one in range(4):
-            out[begin + CRC_AT + one] = crc >> np.uint32(8 * one) & np.uint32(0xFF)
+        at = copy_bytes(out, at, matched, 8 * matched_starts[row], 8 * above)
+        at = copy_bytes(out, at, payloads, payload_starts[row], size)
+        put_number(out, begin, at - begin - RECORD_AT, 4)
+        put_number(out, begin + CRC_AT, checksum(out, begin + RECORD_AT, at, tables), 4)
         for one in range(RECORD_AT):
             heads[row, one] = out[begin + one]
+        if many:
+            spans[there, 0], spans[there, 1], spans[there, 2] = begin + RECORD_AT, at, many
+            there += 1
+    return at, there

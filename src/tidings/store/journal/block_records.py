@@ -12,18 +12,9 @@ import numpy.typing as npt
 from tidings.routing.root import Block
 from tidings.store.groups import Packed
 from tidings.store.groups.layout import RECORD_HEAD
+from tidings.store.journal.things import HEAD, NOTIFICATION
 
 Numbers = npt.NDArray[np.int64]
-
-FRONT = np.dtype(
-    {
-        "names": ["length", "crc", "kind", "serial", "stamp", "name", "marks", "matched"],
-        "formats": ["<u4", "<u4", "S1", "<i8", "<i8", "<u4", "<u4", "<u4"],
-        "offsets": [0, 4, 8, 9, 17, 25, 29, 33],
-        "itemsize": 37,
-    }
-)
-"""The head of a record, and of the notification in it."""
 
 
 class PackedBlock(Packed, frozen=True):
@@ -39,30 +30,17 @@ def encode_block(block: Block) -> PackedBlock:
 
     marks, matched, payloads = block.marks, block.matched, block.payloads
     name = np.frombuffer(block.source.encode(), np.uint8)
-    fronts = np.zeros(len(block), FRONT)
-    fronts["kind"] = b"N"
-    fronts["serial"] = np.arange(block.serial, block.serial + len(block))
-    fronts["stamp"] = np.arange(block.stamp, block.stamp + len(block))
-    fronts["name"] = len(name)
-    many = fronts["marks"] = np.diff(marks.starts)
-    fronts["matched"] = np.diff(matched.starts)
-    # a notification without marks is stored without its payload
-    sizes = np.where(many > 0, np.diff(payloads.starts), 0)
-    lengths = FRONT.itemsize - RECORD_HEAD + len(name) + 16 * many
-    lengths += 8 * np.diff(matched.starts) + sizes
-    fronts["length"] = lengths
-    ends = np.cumsum(lengths + RECORD_HEAD)
-    starts = ends - lengths
-    data, heads = np.empty(int(ends[-1]), np.uint8), np.empty((len(block), RECORD_HEAD), np.uint8)
-    kernels.lay_out(
-        data, starts - RECORD_HEAD, fronts.view(np.uint8).reshape(len(block), -1), name,
-        marks.starts, block.pairs, matched.starts, as_bytes(matched.nodes),
-        payloads.starts, np.frombuffer(payloads.data, np.uint8), sizes, kernels.TABLES,
-        heads,
+    size = len(block) * (RECORD_HEAD + HEAD.size + len(name)) + len(block.pairs)
+    size += 8 * len(matched.nodes) + int(payloads.starts[-1] - payloads.starts[0])
+    data, heads = np.empty(size, np.uint8), np.empty((len(block), RECORD_HEAD), np.uint8)
+    spans = np.empty((len(block), 3), np.int64)
+    used, there = kernels.lay_out(
+        NOTIFICATION[0], name, block.serial, block.stamp, marks.starts, block.pairs,
+        matched.starts, as_bytes(matched.nodes), payloads.starts,
+        np.frombuffer(payloads.data, np.uint8), kernels.TABLES, data, heads, spans,
     )  # fmt: skip
-    there = many > 0
-    spans = np.stack([starts[there], ends[there], many[there]], axis=1)
-    return PackedBlock(data.data, heads.tobytes(), block.last_serial, block.pairs.tobytes(), spans)
+    packed = data[:used].data, heads.tobytes(), block.last_serial, block.pairs.tobytes()
+    return PackedBlock(*packed, spans[:there])
 
 
 def as_bytes(numbers: Numbers) -> npt.NDArray[np.uint8]:

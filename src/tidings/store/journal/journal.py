@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,22 +34,22 @@ import msgspec
 
 from tidings.files import hold_lock, make_durable_folder, release_lock, take_lock, write_file
 from tidings.model import EnvironmentProblem
-from tidings.routing.forwarding import cost_of
 from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
 from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Places, Record
 from tidings.store import folder
-from tidings.store.groups import START, GroupLog, Position
+from tidings.store.groups import START, GroupLog
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import is_before, take_over
+from tidings.store.journal.lookup import Lookup
 from tidings.store.journal.losses import Replay, value_of, version_in
+from tidings.store.journal.rows import Row, Rows
 from tidings.store.journal.segments import Retention, Segment, Segments
-from tidings.store.journal.state import Counting, State
+from tidings.store.journal.state import State
+from tidings.store.journal.upkeep import Upkeep, walk_to
+from tidings.store.owner import Serving, Take, ask_for_folder, close_listener, listen
 
 SEGMENT_BYTES = 16 << 20
-# bytes between checkpoints, or 4 times the size of the last checkpoint if that is larger
-CHECKPOINT_BYTES = 64 << 20
 ROOM = 1 << 18  # bytes that must be free before a journal on a full disk is revived
-PART = 64  # how many notifications are read at once
 
 _log = logging.getLogger(__name__)
 
@@ -65,11 +66,16 @@ class FileJournal:
     """See the top of the module. Only `write` and `tend` may run in other threads."""
 
     def __init__(
-        self, path: str | Path, retention: Retention | None = None, *, apart: bool = False
+        self,
+        path: str | Path,
+        retention: Retention | None = None,
+        *,
+        apart: bool = False,
+        listens: bool = False,
     ) -> None:
         """Open the journal at a path, or create it. Call `begin_life` before a rendezvous point
         uses the journal. With `apart`, the caller calls `tend` when `is_due` is true; otherwise
-        `write` calls `tend`."""
+        `write` calls `tend`. With `listens`, the caller calls `serve`."""
         self.path = Path(path)
         self._apart = apart
         self._tending = threading.Lock()
@@ -77,18 +83,44 @@ class FileJournal:
         self.losses: list[str] = []
         """Sentences about data that was missing when the journal was opened."""
         self._lock = threading.Lock()  # for the files
+        self._listener: socket.socket | None = None
+        self._serving: Serving | None = None
         self._held = self._hold()
         try:
+            if listens:
+                self._listen()
             with self._lock, self._careful("opened"):
                 folder.read_format(self.path)
                 self._open()
         except BaseException:
+            self.stop_serving()
             release_lock(self._held)
             raise
+
+    def _listen(self) -> None:
+        """Listen for commands at once, so that they wait while the log is read."""
+        try:
+            self._listener = listen(self.path)
+        except OSError as problem:
+            _log.warning("commands can't change the subscriptions in %s while the rendezvous "
+                         "point runs: %s", self.path, problem)  # fmt: skip
+
+    def serve(self, take: Take) -> None:
+        """Take the changes of commands: see `Serving`."""
+        if self._listener is not None:
+            self._serving = Serving(self.path, self._listener, take, "rendezvous point")
+
+    def stop_serving(self) -> None:
+        """Take no more changes of commands."""
+        if self._listener is not None:
+            close_listener(self.path, self._listener)
+        self._listener = None
 
     def close(self) -> None:
         with self._tending, self._lock:
             try:
+                if self._held >= 0:
+                    self.stop_serving()
                 self._log.close()
             finally:
                 if self._held >= 0:
@@ -104,7 +136,12 @@ class FileJournal:
             try:
                 with self._careful("opened"):
                     take_over(self.path)
-                return folder.own(self.path)
+                try:
+                    return folder.own(self.path)
+                except BlockingIOError:  # a pipeline gives the folder to a rendezvous point
+                    if not ask_for_folder(self.path):
+                        raise
+                    return folder.own(self.path)
             finally:
                 if before >= 0:
                     release_lock(before)
@@ -123,7 +160,6 @@ class FileJournal:
         self._segments = Segments()
         self._waiting: list[t.Thing] = []
         self._given = 0
-        self._unneeded = 0  # nobody needs the notifications up to this serial
         losses: list[str] = []
         mark = self._log.acknowledged()
         try:
@@ -131,14 +167,16 @@ class FileJournal:
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
             state = State()
-        self._since = state.at  # the position of the checkpoint
-        self._checkpoint_size = _size(self.path / checkpoint.NAME)
+        size = _size(self.path / checkpoint.NAME)
+        self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
+        self._lookup = Lookup(self._log, self._segments)
         base = state.version
         walk, replay = self._log.walk(state.at), Replay(state, base_is_lost=bool(losses))
         replay.apply(walk, lambda group: self._segment(group.end.segment).add(
             group.records, group.places
         ))  # fmt: skip
         losses += self._log.take_end(walk, self._mark_value(state.version))
+        self._upkeep.begin_summary()
         self.losses = losses
         # if the checkpoint is newer than the mark, the mark may have been restored from a backup
         is_told = mark is not None and version_in(mark) >= base
@@ -154,34 +192,12 @@ class FileJournal:
         self._serial = state.serial
         self._identity = _identity(self.path)
         older = threading.Thread(
-            target=self._read_older, args=(self._segments, self._since), daemon=True
+            target=self._lookup.read_older, args=(self._upkeep.since,), daemon=True
         )
         older.start()
 
     def _segment(self, first: int) -> Segment:
         return self._segments.of(first, self._log.path_of(first))
-
-    def _read_older(self, segments: Segments, upto: Position) -> None:
-        """Index the notifications that are older than the checkpoint. Notifications that can't be
-        read count as lost, so that subscribers do not wait for them forever."""
-        found: dict[int, Segment] = {}
-        damages: list[str] = []
-        log = GroupLog(self.path)
-        try:
-            walk = log.walk(START, upto)
-            damages = walk.damages
-            for group in walk if upto.number else ():
-                if segments is not self._segments:
-                    return  # the journal was reopened meanwhile
-                first = group.end.segment
-                if first not in found:
-                    found[first] = Segment(log.path_of(first))
-                found[first].add(group.records, group.places)
-        except Exception:
-            _log.exception("the journal %s can't read its older notifications", self.path)
-        for sentence in damages[:10]:
-            _log.error("the journal %s has lost notifications: %s", self.path, sentence)
-        segments.older = found
 
     # -- calls by the state machine ------------------------------------------------------------
 
@@ -200,6 +216,15 @@ class FileJournal:
     def append_block(self, block: Block) -> None:
         self._give(block)
 
+    def set_rows(self, first: int, rows: Sequence[Row]) -> None:
+        """Record changes of named subscriptions; `first` is the version of the first."""
+        for row in rows:
+            if row.filter is not None:
+                self._integer = type(row.id) is int
+            if row.key is not None:
+                self._named.add(row.node)
+        self._give(Rows(first, [*rows]))
+
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         self._give(t.Named(key, cursor))
 
@@ -212,7 +237,7 @@ class FileJournal:
 
     def prune(self, upto: int) -> None:
         """Allow notifications up to a serial to be dropped."""
-        self._unneeded = max(self._unneeded, upto)
+        self._upkeep.unneeded = max(self._upkeep.unneeded, upto)
 
     def _give(self, thing: t.Thing) -> None:
         self._waiting.append(thing)
@@ -224,42 +249,9 @@ class FileJournal:
         """The stored notifications in these ranges, and the ranges of those that are lost. Once the
         notifications found exceed `most_bytes`, the remaining ranges are part of neither result.
         Raise EnvironmentProblem if the journal can't be read, or is still being read."""
-        if self._segments.older is None:
-            raise EnvironmentProblem(
-                f"the journal {self.path} is still being read; try again later"
-            )
-        found: dict[int, Notification] = {}
-        lost: list[Range] = []
-        size = 0
         life = self.lineage[-1].life if self.lineage else 0
         with self._careful("read"):
-            for node, first, last in ranges:
-                for number, record in self._records(node, first, last):
-                    size += cost_of(len(record.payload), len(record.marks))
-                    if size > most_bytes and found:
-                        return [found[serial] for serial in sorted(found)], lost
-                    found[record.serial] = record.notification(life)
-                    if number > first:
-                        lost.append(Range(node, first, number - 1))
-                    first = number + 1
-                if first <= last:
-                    lost.append(Range(node, first, last))
-        return [found[serial] for serial in sorted(found)], lost
-
-    def _records(self, node: int, first: int, last: int) -> Iterator[tuple[int, Record]]:
-        """The stored notifications of a node with these numbers, except corrupt ones."""
-        there = self._segments.find(node, max(first, 1), min(last, 2**63 - 1))
-        numbers = sorted(there)
-        for at in range(0, len(numbers), PART):
-            part = numbers[at : at + PART]
-            for number, data in zip(part, self._log.read(map(there.__getitem__, part)),
-                                    strict=True):  # fmt: skip
-                record = None if data is None else t.decode(data)
-                if isinstance(record, Record):
-                    yield number, record
-                else:
-                    _log.error("the journal %s has lost number %d of node %d: its record is "
-                               "corrupt", self.path, number, node)  # fmt: skip
+            return self._lookup.find(ranges, most_bytes, life)
 
     # -- calls by the process that opened the journal ------------------------------------------
 
@@ -293,8 +285,8 @@ class FileJournal:
         """Record a loss without starting a rendezvous point; return what was wrong, and the ranges
         of lost versions. Damage that is older than the checkpoint counts too."""
         with self._lock, self._careful("written"):
-            walk = GroupLog(self.path).walk(START, self._since)
-            for _ in walk if self._since.number else ():
+            walk = GroupLog(self.path).walk(START, self._upkeep.since)
+            for _ in walk if self._upkeep.since.number else ():
                 pass
             problems = [*self.losses, *walk.damages]
             if not problems:
@@ -315,7 +307,7 @@ class FileJournal:
             return self._caught_up().history
 
     def renew(self, version: int, hidden: Iterable[int], declaration: str) -> None:
-        """Record that filters are interpreted in another way from a version on. The record is on
+        """Record that filters are interpreted differently from a version on. The record is on
         the disk when this returns."""
         with self._lock, self._careful("written"):
             self._append([t.Renewed(version, tuple(hidden), declaration)])
@@ -324,7 +316,7 @@ class FileJournal:
     def take(self) -> Batch | None:
         """The batch of everything that waits to be written. Writing an empty batch only drops
         segments."""
-        if not self._waiting and (self._apart or not self._droppable()):
+        if not self._waiting and (self._apart or not self._upkeep.droppable()):
             return None
         things, self._waiting = self._waiting, []
         return Batch(things, self._given)
@@ -344,6 +336,7 @@ class FileJournal:
                 except BaseException:  # after any error, the batch is not acknowledged
                     self._version = version
                     self._log.take_back(before, self._mark_value(version))
+                    self._upkeep.begin_summary()
                     raise
         if not self._apart:
             self.tend()
@@ -361,12 +354,15 @@ class FileJournal:
                 room.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 self._log.close()
+            self._lookup.is_over = True
             self._open()
 
     def interests(self) -> list[tuple[int, bytes]]:
         """The filters of all nodes, in the order of the nodes' numbers."""
         with self._lock, self._careful("read"):
-            nodes = self._caught_up().nodes
+            state = self._caught_up()
+            state.add_texts()
+            nodes = state.nodes
             found = [(node, one.interest) for node, one in nodes.items()]
             found.sort()  # fast, because the nodes are nearly in order
             return found
@@ -376,6 +372,7 @@ class FileJournal:
         parents."""
         with self._lock, self._careful("read"):
             state = self._caught_up()
+            state.add_texts()
         there = Places.of(placed).numbers.tolist()
         nodes = {node: state.nodes[node] for node in there}
         counters = {node: state.counters[node] for node in there if node in state.counters}
@@ -400,8 +397,9 @@ class FileJournal:
 
     def _append(self, things: list[t.Thing]) -> None:
         version = max(self._version, *map(_version_of, things), 0)
-        begun = [t.At(self._version)] if self._log.begins_segment else []
-        records = t.encode_all([*begun, *things])
+        if self._log.begins_segment:
+            things = [t.At(self._version), *things]
+        records = t.encode_all(things)
         places = self._log.append_packed(records, self._mark_value(version))
         self._version = version
         end = self._log.end
@@ -409,73 +407,28 @@ class FileJournal:
         segment.add(records, places)
         segment.size, segment.written = end.offset, time.time()
         self._serial = max(self._serial, *map(_last_serial, things), 0)
+        self._upkeep.note(things)
 
     def _mark_value(self, version: int) -> int:
-        return value_of(version, has_checkpoint=bool(self._checkpoint_size))
+        return value_of(version, has_checkpoint=bool(self._upkeep.size))
 
-    def _since_checkpoint(self) -> int:
-        """Bytes after the checkpoint, which a start would have to read."""
-        current = self._segments.current
-        before = self._since.offset if self._since.segment in current else 0
-        return sum(one.size for one in current.values()) - before
-
-    def _caught_up(
-        self, log: GroupLog | None = None, end: Position | None = None, *, is_told: bool = False
-    ) -> State:
-        """The state at the end of the log, or at the position `end` of `log`; in the second case,
-        other threads may write meanwhile. Damage is an error, unless all subscribers were told of a
-        break (`is_told`)."""
-        log, apart = log or self._log, log is not None
-        end = end or log.end
-        state = None if apart else self._state
-        if state is None:
-            state = checkpoint.read(self.path, log.acknowledged())
-        if state.at.number < end.number:
-            walk = log.walk(state.at, end)
-            counting = Counting(state)
-            for group in walk:
-                counting.apply_all(record for record in group.records if record is not None)
-                state.at = group.end
-                if state.at.number == end.number:
-                    break
-            counting.finish()
-            if walk.damages and not is_told:
-                raise OSError(walk.damages[0])
-            state.at = end
-        state.log = log.id
-        if not apart:
-            self._state = state
-        return state
+    def _caught_up(self, *, is_told: bool = False) -> State:
+        """The state at the end of the log, which is read again if anything was written. Damage is
+        an error, unless all subscribers were told of a break (`is_told`)."""
+        if self._state is None:
+            self._state = checkpoint.read(self.path, self._log.acknowledged())
+        walk_to(self._state, self._log, self._log.end, is_told=is_told)
+        return self._state
 
     def _keep(self, state: State) -> None:
         """Write a checkpoint, so that the next start need not read the groups before it."""
-        self._kept(state, checkpoint.write(self.path, state))
-
-    def _kept(self, state: State, size: int) -> None:
-        self._checkpoint_size = size
-        self._since = state.at
+        self._upkeep.keep(state.at, checkpoint.write(self.path, state))
         self._state = None
-        self._segments.grow_old()
-
-    def _may_keep(self) -> bool:
-        """Whether it pays to write a checkpoint only to drop segments. With many nodes, a
-        checkpoint is large."""
-        return 4 * self._checkpoint_size <= max(CHECKPOINT_BYTES, self._since_checkpoint())
-
-    def _droppable(self) -> list[int]:
-        """Segments that can be dropped now. Segments after the checkpoint can be dropped only after
-        a new checkpoint."""
-        may_keep = self._may_keep()
-        found = self._segments.droppable(self.retention, self._unneeded)
-        return [first for first in found if may_keep or first < self._since.segment]
 
     @property
     def is_due(self) -> bool:
         """Whether there is work for `tend`."""
-        return self._is_long() or bool(self._droppable())
-
-    def _is_long(self) -> bool:
-        return self._since_checkpoint() > max(CHECKPOINT_BYTES, 4 * self._checkpoint_size)
+        return self._upkeep.is_due
 
     def tend(self) -> None:
         """Write a checkpoint if a start would have much to read, and drop the segments that nobody
@@ -483,18 +436,20 @@ class FileJournal:
         otherwise `write` calls this method. Raise EnvironmentProblem if it fails."""
         with self._tending, self._careful("tended"):
             with self._lock:
-                log, gone = self._log, self._droppable()
+                log, upkeep = self._log, self._upkeep
+                gone = upkeep.droppable()
                 if gone and gone[-1] == log.end.segment:
                     log.begin_segment()  # the checkpoint must be in a segment that stays
                     self._state = None
                     self._append([t.Forgotten(())])
-                end = log.end
-                due = self._is_long() or (gone and gone[-1] >= self._since.segment)
-            if due:
-                state = self._caught_up(GroupLog(self.path), end)
+                end, due = log.end, upkeep.needs_checkpoint(gone)
+                written = upkeep.take_summary() if due else None
+            if written is not None:
+                state = upkeep.state_at(written, end)
                 size = checkpoint.write(self.path, state)
                 with self._lock:
-                    self._kept(state, size)
+                    upkeep.keep(end, size)
+                    self._state = None
             if gone:
                 # readers that found a file missing read again under this lock
                 with hold_lock(self.path / folder.LOCK), self._lock:

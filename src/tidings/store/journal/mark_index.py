@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 FANOUT = 4
 MOST_RECENT = 64  # the most groups whose marks are recent
-RECENT_BYTES = 64 << 10  # the most bytes of recent marks
+RECENT_BYTES = 256 << 10  # the most bytes of recent marks
 
 Numbers = npt.NDArray[np.int64]
 

@@ -11,22 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from tidings.matching.jit import kernel
-
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
-
-
-@kernel
-def find_place(node: int, keys: Any) -> Any:
-    """The place of a node in the table, or the free place where it can be put."""
-    mask = len(keys) - 1
-    mixed = np.uint64(node) * _PRIME
-    place = np.int64(mixed >> np.uint64(32)) & mask
-    while keys[place] != 0 and keys[place] != node:
-        place = (place + 1) & mask
-    return place
+from tidings.matching.jit import find_place, kernel
 
 
 @kernel

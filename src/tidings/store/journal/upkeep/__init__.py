@@ -1,0 +1,14 @@
+"""Checkpoints of a journal that is being written, and the segments that it drops.
+
+    upkeep.py           when a checkpoint is due, and from what it is made
+    summary.py          the entries since the last checkpoint, added up
+    tally.py            the counters of nodes in it
+    tally_kernels.py    adds up the counters of blocks
+
+Used only by journal.py. Start at upkeep.py.
+"""
+
+from tidings.store.journal.upkeep.tally import Tally
+from tidings.store.journal.upkeep.upkeep import Upkeep, walk_to
+
+__all__ = ["Tally", "Upkeep", "walk_to"]

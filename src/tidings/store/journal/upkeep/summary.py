@@ -1,0 +1,90 @@
+"""The entries that were written after a position of the log, added up.
+
+    position ──entries──> end          a state at the position + summary = the state at the end
+
+So a checkpoint need not read again what was written since the previous one. Entries that are few
+are kept as they are; notifications are only counted (see tally.py). A node that is added or removed
+starts with new counters, and a source has its stamp in its progress. So the order of other entries
+and of notifications among each other does not matter, once these cases are dealt with when an entry
+is added.
+
+A summary never refuses anything: if it can't go on, it begins again at the end of the log, and the
+checkpoint reads the log up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidings.routing.root import Block, Progress, Record
+from tidings.store.groups import Position
+from tidings.store.journal import things as t
+from tidings.store.journal.rows import Rows
+from tidings.store.journal.state import Counting, State
+from tidings.store.journal.upkeep.tally import Tally
+
+MOST_THINGS = 100_000  # entries that are kept as they are, about 40 MB
+
+
+class Summary:
+    """What was written after `start`."""
+
+    def __init__(self, start: Position) -> None:
+        self.start = start
+        self._things: list[t.Small | Rows] = []
+        self._many = 0  # entries in it; changes of subscriptions count one by one
+        self._tally = Tally()
+        self._serial = 0
+        self._publishers: dict[str, int] = {}
+        self._sources: dict[str, Progress] = {}
+
+    def add(self, things: Iterable[t.Thing]) -> bool:
+        """Add entries in the order in which they were written. False if the summary can't go on."""
+        for thing in things:
+            if isinstance(thing, Block):
+                self._add_block(thing)
+            elif isinstance(thing, Record):
+                self._publishers[thing.publisher] = thing.stamp
+                if thing.serial:  # or else it was refused
+                    self._serial = thing.serial
+                    self._tally.add(thing)
+            elif isinstance(thing, t.Life | t.Repaired):
+                return False  # what these mean depends on everything before them
+            else:
+                self._add_thing(thing)
+        return self._many <= MOST_THINGS
+
+    def _add_block(self, block: Block) -> None:
+        if len(block):
+            self._publishers[block.source] = block.last_stamp
+            self._serial = block.last_serial
+            self._tally.add_block(block)
+        if block.progress is not None:
+            self._take(block.source, block.progress)
+
+    def _take(self, source: str, progress: Progress) -> None:
+        self._sources[source] = progress
+        self._publishers.pop(source, None)
+
+    def _add_thing(self, thing: t.Small | Rows) -> None:
+        if isinstance(thing, t.Taken):
+            self._take(thing.source, thing.progress)
+            return
+        self._things.append(thing)
+        self._many += len(thing.rows) if isinstance(thing, Rows) else 1
+        if isinstance(thing, t.Added | t.Dropped):
+            self._tally.forget(thing.node)
+        elif isinstance(thing, t.Forgotten):
+            for name in thing.publishers:
+                self._publishers.pop(name, None)
+
+    def apply(self, state: State) -> None:
+        """Turn the state at the start into the state at the end."""
+        counting = Counting(state)
+        for thing in self._things:
+            counting.apply(thing)
+        for source, progress in self._sources.items():
+            counting.apply(t.Taken(source, progress))
+        self._tally.apply(state)
+        state.publishers.update(self._publishers)
+        state.serial = self._serial or state.serial

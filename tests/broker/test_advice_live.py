@@ -9,7 +9,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
-from tests.broker.networks import FAST, at, payloads, running
+from tests.broker.networks import BRIEF, at, payloads, running
 from tests.broker.processes import Process
 from tests.waiting import until
 
@@ -24,12 +24,12 @@ SOON = ChoosingTimes(ask=0.2, spread=0.3, stay=1.0)
 
 async def a_tree(folder: Path, routers: int, **door: object) -> tuple[RootNode, list[RouterNode]]:
     """A root, and routers beneath it."""
-    root = RootNode("root", folder / "journal.db", Door(), times=FAST)
+    root = RootNode("root", folder / "journal.db", Door(), times=BRIEF)
     await root.start()
     found = []
     for number in range(routers):
         node = RouterNode(
-            f"r{number}", Address("127.0.0.1", root.port), Door(**door), times=FAST  # type: ignore[arg-type]
+            f"r{number}", Address("127.0.0.1", root.port), Door(**door), times=BRIEF  # type: ignore[arg-type]
         )  # fmt: skip
         await node.start()
         found.append(node)
@@ -63,7 +63,7 @@ def test_from_the_rendezvous_point_to_a_router(tmp_path: Path) -> None:
             for number in range(first, first + many):
                 await agent.publish({"n": number}, b"%d" % number)
 
-        async with connect(at(root), times=FAST, advice=SOON) as agent:
+        async with connect(at(root), times=BRIEF, advice=SOON) as agent:
             assert router_of(agent) == "root"
             reading = asyncio.create_task(read(agent))
             await until(lambda: root.machine.graph)
@@ -104,12 +104,12 @@ def test_a_crowd_spreads(tmp_path: Path) -> None:
         async with contextlib.AsyncExitStack() as stack:
             agents = [
                 await stack.enter_async_context(
-                    connect(at(routers[0]), name=f"a{number}", times=FAST, advice=SOON)
+                    connect(at(routers[0]), name=f"a{number}", times=BRIEF, advice=SOON)
                 )
                 for number in range(20)
             ]
             told = [await stack.enter_async_context(one.subscribe("n > 0")) for one in agents]
-            writer = await stack.enter_async_context(connect(at(root), times=FAST))
+            writer = await stack.enter_async_context(connect(at(root), times=BRIEF))
 
             def crowd() -> int:
                 return max(Counter(map(router_of, agents)).values())
@@ -137,10 +137,10 @@ def test_routers_that_can_not_be_used(tmp_path: Path) -> None:
     async def work() -> None:
         root, routers = await a_tree(tmp_path, 1, public="")
         refuses = RouterNode(
-            "refuses", Address("127.0.0.1", root.port), Door(tokens={"t": "other"}), times=FAST
+            "refuses", Address("127.0.0.1", root.port), Door(tokens={"t": "other"}), times=BRIEF
         )
         await refuses.start()
-        async with connect(at(root), times=FAST, advice=SOON) as agent:
+        async with connect(at(root), times=BRIEF, advice=SOON) as agent:
             moving = agent._moving
             assert moving is not None
             await until(lambda: "refuses" in moving._choosing._failed)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import asdict
-from tests.broker.networks import FAST, at, payloads, running, stopped
+from tests.broker.networks import BRIEF, at, payloads, running, stopped
 from tests.broker.processes import Process
 from tests.waiting import until
 
@@ -45,13 +45,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 async def a_network(
     folder: Path, direct: Direct, tokens: Tokens | None = None, routers: int = 1
 ) -> AsyncIterator[tuple[RootNode, list[RouterNode]]]:
-    root = RootNode("root", folder / "journal.db", Door(tokens=tokens), times=FAST, direct=direct)
+    root = RootNode("root", folder / "journal.db", Door(tokens=tokens), times=BRIEF, direct=direct)
     await root.start()
     chain: list[RouterNode] = []
     for number in range(routers):
         above = Address("127.0.0.1", chain[-1].port if chain else root.port)
         door = Door(tokens=tokens)
-        chain.append(RouterNode(f"r{number}", above, door, times=FAST, token="edges"))
+        chain.append(RouterNode(f"r{number}", above, door, times=BRIEF, token="edges"))
         await chain[-1].start()
     try:
         yield root, chain
@@ -70,9 +70,9 @@ def test_few_bypass_the_tree_and_many_do_not(tmp_path: Path) -> None:
     async def work() -> None:
         async with (
             a_network(tmp_path, Direct(2), routers=2) as (root, (r0, r1)),
-            connect(at(r1), times=FAST) as reader,
-            connect(at(r1), times=FAST, direct=False) as other,
-            connect(at(root), times=FAST) as writer,
+            connect(at(r1), times=BRIEF) as reader,
+            connect(at(r1), times=BRIEF, direct=False) as other,
+            connect(at(root), times=BRIEF) as writer,
             reader.subscribe("price > 90") as told,
         ):
             await is_direct(reader)
@@ -86,7 +86,7 @@ def test_few_bypass_the_tree_and_many_do_not(tmp_path: Path) -> None:
             assert [link.nodes for link in shown] == [1]
             async with (
                 other.subscribe("price > 80"),
-                connect(at(r0), times=FAST, direct=False) as third,
+                connect(at(r0), times=BRIEF, direct=False) as third,
                 third.subscribe("price > 90"),
             ):
                 publishing = asyncio.create_task(_publish(writer, 50, 150))
@@ -115,7 +115,7 @@ def test_without_a_second_link_nothing_changes(tmp_path: Path, direct: Direct) -
         wants = direct.most == 0 or bool(direct.address)
         async with (
             a_network(tmp_path, direct) as (_, (r0,)),
-            connect(at(r0), times=FAST, direct=wants) as reader,
+            connect(at(r0), times=BRIEF, direct=wants) as reader,
             reader.subscribe("price > 90") as told,
         ):
             for number in range(30):
@@ -133,9 +133,9 @@ def test_rights_are_those_of_the_tree(tmp_path: Path) -> None:
     async def work() -> None:
         async with (
             a_network(tmp_path, Direct(4), TOKENS) as (root, (r0,)),
-            connect(at(r0), name="berlin", token="eu", times=FAST) as berlin,
-            connect(at(r0), name="guest", token="guests", times=FAST) as guest,
-            connect(at(root), name="writer", token="writes", times=FAST) as writer,
+            connect(at(r0), name="berlin", token="eu", times=BRIEF) as berlin,
+            connect(at(r0), name="guest", token="guests", times=BRIEF) as guest,
+            connect(at(root), name="writer", token="writes", times=BRIEF) as writer,
             berlin.subscribe("price > 90 AND region = 'EU'") as told,
             guest.subscribe("price > 95") as seen,
         ):
@@ -186,7 +186,7 @@ def test_tickets_that_are_not_in_order(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_network(tmp_path, Direct(4)) as (root, _):
             with pytest.raises(Refusal, match="the ticket for a direct link is not known here"):
-                async with connect(at(root), name="alice", token=text, times=FAST):
+                async with connect(at(root), name="alice", token=text, times=BRIEF):
                     pass
             ticket = DirectTicket("r9", "r0/r9", "r9", (), root.now + 100)
             good = root.connections.tickets.issue(ticket)
@@ -198,7 +198,7 @@ def test_tickets_that_are_not_in_order(tmp_path: Path) -> None:
                 assert found == (
                     "found a ticket for a direct link, which is for agents, expected a token"
                 )
-            async with connect(at(root), name="r9", token=good, times=FAST) as alone:
+            async with connect(at(root), name="r9", token=good, times=BRIEF) as alone:
                 with pytest.raises(Refusal, match="may not publish here"):
                     await alone.publish({"price": 1.0})
 
@@ -211,7 +211,7 @@ def test_a_ticket_that_is_not_renewed(tmp_path: Path, monkeypatch: pytest.Monkey
     async def work() -> None:
         async with (
             a_network(tmp_path, Direct(4)) as (root, (r0,)),
-            connect(at(r0), times=FAST) as reader,
+            connect(at(r0), times=BRIEF) as reader,
             reader.subscribe("price > 90") as told,
         ):
             await is_direct(reader)
@@ -237,7 +237,9 @@ def test_a_named_subscription_bypasses_the_tree(tmp_path: Path) -> None:
         async with a_network(tmp_path, Direct(4), TOKENS) as (_, (r0,)):
             for direct, first in ((True, 0), (False, 4), (True, 8)):
                 async with (
-                    connect(at(r0), name="berlin", token="eu", times=FAST, direct=direct) as berlin,
+                    connect(
+                        at(r0), name="berlin", token="eu", times=BRIEF, direct=direct
+                    ) as berlin,
                     berlin.subscribe("region = 'EU'", name="bills") as told,
                 ):
                     await is_direct(berlin, direct)

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running
+from tests.broker.networks import BRIEF, at, payloads, running
 from tests.broker.processes import Process
 from tests.broker.test_preprocessors_live import TEXTS, Preprocessor, an_event
 from tests.waiting import until
@@ -52,12 +52,12 @@ def test_places_come_from_a_preprocessor(tmp_path: Path, seed: int) -> None:
 
     async def work() -> None:
         chance = random.Random(seed)
-        root = RootNode("root", tmp_path / "journal.db", Door(), times=FAST)
+        root = RootNode("root", tmp_path / "journal.db", Door(), times=BRIEF)
         await root.start()
         chain: list[RouterNode] = []
         for number in range(2):
             above = Address("127.0.0.1", chain[-1].port if chain else root.port)
-            node = RouterNode(f"r{number}", above, Door(), times=FAST, places="preprocessor")
+            node = RouterNode(f"r{number}", above, Door(), times=BRIEF, places="preprocessor")
             await node.start()
             chain.append(node)
 
@@ -65,12 +65,12 @@ def test_places_come_from_a_preprocessor(tmp_path: Path, seed: int) -> None:
             return all(one.machine.locating.is_on is on for one in chain)
 
         async with (
-            connect(at(root), tag="local", times=FAST) as tagger,
-            connect(at(chain[-1]), times=FAST) as reader,
-            connect(at(root), times=FAST) as writer,
+            connect(at(root), tag="local", times=BRIEF) as tagger,
+            connect(at(chain[-1]), times=BRIEF) as reader,
+            connect(at(root), times=BRIEF) as writer,
         ):
             for round_ in range(2):
-                preprocessor = PreprocessorNode(f"pre{round_}", tagger, Door(), times=FAST)
+                preprocessor = PreprocessorNode(f"pre{round_}", tagger, Door(), times=BRIEF)
                 await preprocessor.start()
                 await until(lambda: are_on(True))
                 await read_and_write(reader, writer, TEXTS, chance, b"with %d" % round_)
@@ -94,16 +94,16 @@ def test_only_routers_get_places(tmp_path: Path, seed: int) -> None:
 
     async def work() -> None:
         chance = random.Random(seed)
-        root = RootNode("root", tmp_path / "journal.db", Door(), times=FAST)
+        root = RootNode("root", tmp_path / "journal.db", Door(), times=BRIEF)
         await root.start()
-        async with connect(at(root), tag="local", times=FAST) as tagger:
+        async with connect(at(root), tag="local", times=BRIEF) as tagger:
             tokens: Tokens = {"plain": "edge"}
-            preprocessor = PreprocessorNode("pre", tagger, Door(tokens=tokens), times=FAST)
+            preprocessor = PreprocessorNode("pre", tagger, Door(tokens=tokens), times=BRIEF)
             await preprocessor.start()
-            edge = RouterNode("edge", Address("127.0.0.1", root.port), Door(), times=FAST,
+            edge = RouterNode("edge", Address("127.0.0.1", root.port), Door(), times=BRIEF,
                               token="plain", places="preprocessor")  # fmt: skip
             await edge.start()
-            async with connect(at(edge), times=FAST) as agent:
+            async with connect(at(edge), times=BRIEF) as agent:
                 await until(lambda: edge.machine.locating.is_on)
                 await read_and_write(agent, agent, TEXTS[:3], chance, b"plain")
                 assert preprocessor.located == edge.machine.locating.located == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.networks import FAST, at, connect_writers, payloads, running
+from tests.broker.networks import BRIEF, at, connect_writers, payloads, running
 from tests.broker.processes import Process
 from tests.broker.test_kinds_live import refusal_of, run
 from tests.broker.test_preprocessors_live import Preprocessor, kill
@@ -174,12 +174,12 @@ def test_only_one_publisher_waits(site: Path, tmp_path: Path) -> None:
     kind = KindDefinition(predicates={"hangs": "1.0"}, predicate_millis=3000)
 
     async def work() -> None:
-        root = RootNode("root", tmp_path / "j", Door(), kind=kind, times=FAST)
+        root = RootNode("root", tmp_path / "j", Door(), kind=kind, times=BRIEF)
         await root.start()
         async with (
-            connect(at(root), times=FAST) as reader,
-            connect(at(root), times=FAST) as slow,
-            connect(at(root), times=FAST) as gone,
+            connect(at(root), times=BRIEF) as reader,
+            connect(at(root), times=BRIEF) as slow,
+            connect(at(root), times=BRIEF) as gone,
             reader.subscribe("text LIKE '%a%'") as told,
             reader.subscribe("hangs(text) AND slow") as refused,
         ):
@@ -210,7 +210,7 @@ def test_a_preprocessor_calls_predicates(site: Path, tmp_path: Path) -> None:
     kind = KindDefinition(predicates={"odd": "1.0", "dies": "1.0"})
 
     async def work() -> None:
-        root = RootNode("root", tmp_path / "j", Door(), kind=kind, times=FAST)
+        root = RootNode("root", tmp_path / "j", Door(), kind=kind, times=BRIEF)
         await root.start()
         asked: list[PredicateCall] = []
         ask = root._helpers.ask
@@ -221,15 +221,15 @@ def test_a_preprocessor_calls_predicates(site: Path, tmp_path: Path) -> None:
 
         root._helpers.ask = note  # type: ignore[method-assign]
         async with (
-            connect(at(root), tag="local", times=FAST) as tagger,
-            connect(at(root), times=FAST) as reader,
+            connect(at(root), tag="local", times=BRIEF) as tagger,
+            connect(at(root), times=BRIEF) as reader,
             reader.subscribe("odd(n)") as told,
             reader.subscribe("dies(text)") as refused,
         ):
-            node = PreprocessorNode("pre", tagger, Door(), times=FAST)
+            node = PreprocessorNode("pre", tagger, Door(), times=BRIEF)
             await node.start()
             await until(lambda: tagger.view and len(tagger.view) == 2)
-            async with connect(at(root), tag="preprocessor", times=FAST) as writer:
+            async with connect(at(root), tag="preprocessor", times=BRIEF) as writer:
                 assert await writer._preprocessors.wait_for_any(PATIENCE)
                 for n in range(6):
                     await writer.publish({"n": n}, b"%d" % n)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.broker.networks import FAST, at, payloads, running
+from tests.broker.networks import BRIEF, at, payloads, running
 from tests.broker.processes import Process, write_secret
 from tests.waiting import until
 
@@ -54,7 +54,7 @@ class Place:
         self.edge, self.node, self.seen = edge, node, seen
 
     def connect(self, name: str, token: str) -> contextlib.AbstractAsyncContextManager[Agent]:
-        return connect(at(self.edge), name=name, token=token, times=FAST, tag="preprocessor")
+        return connect(at(self.edge), name=name, token=token, times=BRIEF, tag="preprocessor")
 
 
 @contextlib.asynccontextmanager
@@ -62,15 +62,15 @@ async def a_place(
     folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = PRIVATE, tokens: Tokens | None = None
 ) -> AsyncIterator[Place]:
     """A root, a router that signs tickets, and a preprocessor, whose greetings are noted."""
-    root = RootNode("root", folder / "journal.db", Door(tokens=AT_ROOT), times=FAST)
+    root = RootNode("root", folder / "journal.db", Door(tokens=AT_ROOT), times=BRIEF)
     await root.start()
     door = Door(tokens=AT_EDGE, keys={"tagger": GRANTS[1]}, ticket_key=key)
-    edge = RouterNode("edge", Address("127.0.0.1", root.port), door, times=FAST, token="edges")
+    edge = RouterNode("edge", Address("127.0.0.1", root.port), door, times=BRIEF, token="edges")
     await edge.start()
     seen: Seen = []
-    async with connect(at(root), name="tagger", token="tags", tag="local", times=FAST) as tagger:
+    async with connect(at(root), name="tagger", token="tags", tag="local", times=BRIEF) as tagger:
         node = PreprocessorNode(
-            "tagger", tagger, Door(tickets={"edge": PUBLIC}, tokens=tokens), times=FAST,
+            "tagger", tagger, Door(tickets={"edge": PUBLIC}, tokens=tokens), times=BRIEF,
             signer=Signer(GRANTS[0]),
         )  # fmt: skip
         admit = node._connections._admit

@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 
 from tidings import Refusal, connect
 from tidings.routing.clients import Interrupted
@@ -15,9 +15,9 @@ from tidings.routing.clients import Interrupted
 
 def test_an_equal_filter_is_the_same(tmp_path: Path) -> None:
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (edge,) = network
-        async with connect(at(edge), times=FAST, name="reader") as agent:
+        async with connect(at(edge), times=BRIEF, name="reader") as agent:
             async with agent.subscribe("n > 5 AND a = 'x'", name="mine"):
                 pass
             await agent.publish({"n": 7, "a": "x"}, b"7")
@@ -38,7 +38,7 @@ def test_an_equal_filter_is_the_same(tmp_path: Path) -> None:
         async with connect(at(edge), name="reader") as fresh:  # it knows nothing of the channel
             await fresh.drop_named("mine", 2)
             assert not root.machine.naming.cursors.known
-        async with connect(at(edge), times=FAST) as nobody:
+        async with connect(at(edge), times=BRIEF) as nobody:
             with pytest.raises(Refusal, match="an agent without a name or a token"):
                 await nobody.drop_named("mine")
         await stopped(network)
@@ -50,13 +50,13 @@ def test_a_second_program_takes_the_name_over(tmp_path: Path) -> None:
     """The first is told once, and does not come back."""
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         edge = network[1][0]
         said: list[str] = []
-        async with connect(at(edge), times=FAST, name="reader", on_link=said.append) as first:
+        async with connect(at(edge), times=BRIEF, name="reader", on_link=said.append) as first:
             async with (
                 first.subscribe("n > 0", name="mine") as told,
-                connect(at(edge), times=FAST, name="reader") as second,
+                connect(at(edge), times=BRIEF, name="reader") as second,
                 second.subscribe("n > 0", name="mine") as other,
             ):
                 sentence = "another program has connected with the name 'reader', so this one"

@@ -1,4 +1,4 @@
-"""Files of formats before, which are kept in archives."""
+"""Files in older formats, which are kept in archives."""
 
 from __future__ import annotations
 

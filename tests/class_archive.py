@@ -1,4 +1,4 @@
-"""An archive of the Java classes that Spark loads, which halves what the start of a session costs.
+"""An archive of the Java classes that Spark loads, which halves the cost of starting a session.
 
 To start a session and run its first queries, Java reads, checks and links some 20,000 classes from
 jars. From an archive of class data (CDS) it maps them. `make test` starts dozens of sessions.

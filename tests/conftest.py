@@ -124,7 +124,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Backtests of the command line use the session of the run too, and leave it open."""
-    from tidings.cli.pipelines import backtest_tables
+    from tidings.cli.backtests import backtest_tables
 
     @contextmanager
     def session(_master: str) -> Iterator[SparkSession]:

@@ -1,4 +1,4 @@
-"""Tests that are run several times, each time with other values.
+"""Tests that are run several times, each time with other values, and the rounds of random tests.
 
 `make test` runs a few, and draws other random values each time it is run; `make soak` runs the
 rest.
@@ -6,7 +6,7 @@ rest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -23,3 +23,13 @@ def slow_but(few: Collection[str], names: Iterable[str]) -> list[Any]:
     names = list(names)
     assert set(few) <= set(names), set(few) - set(names)
     return [one if one in few else pytest.param(one, marks=pytest.mark.slow) for one in names]
+
+
+def draws(few: int, enough: Callable[[], object]) -> Iterator[int]:
+    """The numbers of the rounds of a random test: `few`, and more until what it is about has
+    happened often enough. So no seed fails because it drew too little of it; a test that never
+    sees it fails after fifty times as many rounds, by its own assertion."""
+    for number in range(50 * few):
+        if number >= few and enough():
+            return
+        yield number

@@ -1,5 +1,5 @@
-"""Rounds of a long random run: each is determined by (seed, number), and what came of it is written
-down at once, so that a run that was stopped goes on where it was.
+"""Rounds of a long random run: each is determined by (seed, number), and its result is recorded at
+once, so that a run that was stopped continues where it stopped.
 
 TIDINGS_SEED    the seed; another file of results for each
 TIDINGS_ROUND   play this round alone, or those from one to another: 17, or 11-17

@@ -154,15 +154,16 @@ def test_errors_are_one_tree() -> None:
 PROBE = """
 import json, sys, time
 start = time.perf_counter()
-import tidings
+import {module}
 took = time.perf_counter() - start
-print(json.dumps([took, sorted({name.partition(".")[0] for name in sys.modules})]))
+print(json.dumps([took, sorted({{name.partition(".")[0] for name in sys.modules}})]))
 """
 
 
-def import_in_a_fresh_process() -> tuple[float, set[str]]:
+def import_in_a_fresh_process(module: str = "tidings") -> tuple[float, set[str]]:
+    code = PROBE.format(module=module)
     answer = subprocess.run(
-        [sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     took, modules = json.loads(answer.stdout)
     return took, set(modules)
@@ -172,6 +173,12 @@ def test_import_brings_nothing_heavy() -> None:
     _, modules = import_in_a_fresh_process()
     assert "tidings" in modules
     assert modules.isdisjoint(HEAVY)
+
+
+def test_a_router_loads_no_kernels() -> None:
+    """They take two thirds of the memory and of the time to start."""
+    _, modules = import_in_a_fresh_process("tidings.broker.router")
+    assert modules.isdisjoint({"numba", "pyarrow"})
 
 
 @pytest.mark.bench

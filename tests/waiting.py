@@ -1,5 +1,5 @@
-"""Waiting for what others do. A pause that is hoped to be long enough is too short on a busy
-machine and too long on any other."""
+"""Waiting for a condition. A fixed pause is too short on a busy machine, and too long on any
+other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,18 @@
-"""`python -m tidings` runs the command line, even if the program `tidings` is not on the path."""
+"""The program `tidings`; `python -m tidings` runs it even if it is not on the path."""
 
-from tidings.cli import main
+import sys
+
+INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it without a traceback, also while it is being loaded."""
+    try:
+        from tidings.cli import main as run
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    run()
+
 
 if __name__ == "__main__":
     main()

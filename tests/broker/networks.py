@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 from tests.waiting import PATIENCE
 
 from tidings.broker import Address, Door, RootNode, RouterNode
@@ -15,7 +16,11 @@ from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Told
 from tidings.routing.protocol.times import Times
 
-FAST = Times(beat=0.1, resubscribe=0.2, retry=0.2, silent=1.0, expire=2.0, request=5.0)
+# For most tests: on a busy machine, an event loop can stand still for seconds, and nobody who is
+# there should count as gone for that.
+FAST = Times(beat=0.1, resubscribe=0.2, retry=0.2, silent=20.0, expire=40.0, request=5.0)
+# For tests of what happens when nothing is heard for a time.
+BRIEF = msgspec.structs.replace(FAST, silent=1.0, expire=2.0)
 Network = tuple[RootNode, list[RouterNode]]
 
 
@@ -23,14 +28,14 @@ def running(work: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(work(), PATIENCE))
 
 
-async def started(folder: Path, routers: int, **door: object) -> Network:
+async def started(folder: Path, routers: int, times: Times = FAST, **door: object) -> Network:
     """A root, and a chain of routers beneath it."""
-    root = RootNode("root", folder / "journal.db", Door(**door), times=FAST)  # type: ignore[arg-type]
+    root = RootNode("root", folder / "journal.db", Door(**door), times=times)  # type: ignore[arg-type]
     await root.start()
     chain: list[RouterNode] = []
     for number in range(routers):
         above = chain[-1].port if chain else root.port
-        node = RouterNode(f"r{number}", Address("127.0.0.1", above), Door(**door), times=FAST)  # type: ignore[arg-type]
+        node = RouterNode(f"r{number}", Address("127.0.0.1", above), Door(**door), times=times)  # type: ignore[arg-type]
         await node.start()
         chain.append(node)
     return root, chain

@@ -1,4 +1,4 @@
-"""Routers as processes of their own, what they take, and a pair that must never be disturbed."""
+"""Routers as separate processes, their use of resources, and an honest publisher and subscriber."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens against each other, at a rendezvous point that is a process of its own."""
+"""Clients with different tokens compete at a rendezvous point that is a separate process."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tidings.broker.admission.permissions import Grant
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.network import Agent, Refusal, Subscription, connect, watch
-from tidings.routing.channels import Route
+from tidings.routing.channels import WINDOW, Flow, Route
 from tidings.routing.clients import Delivery
 from tidings.routing.protocol import Limits, messages as m
 
@@ -132,6 +132,83 @@ def test_a_channel_named_in_the_address(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_a_slow_channel_does_not_stall_another(tmp_path: Path) -> None:
+    """One rendezvous point does not read: publishing in its channel waits, within bounds, and
+    publishing in another channel over the same links does not. Nothing is lost when it reads
+    again."""
+    size, many = 100_000, 200  # far more than fits into the buffers of connections and windows
+
+    async def work() -> None:
+        async with two_roots(tmp_path) as net, connect(net.address(), times=FAST) as agent:
+            tea = agent.channel("tea")
+            async with agent.subscribe("x >= 0") as a, tea.subscribe("x >= 0") as b:
+                await tea.publish({"x": 0}, b"first")
+                assert await payloads(b, 1) == [b"first"]
+                (link,) = [one for name, one in net.tea.links.items() if name == "upper"]
+                link.read("test", on=False)
+                waiting = [tea.publish_soon({"x": n}, b"%d" % n + bytes(size)) for n in range(many)]
+                for n in range(50):
+                    await agent.publish({"x": n}, b"fx %d" % n, timeout=5)
+                    assert await payloads(a, 1) == [b"fx %d" % n]
+                assert not all(one.done() for one in waiting)
+                for node in (net.upper, net.lower):
+                    flows = [node.channels.links.flow_of(name) for name in node.channels._links]
+                    assert node.channels.links.held <= 2 * WINDOW
+                    assert not any(flow.is_overdrawn for flow in flows)
+                    assert not any(one.paused for one in node.links.values())
+                link.read("test", on=True)
+                await asyncio.gather(*waiting)
+                found = await payloads(b, many)
+                assert [one[:-size] for one in found] == [b"%d" % n for n in range(many)]
+            assert not net.upper.channels.links.held
+
+    asyncio.run(work())
+
+
+def test_a_slow_agent_in_one_channel(tmp_path: Path) -> None:
+    """For an agent without credit in one channel, no more waits than the limit says; what it misses
+    comes later, and another channel of the same link goes on."""
+    size, many, most = 50_000, 300, 4 << 20
+
+    async def work() -> None:
+        async with (
+            two_roots(tmp_path, limits=Limits(queue_bytes=most)) as net,
+            connect(net.address(), times=FAST) as writer,
+            connect(net.address(), name="reader", times=FAST) as reader,
+        ):
+            tea = reader.channel("tea")
+            async with reader.subscribe("x >= 0") as a, tea.subscribe("x >= 0") as b:
+                flow = reader._agent_link._flow
+                allow = Flow.raise_limit
+                give = {"tea": False}
+
+                def raise_limit(self: Flow, number: int, unread: int = 0) -> int | None:
+                    if self is flow and number and not give["tea"]:
+                        return None
+                    return allow(self, number, unread)
+
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(Flow, "raise_limit", raise_limit)
+                    pairs = [({"x": n}, b"%d" % n + bytes(size)) for n in range(many)]
+                    assert await writer.channel("tea").publish_many(pairs) == many
+                    lower = net.lower.channels.links.flow_of("reader")
+                    (number,) = lower.numbers
+                    assert most < lower.waiting(number) <= most + WINDOW
+                    await writer.publish({"x": 1}, b"fx", timeout=10)
+                    assert await payloads(a, 1) == [b"fx"]
+                    give["tea"] = True
+                    await writer.channel("tea").publish({"x": 1}, b"last" + bytes(size))
+                    limit = flow.raise_limit(number)
+                    assert limit is not None
+                    assert reader._agent_link._link is not None
+                    reader._agent_link._link.send(m.Credit({number: limit}))
+                    found = await payloads(b, many + 1)
+            expected = [b"%d" % n for n in range(many)] + [b"last"]
+            assert [one[:-size] for one in found] == expected
+
+    asyncio.run(work())
+
+
 def test_a_channel_without_a_route(tmp_path: Path) -> None:
     """It is refused in one sentence; the link and its other channels go on."""
 
@@ -149,6 +226,34 @@ def test_a_channel_without_a_route(tmp_path: Path) -> None:
             with pytest.raises(Refusal, match="no route here"):
                 async with connect(f"tidings://127.0.0.1:{net.upper.port}/coffee"):
                     pass
+
+    asyncio.run(work())
+
+
+def test_agents_that_tag_in_another_channel(tmp_path: Path) -> None:
+    """An agent tags by itself in one of its channels, with the nodes of this channel."""
+
+    async def work() -> None:
+        async with two_roots(tmp_path) as net, connect(net.address(), times=FAST) as agent:
+            tea = agent.channel("tea", tag="local")
+            assert agent.channel("tea") is tea
+            with pytest.raises(Refusal, match="'tea', which is open with tag='local'; close it"):
+                agent.channel("tea", tag="preprocessor")
+            with pytest.raises(Refusal, match="'fx', which is open with tag='root'"):
+                agent.channel("fx", tag="local")
+            with pytest.raises(Refusal, match="found tag='x', expected 'root', 'local'"):
+                agent.channel("tea", tag="x")  # type: ignore[arg-type]
+            async with agent.subscribe("x < 5") as a, tea.subscribe("x > 5") as b:
+                await tea.wait_for_tagging(30)
+                await until(lambda: tea.view.version == net.tea.machine.history.version)
+                assert agent.view is None
+                header = await tea.header({"x": 9})
+                await tea.publish(None, b"bare", header=header)  # nobody else could tag this
+                await tea.publish({"x": 7}, b"tea")
+                await agent.publish({"x": 1}, b"fx")
+                assert await payloads(b, 2) == [b"bare", b"tea"]
+                assert await payloads(a, 1) == [b"fx"]
+                await nothing_more(a, b)
 
     asyncio.run(work())
 
@@ -215,6 +320,29 @@ def test_failover_between_nodes_above(tmp_path: Path) -> None:
                 await node.stop()
 
     asyncio.run(work())
+
+
+def test_a_router_says_when_it_is_linked_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "journal", Door(), times=FAST)
+        await root.start()
+        place = at(root)
+        edge = RouterNode("edge", place, Door(), times=FAST)
+        await edge.start()
+        await until(lambda: edge.above == "root")
+        assert not caplog.messages  # the first link is no news
+        await root.stop()
+        await until(lambda: any("Connect call failed" in one for one in caplog.messages))
+        root = RootNode("root", tmp_path / "journal", Door(place), times=FAST)
+        await root.start()
+        await until(lambda: "edge: the router above: linked again" in caplog.messages)
+        await edge.stop()
+        await root.stop()
+
+    with caplog.at_level("WARNING", logger="tidings"):
+        asyncio.run(work())
 
 
 def test_tokens_name_channels(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import tomllib
 from pathlib import Path
@@ -14,7 +15,7 @@ from tidings.broker import Address, RouterNode
 from tidings.broker.config import ConfigError, load_config, make_node
 from tidings.broker.tree import RunningTree
 from tidings.broker.tree_file import load_tree
-from tidings.network import connect, connect_blocking
+from tidings.network import Refusal, connect, connect_blocking
 from tidings.routing.clients import Delivery
 
 TREE = """
@@ -74,6 +75,14 @@ def test_files_of_nodes(tmp_path: Path) -> None:
         ('[channels."a/b"]\n', "found the name 'a/b', expected at most 64 ASCII"),
         ('[channels.tea]\ncolumns = {x = "nonsense"}\n', "nonsense"),
         ("[channels.tea]\nport = 7\n", "port"),
+        (
+            '[channels.tea.preprocessor]\nkind = "topics"\n',
+            "channels.tea: preprocessor: found no ontology, which the kind 'topics' needs",
+        ),
+        (
+            '[channels.tea.preprocessor]\nkind = "topics"\nontology = "none.json"\n',
+            "none.json",
+        ),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, problem: str) -> None:
@@ -102,6 +111,45 @@ def test_two_channels_as_processes(tmp_path: Path) -> None:
                         assert await payloads(a, 1) == [b"fx %d" % n]
                         assert await payloads(b, 1) == [b"tea %d" % n]
             await asyncio.to_thread(publish_blocking, address)
+        finally:
+            await running.stop()
+
+    asyncio.run(work())
+
+
+TOPICS = """
+[router.edge]
+[channels.news.preprocessor]
+kind = "topics"
+ontology = "topics.json"
+"""
+
+
+def test_a_channel_with_topics(tmp_path: Path) -> None:
+    """The kind of interest of another channel, and its ontology that is read again."""
+
+    async def work() -> None:
+        topics = tmp_path / "topics.json"
+        topics.write_text('{"football": "sports"}')
+        path = written(tmp_path / "t.toml", TOPICS)
+        running = RunningTree(load_tree(path), print)
+        try:
+            await running.start()
+            async with connect(f"tidings://{running.branches['edge'].address()}") as agent:
+                news = agent.channel("news")
+                async with news.subscribe("sports", "topics") as told:
+                    await news.publish({"topic": "football"}, b"2:1", timeout=60)
+                    with pytest.raises(Refusal, match="there is no topic 'chess'"):
+                        await news.publish({"topic": "chess"}, b"e4", timeout=60)
+                    topics.write_text('{"football": "sports", "chess": "sports"}')
+                    running.renew(load_tree(path))
+
+                    for _ in range(1200):  # until the file has been read
+                        with contextlib.suppress(Refusal):
+                            await news.publish({"topic": "chess"}, b"e4", timeout=60)
+                            break
+                        await asyncio.sleep(0.05)
+                    assert await payloads(told, 2) == [b"2:1", b"e4"]
         finally:
             await running.stop()
 

@@ -1,5 +1,5 @@
-"""Filters of other dialects at a rendezvous point: placed, stored and refused in their own words;
-against `Filter` and against the same filter in SQL."""
+"""Filters of other dialects at a rendezvous point: placed, stored and refused in the terms of the
+dialect; against `Filter` and against the same filter in SQL."""
 
 from __future__ import annotations
 

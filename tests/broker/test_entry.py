@@ -1,4 +1,4 @@
-"""What a token is good for, without any connection."""
+"""The rights of tokens, without a connection."""
 
 from __future__ import annotations
 

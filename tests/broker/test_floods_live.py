@@ -1,5 +1,5 @@
-"""Floods of subscriptions to nodes that are nowhere, at running routers: memory stays where it was,
-and a pair beside it goes on."""
+"""Floods of subscriptions to unknown nodes, at running routers: memory does not grow, and an honest
+publisher and subscriber are not disturbed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full collections of a node: seldom, and none that Python starts by itself."""
+"""Full garbage collections of a node: they are rare, and Python starts none by itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Signed grants, over real connections and as real processes: who has one may subscribe to its
-node, and gets exactly what the filter matches; all other grants are refused in a sentence."""
+node, and gets exactly what the filter matches; all other grants are refused with a message."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tidings.broker import Address, Door, KeyProblem, PreprocessorNode, RootNode
 from tidings.broker.admission import signing
 from tidings.broker.admission.permissions import Grant, Tokens
 from tidings.network import Agent, Refusal, SignedGrant, connect
+from tidings.routing.channels import Route
 from tidings.routing.protocol import Grant as GrantBody, messages as m, unpack_grant
 
 PRIVATE, PUBLIC = Signer.generate()
@@ -154,7 +155,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
             await refuse(milan, forge(grant, node=98765), "the router refuses the node")
             with pytest.raises(Refusal, match="found 5 bytes that are not a grant"):
                 milan.subscribe(grant=SignedGrant(b"hello"))
-            with pytest.raises(Refusal, match="found several of a filter, a node and a grant"):
+            with pytest.raises(Refusal, match="found 2 of filter, node and grant"):
                 milan.subscribe("n > 3", grant=grant)
             # a grant can't widen the limits that a router has for an agent
             wide = forge(await berlin.grant("region = 'EU'"), within=("n > 3",))
@@ -257,6 +258,59 @@ def test_a_guest_does_not_inherit_grants(tmp_path: Path) -> None:
     running(work)
 
 
+def test_grants_in_another_channel(tmp_path: Path) -> None:
+    """An agent presents a grant in a channel other than the router's own. It is of no use in the
+    router's own channel, and ends with its key."""
+    every = tuple(
+        msgspec.structs.replace(one if isinstance(one, Grant) else Grant(one), channels=("*",))
+        for one in TOKENS.values()
+    )
+    tokens = dict(zip(TOKENS, every, strict=True))
+
+    async def work() -> None:
+        fx = RootNode("fx", tmp_path / "fx", Door(channel="fx", tokens=tokens), times=FAST)
+        tea = RootNode("tea", tmp_path / "tea", Door(channel="tea", tokens=tokens), times=FAST)
+        await fx.start()
+        await tea.start()
+        above = [Address("127.0.0.1", one.port) for one in (fx, tea)]
+        edge = RouterNode(
+            "r0", above[0], Door(channel="fx", tokens=tokens, keys=KEYS), times=FAST,
+            token="edges", hops={"west": [above[1]]}, routes={"tea": Route("west")},
+        )  # fmt: skip
+        await edge.start()
+        there = f"tidings://127.0.0.1:{tea.port}/tea"
+        async with connect(there, name="tagger", token="tags", tag="local", times=FAST) as tagger:
+            door = Door(channel="tea", tokens=tokens)
+            node = PreprocessorNode("tagger", tagger, door, times=FAST, signer=Signer(PRIVATE))
+            await node.start()
+            address = f"tidings://127.0.0.1:{edge.port}/fx"
+            async with (
+                connect(address, name="boston", token="us", times=FAST) as boston,
+                connect(address, name="writer", token="writes", times=FAST) as writer,
+            ):
+                channel = boston.channel("tea")
+                grant = await channel.grant("n > 3")
+                with pytest.raises(Refusal, match="'fx'"):
+                    async with boston.subscribe(grant=grant):
+                        pass
+                async with channel.subscribe(grant=grant) as told:
+                    await writer.publish({"n": 5}, b"fx")
+                    await writer.channel("tea").publish({"n": 5}, b"tea")
+                    assert await payloads(told, 1) == [b"tea"]
+                    with pytest.raises(Refusal, match="only with a signed grant here"):
+                        async with channel.subscribe("n > 4"):
+                            pass
+                    edge.renew_keys({"another": OTHER_PUBLIC})
+                    with pytest.raises(Refusal, match="the grant has ended"):
+                        async for _ in told:
+                            pass
+            await node.stop()
+        for one in (edge, tea, fx):
+            await one.stop()
+
+    running(work)
+
+
 # -- keys ------------------------------------------------------------------------------------------
 
 
@@ -352,7 +406,7 @@ def test_processes(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, stderr=errors, text=True,
     )  # fmt: skip
     assert tagger.stdout is not None
-    assert tagger.stdout.readline().startswith("the preprocessor listens at")
+    assert tagger.stdout.readline().startswith("the preprocessor listens on")
     there = f"tidings://127.0.0.1:{edge.port}"
 
     async def work() -> None:

@@ -1,5 +1,5 @@
-"""Routers that are spoken to by strangers and by neighbours that mean no good: real processes, and
-a publisher and a subscriber beside it that lose nothing."""
+"""Hostile strangers and neighbours connect to routers, as real processes; an honest publisher and
+subscriber lose nothing."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 
 import pyarrow as pa
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings.network.agent import connect
@@ -26,10 +26,10 @@ def test_commands_then_a_rendezvous_point_then_a_pipeline(tmp_path: Path) -> Non
     seen = list[int]()
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (router,) = network
         graph = root.machine.graph
-        async with connect(at(router), times=FAST) as agent:
+        async with connect(at(router), times=BRIEF) as agent:
             async with agent.subscribe("5 < n") as same, agent.subscribe("n > 3") as new:
                 (node,) = {one for one in root.machine.wants if one > 4}
                 assert {2, node} <= set(root.machine.wants)
@@ -45,7 +45,7 @@ def test_commands_then_a_rendezvous_point_then_a_pipeline(tmp_path: Path) -> Non
             await until(lambda: node not in graph)  # its agent has left
             await until(lambda: pipeline.version > version)  # as soon as it is written
         # nobody in the network wants these two, but named subscriptions do
-        await asyncio.sleep(3 * FAST.expire)
+        await asyncio.sleep(3 * BRIEF.expire)
         assert 1 in graph
         assert 2 in graph
         await stopped(network)

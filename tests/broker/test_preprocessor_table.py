@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.preprocessing.predicates_for_tests import install
 
 from tidings.broker import load_tree
 from tidings.broker.config import ConfigError, load_config
@@ -45,9 +46,22 @@ def test_what_it_defines(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_predicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any kind may have them."""
+    monkeypatch.syspath_prepend(str(install(tmp_path / "site", "2.0")))
+    text = '[preprocessor]\npredicates = ["odd", "urgent", "odd"]\n'
+    names = {"odd": "2.0", "urgent": "2.0"}
+    assert load(tmp_path, text) == KindDefinition(predicates=names)
+    found = load(tmp_path, text + "predicate_millis = 50\n" + NESTED.replace("[preprocessor]", ""))
+    assert (found.kind, found.predicates, found.predicate_millis) == ("types", names, 50)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        ('predicates = ["odd"]', "preprocessor: the predicate 'odd' is not installed here; found"),
+        ("predicate_millis = 5", "line 5: preprocessor: found predicate_millis without predicates"),
+        ("predicate_millis = 0", "line 5: preprocessor.predicate_millis: "),
         ('kind = "topic"', "line 5: preprocessor.kind: "),
         ("knd = 1", "line 5: preprocessor.knd: there is no such setting; did you mean kind?"),
         ('kind = "topics"', "line 4: preprocessor: found no ontology, which the kind 'topics'"),

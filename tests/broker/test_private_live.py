@@ -1,4 +1,4 @@
-"""Processes that keep what they write to themselves, and read their tokens again."""
+"""Only the owner can read what processes write; processes read their tokens again."""
 
 from __future__ import annotations
 

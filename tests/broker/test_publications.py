@@ -1,4 +1,4 @@
-"""A publication alone is taken at once; a flood of one publisher does not delay another's."""
+"""A single publication is processed at once; a flood from one publisher does not delay others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes report: gathered, bounded, and gone when it is old, whatever neighbours say."""
+"""Status reports of nodes: they are collected, bounded, and expire, whatever neighbours send."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings.broker.reports import MOST_LISTED, Reports, shorten
@@ -179,11 +179,11 @@ async def latest(address: str, until: int, token: str = "") -> dict[str, m.NodeS
 
 def test_a_running_network_reports(tmp_path: Path) -> None:
     async def work() -> None:
-        network = await started(tmp_path, 2)
+        network = await started(tmp_path, 2, BRIEF)
         root, (upper, lower) = network
         async with (
-            connect(at(lower), times=FAST, name="reader") as reader,
-            connect(at(upper), times=FAST, name="writer") as writer,
+            connect(at(lower), times=BRIEF, name="reader") as reader,
+            connect(at(upper), times=BRIEF, name="writer") as writer,
             reader.subscribe("n >= 10") as told,
         ):
             for n in range(20):
@@ -223,13 +223,13 @@ def test_a_running_network_reports(tmp_path: Path) -> None:
 
 def test_a_router_that_is_gone_shows_its_age(tmp_path: Path) -> None:
     async def work() -> None:
-        root, (router,) = await started(tmp_path, 1)
+        root, (router,) = await started(tmp_path, 1, BRIEF)
         ages: list[int] = []
         async with watch(at(root)) as reports:
             while len((await anext(reports)).nodes) < 2:
                 pass
             await router.stop()
-            await asyncio.sleep(3 * FAST.beat)  # it may have reported once more
+            await asyncio.sleep(3 * BRIEF.beat)  # it may have reported once more
             await anext(reports)
             async for one in reports:
                 if len(one.nodes) == 1:
@@ -237,7 +237,7 @@ def test_a_router_that_is_gone_shows_its_age(tmp_path: Path) -> None:
                 ages.append(one.nodes[1].age)
         later = ages[2:]  # the last report of the router may have been on its way
         assert later == sorted(later)
-        assert 3000 * FAST.beat < ages[-1] <= 1000 * FAST.expire
+        assert 3000 * BRIEF.beat < ages[-1] <= 1000 * BRIEF.expire
         await root.stop()
 
     running(work)
@@ -245,7 +245,7 @@ def test_a_router_that_is_gone_shows_its_age(tmp_path: Path) -> None:
 
 def test_who_may_watch(tmp_path: Path) -> None:
     async def work() -> None:
-        network = await started(tmp_path, 0, tokens={"secret": "*", "eves": "eve"})
+        network = await started(tmp_path, 0, BRIEF, tokens={"secret": "*", "eves": "eve"})
         for token in ("", "wrong", "eves"):
             with pytest.raises(Refusal, match="token"):
                 await latest(at(network[0]), 1, token=token)
@@ -259,7 +259,7 @@ def test_who_may_watch(tmp_path: Path) -> None:
 
 def test_hostile_neighbours_of_a_node(tmp_path: Path) -> None:
     async def work() -> None:
-        network = await started(tmp_path, 0)
+        network = await started(tmp_path, 0, BRIEF)
         root = network[0]
         loop = asyncio.get_running_loop()
         body = b"\x92\xa6report\xdd" + struct.pack(">I", 2**32 - 1)  # so many nodes, it says

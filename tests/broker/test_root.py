@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings.broker.config import load_config, make_node
@@ -24,9 +24,9 @@ def test_errors_while_nothing_can_be_written(
         raise EnvironmentProblem("the journal can't be written")
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (router,) = network
-        async with connect(at(router), times=FAST) as agent, agent.subscribe("n >= 0") as told:
+        async with connect(at(router), times=BRIEF) as agent, agent.subscribe("n >= 0") as told:
             await agent.publish({"n": 1}, b"1")
             with monkeypatch.context() as broken:
                 broken.setattr(FileJournal, "write", can_not)
@@ -37,8 +37,8 @@ def test_errors_while_nothing_can_be_written(
                 with pytest.raises(Refusal, match="the journal can't be written"):
                     async with agent.subscribe("n >= 1"):
                         pass
-                await asyncio.sleep(2 * FAST.silent)
-                assert root.machine.neighbours  # it beats, and is heard
+                await asyncio.sleep(2 * BRIEF.silent)
+                await until(lambda: root.machine.neighbours)  # it beats, and is heard
             await until(lambda: not root.machine.failed)
             await agent.publish({"n": 3}, b"3")
             assert await payloads(told, 2) == [b"1", b"3"]
@@ -63,7 +63,7 @@ def test_the_budget_of_the_disk_is_a_setting(tmp_path: Path) -> None:
         kept = root.journal.retention
         assert (kept.disk_bytes, kept.bytes, kept.seconds) == (1_000_000, 5_000_000, 60)
         await root.start()
-        async with connect(at(root), times=FAST) as agent, agent.subscribe("n >= 0") as told:
+        async with connect(at(root), times=BRIEF) as agent, agent.subscribe("n >= 0") as told:
             taken: list[bytes] = []
 
             async def fill() -> None:
@@ -87,14 +87,14 @@ def test_nothing_is_written_after_what_could_not_be(
     """Not even by a mistake that nobody thought of: those behind it would be acknowledged."""
 
     async def work() -> None:
-        network = await started(tmp_path, 0)
+        network = await started(tmp_path, 0, BRIEF)
 
         def once(*_: object) -> None:
             monkeypatch.undo()
             raise ZeroDivisionError
 
         async with (
-            connect(at(network[0]), times=FAST) as agent,
+            connect(at(network[0]), times=BRIEF) as agent,
             agent.subscribe("n >= 0") as told,
         ):
             monkeypatch.setattr(Segment, "add", once)
@@ -118,11 +118,11 @@ def test_an_agent_that_is_started_again_under_its_name(tmp_path: Path) -> None:
     """Its first publication is not one that came before."""
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         router = network[1][0]
-        async with connect(at(router), times=FAST) as reader, reader.subscribe("n >= 0") as told:
+        async with connect(at(router), times=BRIEF) as reader, reader.subscribe("n >= 0") as told:
             for payload in (b"1", b"2"):
-                async with connect(at(router), name="ana", times=FAST) as agent:
+                async with connect(at(router), name="ana", times=BRIEF) as agent:
                     await agent.publish({"n": 1}, payload)
             assert await payloads(told, 2) == [b"1", b"2"]
         await stopped(network)
@@ -141,7 +141,7 @@ def test_kernels_that_could_not_be_loaded_are_loaded_later(
             raise OSError("no space left on device")
 
     async def work() -> None:
-        network = await started(tmp_path, 0)
+        network = await started(tmp_path, 0, BRIEF)
         await until(lambda: len(tries) == 3)
         await until(lambda: network[0]._takes_parts)
         await stopped(network)

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, FAST, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings import Delivery as Told
@@ -184,14 +184,14 @@ def test_a_journal_has_one_rendezvous_point(tmp_path: Path) -> None:
 
 def test_agents_that_leave(tmp_path: Path) -> None:
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (router,) = network
 
         async def one(agent: Agent) -> None:
             async with agent.subscribe("n > 3"):
                 assert len(router.machine.graph)
 
-        async with connect(at(router), times=FAST) as agent:
+        async with connect(at(router), times=BRIEF) as agent:
             await one(agent)
         await until(lambda: not len(router.machine.graph) and not len(root.machine.graph))
         await stopped(network)

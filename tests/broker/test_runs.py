@@ -1,5 +1,6 @@
-"""Publications that are taken many at a time, against the same publications one by one: journal,
-marks, counts, stamps, answers and forwarded notifications; frames against the usual decoder."""
+"""Publications that are processed many at a time, against the same publications one by one:
+journal, marks, counts, stamps, answers and forwarded notifications; frames against the usual
+decoder."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pytest
 from tests.broker.parts import Root
 from tests.broker.test_backlog import FakeLink, turns_until
 from tests.channel.test_interests import WORDS, random_filter
+from tests.repeats import draws
 
 from tidings.broker.links import Lane
 from tidings.broker.queues.publications import Publications
@@ -147,7 +149,7 @@ def test_the_same_as_one_by_one(
     stamps = {"ann/1": 0, "bob/1": 0, "cy": 0}
     texts = [random_filter(chance) for _ in range(20)] if kind == "computing" else PLAIN
     blocks = 0
-    for step in range(12):
+    for step in draws(12, lambda: blocks):
         for text in chance.sample(texts, 4) if step < 6 else ():
             assert one.want(text) == many.want(text)
         messages = random_frames(chance, stamps, chance.choice([5, 50, 400]))
@@ -209,7 +211,7 @@ def test_frames_as_the_usual_decoder_reads_them(seed: int) -> None:
     """Also damaged ones: every frame comes once, in order, and runs have what the decoder finds."""
     chance = random.Random(seed)
     runs = damaged = 0
-    for _ in range(150):
+    for _ in draws(150, lambda: runs > 1000 and damaged > 50):
         stamps = {"ann/1": chance.choice([0, 100, 2**20, 2**40, 2**62]), "é" * 40: 0, "x" * 300: 0}
         data = bytearray(b"".join(map(frames.encode, random_frames(chance, stamps, 60))))
         starts, _ = frames.split(bytes(data))

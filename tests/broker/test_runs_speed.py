@@ -1,5 +1,5 @@
-"""The processor time of a rendezvous point for publications that are taken many at a time, against
-the same one by one, with 10,000 filters. docs/performance.md quotes the figures:
+"""The processor time of a rendezvous point for publications that are processed many at a time,
+against the same one by one, with 10,000 filters. docs/performance.md quotes the figures:
 
     pytest -m bench --log-cli-level=INFO tests/broker/test_runs_speed.py
 """

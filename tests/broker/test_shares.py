@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, FAST, at, payloads, running, started, stopped
 from tests.broker.test_limits import Raw
 from tests.waiting import until
 
@@ -85,18 +86,17 @@ def test_filters_that_take_too_long_go_and_no_publication_is_refused(tmp_path: P
         return f"s RLIKE 'a[ab]{{20}}c{number}'"
 
     async def work() -> None:
-        network = await started(tmp_path, 1, limits=Limits(match_millis=5))
+        network = await started(tmp_path, 1, BRIEF, limits=Limits(match_millis=5))
         router = network[1][0]
         text = "ab" * 150_000
         async with (
-            connect(at(router), name="hostile", times=FAST) as hostile,
-            connect(at(router), name="honest", times=FAST) as honest,
+            connect(at(router), name="hostile", times=BRIEF) as hostile,
+            connect(at(router), name="honest", times=BRIEF) as honest,
             honest.subscribe("n >= 0") as told,
             honest.subscribe("s RLIKE 'b{1,3}'") as also,
         ):
             filters = [hostile.subscribe(searched(number)) for number in range(200)]
-            for one in filters:
-                await one.__aenter__()
+            await asyncio.gather(*(one.__aenter__() for one in filters))  # one wait for the disk
             for number in range(3):
                 await honest.publish({"n": number, "s": text}, b"%d" % number)
             assert await payloads(told, 3) == [b"0", b"1", b"2"]
@@ -205,8 +205,8 @@ def test_the_largest_payload_with_many_marks(
     monkeypatch.setattr(tagger, "LARGEST", most)
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
-        async with connect(at(network[1][0]), name="one", times=FAST) as agent:
+        network = await started(tmp_path, 1, BRIEF)
+        async with connect(at(network[1][0]), name="one", times=BRIEF) as agent:
             filters = await subscribed(agent, 100)
             payload = b"x" * (most - len(b'{"n":1}'))
             await agent.publish({"n": 1}, payload)

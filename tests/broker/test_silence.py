@@ -1,4 +1,4 @@
-"""Whoever is gone without a word is noticed by the silence."""
+"""A neighbour that vanishes without closing its connection is noticed, because it is silent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, running, started, stopped
+from tests.broker.networks import BRIEF, running, started, stopped
 from tests.waiting import until
 
 from tidings.broker import RouterNode
@@ -40,7 +40,7 @@ def test_nobody_greets_an_agent(tmp_path: Path) -> None:
     async def work() -> None:
         async with Mute() as mute:
             with pytest.raises(EnvironmentProblem, match="does not answer"):
-                async with connect(f"tidings://127.0.0.1:{mute.port}", times=FAST):
+                async with connect(f"tidings://127.0.0.1:{mute.port}", times=BRIEF):
                     pass
 
     running(work)
@@ -49,7 +49,7 @@ def test_nobody_greets_an_agent(tmp_path: Path) -> None:
 def test_nobody_greets_a_router(tmp_path: Path) -> None:
     async def work() -> None:
         async with Mute() as mute:
-            router = RouterNode("r", Address("127.0.0.1", mute.port), Door(), times=FAST)
+            router = RouterNode("r", Address("127.0.0.1", mute.port), Door(), times=BRIEF)
             await router.start()
             await until(lambda: mute.met >= 2)  # it tries again
             await router.stop()
@@ -59,7 +59,7 @@ def test_nobody_greets_a_router(tmp_path: Path) -> None:
 
 def test_a_neighbour_that_says_nothing_any_more(tmp_path: Path) -> None:
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         reader, writer = await asyncio.open_connection("127.0.0.1", network[0].port)
         writer.write(frames.encode(m.Hello("mute")))
         await until(lambda: "mute" in network[0].links)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from tests.broker.parts import Root, Row, make_part
 from tests.channel.test_interests import WORDS, lowest, random_filter
+from tests.repeats import draws
 
 from tidings.filters import parse
 from tidings.routing.protocol import messages as m
@@ -66,7 +67,7 @@ def test_nodes_that_came_and_went_since(tmp_path: Path, seed: int) -> None:
     there: dict[int, str] = {}
     past: list[tuple[int, dict[int, str]]] = []
     replaced = 0
-    for batch in range(60):
+    for batch in draws(60, lambda: replaced > 5):
         for _ in range(chance.randrange(1, 5)):
             if len(there) > 12 or (there and chance.random() < 0.4):
                 node = chance.choice(sorted(there))

@@ -13,7 +13,7 @@ from tests.broker.parts import Root
 from tests.broker.test_runs import say_runs
 from tests.broker.test_tagged_parts import an_event
 from tests.channel.test_interests import lowest, random_filter
-from tests.repeats import runs
+from tests.repeats import draws, runs
 
 from tidings.channel.interests import tagging as interests_module
 from tidings.filters import parse
@@ -96,7 +96,7 @@ def test_any_interleaving_gives_the_tags_of_a_fresh_one(
     root = Root(tmp_path)
     tagging = Tagging(root, chance)
     stale = 0
-    for _ in range(50):
+    for _ in draws(50, lambda: stale > 10):
         tagging.change()
         if chance.random() < 0.2:
             root.restart()

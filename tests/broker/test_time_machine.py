@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, started, stopped
+from tests.broker.networks import BRIEF, at, payloads, started, stopped
 from tests.waiting import until
 
 from tidings.channel.interests import ArrayInterests
@@ -79,7 +79,7 @@ def _started(file: Path) -> tuple[subprocess.Popen[str], str]:
     )  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert "listens at" in line
+    assert "listens on" in line
     return process, line
 
 
@@ -131,8 +131,8 @@ def test_a_journal_that_is_put_back(tmp_path: Path, callback: bool) -> None:
     async def work(root: Root) -> None:
         on_break = breaks.append if callback else None
         async with (
-            connect(root.edge, times=FAST) as reader,
-            connect(root.edge, times=FAST, on_break=on_break) as writer,
+            connect(root.edge, times=BRIEF) as reader,
+            connect(root.edge, times=BRIEF, on_break=on_break) as writer,
             reader.subscribe("n >= 0") as told,
         ):
             assert await publish(writer, range(20)) == [*range(1, 21)]
@@ -173,8 +173,8 @@ def test_a_journal_that_is_lost_and_an_older_one_put_back(tmp_path: Path) -> Non
 
     async def work(root: Root) -> None:
         async with (
-            connect(root.edge, times=FAST) as reader,
-            connect(root.edge, times=FAST, on_break=breaks.append) as writer,
+            connect(root.edge, times=BRIEF) as reader,
+            connect(root.edge, times=BRIEF, on_break=breaks.append) as writer,
             reader.subscribe("n >= 0") as told,
         ):
             await publish(writer, range(20))
@@ -212,8 +212,8 @@ def test_kills_without_a_break(tmp_path: Path) -> None:
 
     async def work(root: Root) -> None:
         async with (
-            connect(root.edge, times=FAST) as reader,
-            connect(root.edge, times=FAST, on_break=breaks.append) as writer,
+            connect(root.edge, times=BRIEF) as reader,
+            connect(root.edge, times=BRIEF, on_break=breaks.append) as writer,
             reader.subscribe("n >= 0") as told,
         ):
             for n in range(0, 150, 50):
@@ -240,11 +240,11 @@ def test_a_stamp_that_another_router_made_up(tmp_path: Path) -> None:
     """The victim's next publications were acknowledged and dropped."""
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (router,) = network
         async with (
-            connect(at(router), times=FAST) as reader,
-            connect(at(router), name="ana", times=FAST) as ana,
+            connect(at(router), times=BRIEF) as reader,
+            connect(at(router), name="ana", times=BRIEF) as ana,
             reader.subscribe("n >= 0") as told,
         ):
             await ana.publish({"n": 0}, b"0")
@@ -280,9 +280,9 @@ def test_a_mistake_while_matching(
         return tag(self, content)
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         async with (
-            connect(at(network[1][0]), times=FAST) as agent,
+            connect(at(network[1][0]), times=BRIEF) as agent,
             agent.subscribe("n >= 0") as told,
         ):
             with monkeypatch.context() as broken:
@@ -306,9 +306,9 @@ def test_mistakes_while_filters_are_placed_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         async with (
-            connect(at(network[1][0]), times=FAST) as agent,
+            connect(at(network[1][0]), times=BRIEF) as agent,
             agent.subscribe("n >= 0") as told,
         ):
 

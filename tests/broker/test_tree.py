@@ -46,7 +46,8 @@ def test_a_node_that_starts_while_tokens_are_read_again(tmp_path: Path) -> None:
         process = FakeProcess()
         branch.process = cast(Any, process)
         file = running._write_config(branch)
-        running.renew({"new": "*"})
+        path.write_text(TREE.replace("old", "new"))
+        running.renew(load_tree(path))
         assert "old" in file.read_text()
         branch.port = 7400
         running._note_listening(branch)

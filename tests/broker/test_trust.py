@@ -1,4 +1,4 @@
-"""Who comes in and who does not, over real connections, with real certificates."""
+"""Which clients are admitted and which are not, over real connections, with real certificates."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def test_certificates_of_servers(tmp_path: Path, host: str) -> None:
             assert "\n" not in found
             router = await world.start(f"below-{node.machine.name}",
                                        upstream=f"{host}:{node.port}")  # fmt: skip
-            await until(lambda: node.refused >= 2)  # noqa: B023
+            await until(lambda: node.refused >= 2)
             assert not router.links
         assert world.given == []
 

@@ -1,4 +1,5 @@
-"""Each owner has its turn, each link of it and each name; what a name said keeps its order."""
+"""Owners take turns, and so do the links of an owner and the names on a link; the messages of a
+name stay in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link of a pipeline to a running rendezvous point: over restarts, and what it is refused."""
+"""The link of a pipeline to a running rendezvous point: through restarts, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.broker.certificates import Authority
-from tests.broker.networks import FAST
+from tests.broker.networks import BRIEF
 from tests.broker.parts import make_part
 
 from tidings import Interrupted, Resumed
@@ -26,6 +26,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network import Refusal, TimedOut, connect_blocking, server_context
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import history
+from tidings.studies.host.ports import free_ports
 
 TOKENS = {
     "of pipelines": Grant("spark", frozenset({"preprocess"})),
@@ -39,7 +40,7 @@ class Owner:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = 0
+        (self.port,) = free_ports(1)
         self.door: dict[str, Any] = {}
         self.attributes: Attributes | None = None
         self.node: RootNode | None = None
@@ -59,16 +60,15 @@ class Owner:
         async def work() -> None:
             door = Door(Address("127.0.0.1", self.port), **self.door)
             journal = self.folder / "journal"
-            self.node = RootNode("root", journal, door, attributes=self.attributes, times=FAST)
+            self.node = RootNode("root", journal, door, attributes=self.attributes, times=BRIEF)
             await self.node.start()
-            self.port = self.node.port
 
         self.run(work())
 
     def start_router(self, name: str, **more: Any) -> int:
         async def work() -> int:
             above = Address("127.0.0.1", self.port)
-            self.others.append(RouterNode(name, above, Door(), times=FAST, **more))
+            self.others.append(RouterNode(name, above, Door(), times=BRIEF, **more))
             await self.others[-1].start()
             return self.others[-1].port
 
@@ -119,7 +119,7 @@ def test_what_a_channel_tells(owner: Owner) -> None:
     owner.door["channel"] = "quotes"
     owner.start()
     address = f"{owner.address}/quotes"
-    with ChannelLink(address) as link, connect_blocking(address, times=FAST) as agent:
+    with ChannelLink(address) as link, connect_blocking(address, times=BRIEF) as agent:
         described = link.describe()
         assert (described.name, described.extra) == ("quotes", "refuse")
         types = {"subject": "string", "price": "double", "user": "struct<city: string>"}
@@ -140,7 +140,7 @@ def test_what_is_handed_over_reaches_agents(owner: Owner) -> None:
     owner.start()
     edge = owner.start_router("edge")
     with (
-        connect_blocking(f"tidings://127.0.0.1:{edge}", times=FAST) as agent,
+        connect_blocking(f"tidings://127.0.0.1:{edge}", times=BRIEF) as agent,
         agent.subscribe("n > 5") as told,
         ChannelLink(owner.address) as link,
     ):
@@ -157,7 +157,7 @@ def test_the_owner_is_started_again(owner: Owner) -> None:
     """In the middle, and between calls: the numbers go on, and so does the link."""
     owner.start()
     with (
-        connect_blocking(owner.address, times=FAST) as agent,
+        connect_blocking(owner.address, times=BRIEF) as agent,
         agent.subscribe("n > 5") as told,
         ChannelLink(owner.address) as link,
     ):
@@ -186,7 +186,7 @@ def test_the_owner_is_started_again(owner: Owner) -> None:
 
 def test_parts_that_are_too_old(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     owner.start()
-    with connect_blocking(owner.address, times=FAST) as agent, ChannelLink(owner.address) as link:
+    with connect_blocking(owner.address, times=BRIEF) as agent, ChannelLink(owner.address) as link:
         with agent.subscribe("n > 5"):
             parts = parts_of(link.changes(), 2, 3)
             monkeypatch.setattr(history, "MOST_AROUND", 0)
@@ -198,8 +198,7 @@ def test_parts_that_are_too_old(owner: Owner, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_nobody_is_there() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    (port,) = free_ports(1)
     link = ChannelLink(f"tidings://127.0.0.1:{port}", timeout=0.5)
     began = time.monotonic()
     with pytest.raises(TimedOut, match=r"no answer from the owner of the channel for 0\.5 seconds"):
@@ -299,7 +298,7 @@ def test_over_tls(owner: Owner, tmp_path: Path) -> None:
     address = f"tidings+tls://127.0.0.1:{owner.port}"
     with (
         ChannelLink(address, authorities=str(authority.path)) as link,
-        connect_blocking(address, authorities=authority.path, times=FAST) as agent,
+        connect_blocking(address, authorities=authority.path, times=BRIEF) as agent,
         agent.subscribe("n > 5") as told,
     ):
         big = make_part("out", (0, 0), [((1,), os.urandom(3 << 20))], *_known(link), last=True)
@@ -319,7 +318,7 @@ def test_silence_does_not_end_it(owner: Owner) -> None:
     """A link that waits for more parts than `expire` is dropped, and comes back by itself."""
     owner.start()
     with (
-        connect_blocking(owner.address, times=FAST) as agent,
+        connect_blocking(owner.address, times=BRIEF) as agent,
         agent.subscribe("n > 5") as told,
         ChannelLink(owner.address) as link,
     ):

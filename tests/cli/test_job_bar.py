@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidings.cli.pipelines.job_bar import show_jobs
+from tidings.cli.backtests.job_bar import show_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""`tidings match`: who is told what, from every format."""
+"""`tidings match`: which events match which filters, from every format."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def test_over_tls_with_a_token_from_the_environment(
         ('name = "a"\nlisten = "h:1"\nupstream = "h:1"\n[columns]\nx = "double"', "found [col"),
         ('name = "a"\nlisten = "h:1"\njournal = "j"\ncolour = 1', "colour"),
         ("name = ", "is not TOML"),
-        ('name = "a"\nlisten = "203.0.113.7:7400"\njournal = "j"', "can't listen at"),
+        ('name = "a"\nlisten = "203.0.113.7:7400"\njournal = "j"', "can't listen on"),
         ('name = "a"\nlisten = "127.0.0.1:0"\njournal = "j"\n[tls]\ncertificate = "c"\nkey = "k"',
          "can't be used"),
         ('name = "a"\nlisten = "h:1"\njournal = "j"\n[tokens]\n"" = "*"', "found an empty token"),
@@ -241,4 +241,4 @@ def test_what_is_said_of_what_is_missing() -> None:
 def test_a_preprocessor_that_nobody_could_reach(run: Run) -> None:
     result = run("preprocessor", "tidings://127.0.0.1:1", "--listen", "0.0.0.0:0")
     assert result.code == 2
-    assert "found --listen 0.0.0.0:0, which is no host that agents can connect to" in result.err
+    assert "found --listen 0.0.0.0:0, which is not a host that agents can connect to" in result.err

@@ -51,6 +51,20 @@ def test_rates_come_from_the_counters_and_clocks_of_nodes() -> None:
     assert view.rates("root", "edge").into is None  # and has lost the edge
 
 
+def test_agents_that_bypass_the_tree_count_once() -> None:
+    view = NetworkView()
+    root = node(0, "root", link("edge", "router"), link("bob/direct-1", "direct", nodes=1))
+    view.feed(report(root, node(1, "edge", link("root", "above"), link("bob"))))
+    shown = lines(view.draw())
+    assert shown[0].startswith("2 nodes  1 agent  ")
+    assert [line.split()[:3] for line in shown[4:]] == [
+        ["root", "127.0.0.1:57400", "0"],
+        ["├─", "edge", "127.0.0.1:57401"],
+        ["│", "└─", "bob"],
+        ["└─", "bob/direct-1", "direct"],
+    ]
+
+
 def test_the_tree() -> None:
     agents = [link(f"agent-{n}", nodes=n) for n in range(6)]
     view = NetworkView()
@@ -138,3 +152,10 @@ def test_fields_that_a_root_does_not_declare() -> None:
     title = "2 nodes  0 agents  up 0:00:02  serial 7  1,234 undeclared fields"
     assert lines(view.draw())[0] == title
     assert [one["undeclared"] for one in view.record()["nodes"]] == [1234, 0]
+
+
+def test_predicates_that_are_switched_off() -> None:
+    view = NetworkView()
+    root = m.NodeStatus(0, "root", "rendezvous", "127.0.0.1:1", switched_off="angrier, odd")
+    view.feed(report(root))
+    assert "predicates switched off: angrier, odd" in lines(view.draw(), 120)[0]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Result, Run, Write
 
+from tidings.cli.backtests import backtest_tables
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.subscription_files import MOST_NOTED
-from tidings.cli.pipelines import backtest_tables
 from tidings.store import ChangeLog
 
 EMPTY = "price > 10 AND price < 5"

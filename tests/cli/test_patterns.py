@@ -1,4 +1,4 @@
-"""Event patterns in their own words: what `explain` and `doctor` say of them."""
+"""Event patterns explained in their own terms, by `explain` and `doctor`."""
 
 from __future__ import annotations
 

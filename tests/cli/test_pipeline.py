@@ -1,4 +1,4 @@
-"""`tidings pipeline`: what it says of a stream, how it ends, and what it refuses."""
+"""`tidings pipeline`: what it prints about a stream, how it ends, and what it refuses."""
 
 from __future__ import annotations
 

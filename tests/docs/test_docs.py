@@ -1,4 +1,4 @@
-"""What the pages show is what happens: their code is run, their links are followed.
+"""The pages are correct: their code is run, and their links are followed.
 
 On README.md, ARCHITECTURE.md, CONTRIBUTING.md, CHANGELOG.md and the pages below docs/:
 
@@ -38,7 +38,7 @@ from tidings.filters.language.builders import special_calls
 from tidings.filters.language.dialect import sql_functions
 from tidings.filters.language.sql_writer import RESERVED
 from tidings.filters.values import regular
-from tidings.spark.outbox.batch_stages import EXTRA
+from tidings.spark.outbox.batches.batch_stages import EXTRA
 from tidings.spark.pipeline import settings
 from tidings.spark.pipeline.inputs import RESERVED as RESERVED_COLUMNS
 

@@ -1,4 +1,4 @@
-"""What the pages on the network and on security promise names the tests that show it."""
+"""Each promise on the pages about the network and security names the tests that show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are whole or not there, on the disk, and no leftovers stay."""
+"""Files are complete or absent, and synced; no temporary files are left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders for their owner alone, whatever the umask is."""
+"""Only their owner can access files and folders, whatever the umask is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of settings: every problem is told, with the line of its key."""
+"""Files of settings: every problem is reported, with the line of its key."""
 
 from __future__ import annotations
 

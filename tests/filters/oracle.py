@@ -1,4 +1,4 @@
-"""Spark SQL as a judge: what a text is worth on each of some notifications."""
+"""Spark SQL as an oracle: the value of a filter on each of some notifications."""
 
 from __future__ import annotations
 

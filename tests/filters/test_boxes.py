@@ -12,6 +12,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.repeats import draws
 
 from tidings.filters.canonical import boxes, set_tree as nodes
 from tidings.filters.canonical.boxes import Box, Effort, Union
@@ -95,7 +96,7 @@ def test_meet_is_intersection(seed: int) -> None:
 def test_contains_is_inclusion(seed: int) -> None:
     rng = random.Random(seed)
     held = 0
-    for _ in range(300):
+    for _ in draws(300, lambda: held > 30):
         outer, inner = random_box(rng), random_box(rng)
         contained = boxes.contains(outer, inner)
         assert contained == (model([outer]) >= model([inner]))
@@ -129,7 +130,7 @@ def test_absorb_finds_what_comparing_all_pairs_finds(seed: int) -> None:
 def test_simplify_keeps_the_union_and_leaves_nothing_to_do(seed: int) -> None:
     rng = random.Random(seed)
     fewer = 0
-    for _ in range(500):
+    for _ in draws(500, lambda: fewer > 10):
         union = random_union(rng)
         simple = boxes.simplify(union)
         assert model(simple) == model(union)
@@ -212,7 +213,7 @@ def test_simplify_drops_what_it_made_itself() -> None:
 def test_subtract_leaves_disjoint_pieces_of_what_is_outside(seed: int) -> None:
     rng = random.Random(seed)
     empty = 0
-    for _ in range(200):
+    for _ in draws(200, lambda: empty > 10):
         box, union = random_box(rng), random_union(rng)
         pieces = boxes.subtract(box, union, Effort(PLENTY))
         assert pieces is not None
@@ -286,7 +287,7 @@ def in_tree(node: Node) -> Model:
 def test_expand_keeps_the_meaning_in_any_order(seed: int) -> None:
     rng = random.Random(seed)
     given_up = 0
-    for _ in range(150):
+    for _ in draws(150, lambda: given_up > 5):
         tree = random_tree(rng, rng.randint(0, 3))
         most = rng.choice((3, 64))
         union = boxes.expand(tree, most)

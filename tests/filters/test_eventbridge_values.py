@@ -1,4 +1,4 @@
-"""Values that Python takes for equal are different to a pattern."""
+"""A pattern distinguishes values that are equal in Python."""
 
 from __future__ import annotations
 

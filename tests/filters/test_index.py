@@ -1,4 +1,4 @@
-"""The index of hulls: its candidates hold all that is right."""
+"""The index of hulls: its candidates include every correct node."""
 
 from __future__ import annotations
 

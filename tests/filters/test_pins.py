@@ -1,4 +1,4 @@
-"""Computed terms where a box pins their attributes to points."""
+"""Computed terms in boxes that restrict their attributes to a few points."""
 
 from __future__ import annotations
 

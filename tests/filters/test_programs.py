@@ -1,4 +1,5 @@
-"""Programs are kept as far as bytes go, and no turn of filters finds none of its own."""
+"""The cache of programs is bounded in bytes, and filters that run in turn still find some of their
+programs in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default dialect: what a text means, and what is said of one that means nothing.
+"""The default dialect: what a text means, and the messages for invalid texts.
 
 Cases are data: `precedence.json` has texts and the same with brackets, `refused.json` texts that
 are refused, with the position and the reason in full.

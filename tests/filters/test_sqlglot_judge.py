@@ -1,4 +1,4 @@
-"""sqlglot, a parser of Spark's dialect that nobody here wrote, reads every text alike.
+"""sqlglot, an independent parser of Spark's dialect, parses every text in the same way.
 
 A random tree is written with as few brackets as Spark's grammar needs; our parser and sqlglot's
 must both find the tree again. In two places sqlglot does not follow Spark, which then is the judge

@@ -1,4 +1,4 @@
-"""Ontologies as texts: every form gives the same, and what is none is refused in one sentence."""
+"""Ontologies as texts: every format gives the same ontology, and invalid texts are refused."""
 
 from __future__ import annotations
 

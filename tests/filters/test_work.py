@@ -1,4 +1,4 @@
-"""What is computed for a notification is work that is looked at."""
+"""Computations on a notification count towards the limit on its work."""
 
 from __future__ import annotations
 

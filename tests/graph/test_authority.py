@@ -1,4 +1,4 @@
-"""Tags of older copies, made right: always those of a fresh preprocessor."""
+"""Corrected tags of older copies always equal those of a fresh preprocessor."""
 
 from __future__ import annotations
 

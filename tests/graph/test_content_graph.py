@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from tests.repeats import runs
+from tests.repeats import draws, runs
 
 from tidings import ContentGraph, Filter, FilterError, GraphError, Node, parse
 from tidings.filters.canonical import covering
@@ -276,7 +276,7 @@ def test_random_operations_where_little_is_shown(
     rng = random.Random(seed)
     graph, oracle = ContentGraph(), DefinitionGraph()
     united = 0
-    for step in range(300):
+    for step in draws(300, lambda: united):
         if oracle.live and rng.random() < 0.1:
             number = rng.choice(oracle.live)
             node = graph.node(oracle.filters[number])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.graph import definition
+from tests.repeats import draws
 
 from tidings import GraphError, ObjectPreprocessor, Preprocessor
 
@@ -204,7 +205,7 @@ def test_random_relations_never_corrupt_the_graph(seed: int) -> None:
     """Objects that answer at random, though always the same: whatever was let in is an order."""
     rng = random.Random(seed)
     refused = 0
-    for _ in range(30):
+    for _ in draws(30, lambda: refused):
         said: dict[tuple[int, int], bool] = {}
 
         def answer(a: int, b: int, said: dict[tuple[int, int], bool] = said) -> bool:

@@ -1,5 +1,5 @@
-"""A life of a matcher: filters come, change and go, parts merge, snapshots are saved and opened,
-and at every halt all ways to match give what the judge gives."""
+"""A random session of a matcher: filters are added, changed and removed, parts merge, snapshots are
+saved and opened. At every stop, all ways to match agree with the oracle."""
 
 from __future__ import annotations
 

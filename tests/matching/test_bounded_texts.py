@@ -1,4 +1,5 @@
-"""Texts that are put together have a bound, and beyond it one meaning on every path."""
+"""The length of concatenated texts is bounded, and beyond the bound the result is the same on every
+path."""
 
 from __future__ import annotations
 

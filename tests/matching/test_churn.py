@@ -1,4 +1,5 @@
-"""What comes and goes leaves nothing behind: slots, cuts, terms, threads, half-made additions."""
+"""Filters that are added and removed leave nothing behind: no slots, cuts, terms, threads or
+partial additions."""
 
 from __future__ import annotations
 

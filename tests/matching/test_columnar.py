@@ -19,6 +19,7 @@ from tests.filters.strategies import (
     schema,
 )
 from tests.matching.tables import arrow_schema, arrow_type
+from tests.repeats import draws
 
 from tidings import FilterError, parse
 from tidings.filters.dialects import Context
@@ -95,7 +96,7 @@ def test_arrow_computes_what_the_reference_does(seed: int, text: str) -> None:
     else:
         node = parse_term(text, Context(None, {}))
     computed = 0
-    for round_ in range(30):
+    for round_ in draws(30, lambda: computed >= 8):
         kinds = {name: of[0] if round_ < 10 else rng.choice(of) for name, of in KINDS.items()}
         batch = pa.RecordBatch.from_pydict(
             {name: drawn(rng, kind, 60) for name, kind in kinds.items()}
@@ -147,7 +148,7 @@ def conditions(rng: random.Random, of: Schema, count: int) -> list[Expression]:
 def test_random_conditions(seed: int) -> None:
     rng = random.Random(f"{seed} columnar")
     computed = total = 0
-    for _ in range(8):
+    for _ in draws(8, lambda: computed > total / 4):
         of = schema(rng)
         batch = pa.RecordBatch.from_pylist(
             [event(rng, of) for _ in range(50)], schema=arrow_schema(of)

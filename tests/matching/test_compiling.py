@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: never beside those of other sources."""
+"""Where compiled kernels are kept: never together with those of other sources."""
 
 from __future__ import annotations
 

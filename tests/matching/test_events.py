@@ -1,4 +1,4 @@
-"""One event to codes: from a mapping and from JSON text alike, whatever stands there."""
+"""Encoding one event: the codes from a mapping and from JSON text are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that is used again: arrays never share it while both live, and little is kept."""
+"""Memory that is reused: two live arrays never share it, and little is kept."""
 
 from __future__ import annotations
 

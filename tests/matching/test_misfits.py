@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from tests.repeats import draws
 
 from tidings import Matcher, RefusedFilters, TidingsError, parse
 from tidings.filters import Misfit, misfits_of
@@ -134,7 +135,7 @@ def test_a_wide_filter_is_judged_as_a_whole() -> None:
 def test_a_conjunction_that_misfits_never_matches(seed: int) -> None:
     rng = random.Random(f"{seed} never")
     refused = 0
-    for _ in range(3000):
+    for _ in draws(3000, lambda: refused > 300):
         text = " AND ".join(rng.sample([t for t in TESTS if "OR" not in t], rng.randint(1, 3)))
         kinds = {name: rng.choice(sorted(FAMILIES)) for name in "ab"}
         filter_ = parse(text)
@@ -157,9 +158,9 @@ def test_a_check_of_many_filters_costs_little() -> None:
     matcher = Matcher(background=False)
     matcher.add_many((at, f"price > {at} AND city = 'c{at % 5000}'") for at in range(20_000))
     matcher.match_batch(_no_events())
-    start = time.perf_counter()
+    start = time.thread_time()
     assert matcher.misfits(Types(price="number", city="string")) == {}
-    assert time.perf_counter() - start < 0.05
+    assert time.thread_time() - start < 0.05
     found = matcher.misfits(Types(price="string", city="string"))
     assert [len(ids) for ids in found.values()] == [20_000]
 

@@ -1,4 +1,4 @@
-"""Exactness under threads: an answer is one that was right at some moment of the call.
+"""Exactness with threads: each result was correct at some moment during the call.
 
 Every change and every call notes when it began and when it ended, on one clock that all threads
 share. A change takes effect somewhere between the two, so for each filter the states that a call

@@ -121,7 +121,7 @@ def test_a_snapshot_keeps_the_difference(seed: int, tmp_path: Path) -> None:
 def test_a_pipeline_keeps_the_difference(seed: int, tmp_path: Path) -> None:
     """What a worker does with rows of JSON, without Spark around it."""
     from tidings.snapshots import Snapshot
-    from tidings.spark.outbox import batch_stages as stages
+    from tidings.spark.outbox.batches import batch_stages as stages
     from tidings.spark.tagging.worker import Pinned
 
     dice = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Slots that several boxes of a filter gave: each once, in order, whichever way is taken."""
+"""Slots that several boxes of a filter found: each is listed once, in order, on every path."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from tests.graph.test_content_graph import random_filter
 from tests.snapshots.test_snapshot import many_filters
 
-from tidings import Filter, parse
+from tidings import Attributes, Filter, Ontology, parse
 from tidings.filters.canonical import covers_among
 from tidings.filters.values import ValueSet, sets
 from tidings.matching.placing import BoxIndex, Sketches, ask, is_plain
@@ -17,6 +17,11 @@ from tidings.matching.placing.sketches import key_of
 from tidings.matching.segments.segment_builder import build_segment
 
 WORDS = ["", "a", "ab", "a long beginning that is the same", "a long beginning that is other", "b"]
+NAMES = [*"abcdefgh", "nothing"]
+ONTOLOGY = Ontology(
+    {"a": (), "b": "a", "c": "a", "d": ("b", "c"), "e": "d", "f": "c", "g": (), "h": ("g", "b")}
+)
+TOPICS = Attributes({"t": ONTOLOGY, "u": ONTOLOGY}, extra="open")
 
 
 def drawn_plainly(rng: random.Random, count: int) -> list[Filter]:
@@ -53,6 +58,38 @@ def of_every_kind(rng: random.Random, count: int) -> list[Filter]:
     return [one for _, one in many_filters(rng, count)[0]]
 
 
+def about_topics(rng: random.Random, count: int) -> list[Filter]:
+    """Tests of topics' numbers, beside tests of their names: the names decide the numbers."""
+
+    def test() -> str:
+        one, other = rng.choice(NAMES), rng.choice(NAMES)
+        low = rng.randrange(4)
+        return rng.choice(
+            [
+                f"isa(t, '{rng.choice(NAMES[:-1])}')",
+                f"isa(t, '{rng.choice(NAMES[:-1])}')",
+                f"NOT isa(t, '{rng.choice(NAMES[:-1])}')",
+                f"isa(u, '{rng.choice(NAMES[:-1])}')",
+                f"t = '{one}'",
+                f"t IN ('{one}', '{other}')",
+                f"t > '{one}'",
+                "t IS NULL",
+                f"preorder(t) > {low}",
+                f"preorder(t) IS NULL AND t IN ('{one}', 'nothing')",
+                f"u != '{one}'",
+                f"length(t) > {low}",
+                f"x BETWEEN {low} AND {low + 2}",
+                f"x = {low}",
+            ]
+        )
+
+    def both() -> str:
+        return " AND ".join(test() for _ in range(rng.choice([1, 1, 2, 3])))
+
+    texts = [" OR ".join(both() for _ in range(rng.choice([1, 1, 1, 2]))) for _ in range(count)]
+    return [parse(text, attributes=TOPICS) for text in texts]
+
+
 def from_a_graph(rng: random.Random, count: int) -> list[Filter]:
     return [random_filter(rng) for _ in range(count)]
 
@@ -61,7 +98,7 @@ Draw = Callable[[random.Random, int], list[Filter]]
 
 
 @pytest.mark.parametrize("run", range(3))
-@pytest.mark.parametrize("draw", [drawn_plainly, of_every_kind, from_a_graph])
+@pytest.mark.parametrize("draw", [drawn_plainly, of_every_kind, from_a_graph, about_topics])
 def test_neighbours_are_those_of_all_pairs(seed: int, run: int, draw: Draw) -> None:
     rng = random.Random(f"{seed} {draw.__name__} {run}")
     there = [one for one in draw(rng, 150) + drawn_plainly(rng, 50) if is_plain(one.form)]
@@ -76,7 +113,7 @@ def test_neighbours_are_those_of_all_pairs(seed: int, run: int, draw: Draw) -> N
         sketches.add(number, one.form)
     sure = 0
     for one in new:
-        question = ask(one.form)
+        question = ask(one.form, TOPICS)
         over = {n for n, other in enumerate(there) if covers_among(other.form, one.form)}
         under = {n for n, other in enumerate(there) if covers_among(one.form, other.form)}
         for found, wanted in zip(index.find(question), (over, under), strict=True):

@@ -1,4 +1,4 @@
-"""The way for single events: grids of pairs and single entries find what a scan finds."""
+"""The index for single events: grids of pairs and single entries find what a scan finds."""
 
 from __future__ import annotations
 

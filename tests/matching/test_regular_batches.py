@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.repeats import draws
 
 from tidings import Filter, FilterError, Matcher, parse
 from tidings.filters.language.evaluation import truth
@@ -42,7 +43,7 @@ def random_text(rng: random.Random) -> str:
 def test_one_by_one_is_as_in_batches(seed: int) -> None:
     rng = random.Random(f"{seed} regular")
     compared = hits = 0
-    for _ in range(2_000):
+    for _ in draws(2_000, lambda: compared > 500 and hits > 1000):
         pattern = random_pattern(rng)
         try:
             one = regular.compile_pattern(pattern)
@@ -92,7 +93,7 @@ def test_all_ways_agree_on_patterns(seed: int) -> None:
         assert set(together) == expected
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*)*x"])
 def test_no_pattern_goes_back_in_batches(pattern: str) -> None:
     """A pipeline hung for good at such a row."""

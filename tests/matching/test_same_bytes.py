@@ -24,7 +24,7 @@ from tidings.channel.interests import ArrayInterests
 from tidings.notifications import arrow_schema
 from tidings.routing.protocol import Limits
 from tidings.snapshots import View
-from tidings.spark.outbox import batch_stages as stages, open_fields
+from tidings.spark.outbox.batches import batch_stages as stages, open_fields
 from tidings.spark.tagging.worker import Pinned
 
 Drawn = Sequence[tuple[str, str, Wanted]]

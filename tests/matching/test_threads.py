@@ -1,4 +1,4 @@
-"""Readers and writers at once: what is there all the time is found all the time."""
+"""Readers and writers at once: filters that are present all the time are always found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids that every room takes, and the sentences for all else."""
+"""Ids that every room accepts, and the messages for all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types and names as declarations write them: what is read, and how the rest is refused."""
+"""Types and names in declarations: which are valid, and the messages for invalid ones."""
 
 from __future__ import annotations
 

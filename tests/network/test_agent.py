@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, FAST, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings import (
@@ -41,8 +41,41 @@ def test_addresses() -> None:
         parse_addresses([])
     with pytest.raises(EnvironmentProblem, match="expected addresses of one channel"):
         parse_addresses(["tidings://one", "tidings+tls://two"])
-    with pytest.raises(EnvironmentProblem, match="expected one such as"):
-        parse_addresses("tidings://one,,two")
+    for wrong, sentence in (
+        ("tidings://one,,two", "found the address 'tidings://', expected one such as"),
+        ("10.0.0.7:7400/fx", r"does not begin with tidings://.* such as 'tidings://10.0.0.7:7400/"),
+        ("http://one:7400", r"does not begin with tidings://.* such as 'tidings://one:7400'"),
+        ("", r"does not begin with tidings://.* such as 'tidings://127.0.0.1:7400'"),
+        ("tidings://one:99999", r"\(port out of range 0-65535\), expected one such as"),
+        ("tidings://one:port", r"\(port could not be cast .*\), expected one such as"),
+        ("tidings://one:0", "found the address 'tidings://one:0', expected one such as"),
+    ):
+        with pytest.raises(EnvironmentProblem, match=sentence):
+            parse_addresses(wrong)
+
+
+def test_another_server_at_the_address() -> None:
+    """A web server answers, or nobody does: the sentence says what was expected there."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def work() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Refusal, match="found an HTTP server, expected a tidings router: check"):
+            async with connect(f"tidings://127.0.0.1:{port}"):
+                pass
+        server.close()
+        await server.wait_closed()
+        with pytest.raises(EnvironmentProblem, match=r"can't connect.*; expected a router there"):
+            async with connect(f"tidings://127.0.0.1:{port}"):
+                pass
+
+    asyncio.run(work())
 
 
 def test_which_filters_match(tmp_path: Path, seed: int) -> None:
@@ -130,9 +163,9 @@ def test_a_rendezvous_point_that_is_not_heard(tmp_path: Path) -> None:
     """The router is there; what is above it is not."""
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (edge,) = network
-        async with connect(at(edge), times=FAST) as agent, agent.subscribe("n >= 0") as told:
+        async with connect(at(edge), times=BRIEF) as agent, agent.subscribe("n >= 0") as told:
             await root.stop()
             found = await told.next(30)
             assert found == Interrupted("nothing was heard from the rendezvous point")
@@ -243,11 +276,11 @@ def test_a_named_subscription(tmp_path: Path) -> None:
     """It goes on after the last confirmed one, through another router and with another root."""
 
     async def work() -> None:
-        network = await started(tmp_path, 1)
+        network = await started(tmp_path, 1, BRIEF)
         root, (edge,) = network
         async with (
-            connect(at(edge), times=FAST, name="reader") as agent,
-            connect(at(root), times=FAST) as writer,
+            connect(at(edge), times=BRIEF, name="reader") as agent,
+            connect(at(root), times=BRIEF) as writer,
         ):
             async with agent.subscribe("n >= 0", name="mine") as told:
                 for n in range(10):
@@ -266,9 +299,9 @@ def test_a_named_subscription(tmp_path: Path) -> None:
                 await until(lambda: len(root.machine.graph) == 2)
             await until(lambda: len(root.machine.graph) == 1)
         await stopped(network)
-        network = await started(tmp_path, 2)
+        network = await started(tmp_path, 2, BRIEF)
         root, chain = network
-        async with connect(at(chain[-1]), times=FAST, name="reader") as agent:
+        async with connect(at(chain[-1]), times=BRIEF, name="reader") as agent:
             with pytest.raises(Refusal, match="found another filter for the name"):
                 await agent.subscribe("n > 0", name="mine").__aenter__()
             async with agent.subscribe("n >= 0", name="mine") as told:
@@ -320,8 +353,8 @@ def test_a_name_outlives_nodes_below_it(tmp_path: Path) -> None:
     """What matched a narrower filter, which is gone since, is still there after a restart."""
 
     async def work() -> None:
-        root = (await started(tmp_path, 0))[0]
-        async with connect(at(root), times=FAST, name="reader") as agent:
+        root = (await started(tmp_path, 0, BRIEF))[0]
+        async with connect(at(root), times=BRIEF, name="reader") as agent:
             async with agent.subscribe("n >= 0", name="mine"):
                 pass
             async with agent.subscribe("n >= 5") as narrow:
@@ -331,9 +364,9 @@ def test_a_name_outlives_nodes_below_it(tmp_path: Path) -> None:
             await until(lambda: len(root.machine.graph) == 1)
             await agent.publish({"n": 8}, b"8")
         await root.stop()
-        root = (await started(tmp_path, 0))[0]
+        root = (await started(tmp_path, 0, BRIEF))[0]
         async with (
-            connect(at(root), times=FAST, name="reader") as agent,
+            connect(at(root), times=BRIEF, name="reader") as agent,
             agent.subscribe("n >= 0", name="mine") as told,
         ):
             assert await payloads(told, 4) == [b"5", b"6", b"7", b"8"]

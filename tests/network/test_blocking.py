@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.networks import FAST
+from tests.waiting import PATIENCE
 
 import tidings
 from tidings.broker import Address, Door, RootNode
@@ -24,6 +25,7 @@ from tidings.network.agent import Refusal
 from tidings.network.blocking import BlockingAgent, connect_blocking
 from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Told
+from tidings.studies.host.ports import free_ports
 
 
 class Root:
@@ -31,7 +33,7 @@ class Root:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = 0
+        (self.port,) = free_ports(1)
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="root")
         self.thread.start()
@@ -46,13 +48,12 @@ class Root:
             door = Door(Address("127.0.0.1", self.port), tokens={"secret": "*"})
             self.node = RootNode("root", self.folder / "journal.db", door, times=FAST)
             await self.node.start()
-            self.port = self.node.port
 
-        asyncio.run_coroutine_threadsafe(work(), self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(work(), self.loop).result(PATIENCE)
 
     def stop(self) -> None:
         if self.node is not None:
-            asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(10)
+            asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(PATIENCE)
             self.node = None
 
     def end(self) -> None:
@@ -91,10 +92,10 @@ def test_the_same_verbs(root: Root) -> None:
         for one in told:
             assert payload(one) == b"dear"
             break
-        assert payload(told.next(timeout=5)) == b"dearer"
+        assert payload(told.next(PATIENCE)) == b"dearer"
         started = time.monotonic()
         assert told.next(timeout=0.1) is None
-        assert 0.05 < time.monotonic() - started < 3
+        assert 0.05 < time.monotonic() - started < PATIENCE
 
 
 def test_a_filter_that_can_never_match_gets_a_word(root: Root) -> None:
@@ -118,7 +119,7 @@ def test_under_a_loop_that_runs(root: Root) -> None:
     async def cell() -> None:
         with connected(root) as agent, agent.subscribe("n > 0") as told:
             agent.publish({"n": 1}, b"1")
-            assert payload(told.next(timeout=5)) == b"1"
+            assert payload(told.next(PATIENCE)) == b"1"
 
     asyncio.run(cell())
 
@@ -149,7 +150,9 @@ def test_many_at_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocking, "MOST_UNDER_WAY", 100)
     with connected(root) as agent, agent.subscribe("n >= 0") as told:
         assert agent.publish_many(({"n": n}, b"%d" % n) for n in range(2000)) == 2000
-        assert [payload(told.next(5)) for _ in range(2000)] == [b"%d" % n for n in range(2000)]
+        assert [payload(told.next(PATIENCE)) for _ in range(2000)] == [
+            b"%d" % n for n in range(2000)
+        ]
         assert agent.publish_many([]) == 0
 
 
@@ -162,7 +165,7 @@ def test_the_first_of_many_that_is_refused(root: Root) -> None:
         ]
         with pytest.raises(Refusal, match="notification 2: found attributes of 20,000,"):
             agent.publish_many(notifications)
-        assert payload(told.next(5)) == b"1"
+        assert payload(told.next(PATIENCE)) == b"1"
 
 
 def test_attributes_may_change_after_publishing(root: Root) -> None:
@@ -171,7 +174,7 @@ def test_attributes_may_change_after_publishing(root: Root) -> None:
         done = [agent.publish_soon(attributes, b"1")]
         attributes["n"] = 2
         wait(done)
-        assert payload(told.next(5)) == b"1"
+        assert payload(told.next(PATIENCE)) == b"1"
 
 
 def test_threads(root: Root) -> None:
@@ -207,12 +210,12 @@ def test_closing_ends_everything_that_waits(root: Root) -> None:
         assert not never.done()
         assert not asking.done()
         agent.close()
-        found = [item for one in readers for item in one.result(5)]
+        found = [item for one in readers for item in one.result(PATIENCE)]
         assert all(isinstance(item, Interrupted) for item in found)
         with pytest.raises(Refusal, match="closed before the notification was acknowledged"):
-            never.result(5)
+            never.result(PATIENCE)
         with pytest.raises(Refusal, match="the agent is closed"):
-            asking.result(5)
+            asking.result(PATIENCE)
     assert told.next() is None
 
 
@@ -221,9 +224,9 @@ def test_a_root_that_is_started_again(root: Root) -> None:
         root.stop()
         waiting = agent.publish_soon({"n": 1}, b"1")
         root.start()
-        waiting.result(10)
-        assert isinstance(told.next(10), Interrupted)
-        rest = [told.next(10), told.next(10)]
+        waiting.result(PATIENCE)
+        assert isinstance(told.next(PATIENCE), Interrupted)
+        rest = [told.next(PATIENCE), told.next(PATIENCE)]
         assert len([one for one in rest if isinstance(one, Resumed)]) == 1
         assert [one.payload for one in rest if isinstance(one, Told)] == [b"1"]
 
@@ -239,7 +242,31 @@ def test_what_is_done_in_the_thread_of_the_agent_can_not_wait(root: Root) -> Non
                 found.set_result(problem)
 
         agent.publish_soon({"n": 1}).add_done_callback(after)
-        assert "can't wait for itself" in str(found.result(5))
+        assert "can't wait for itself" in str(found.result(PATIENCE))
+
+
+def test_ctrl_c_never_leaves_a_lock_locked() -> None:
+    """A plain condition is found locked after a tenth of such interrupts, or more."""
+
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    condition = blocking._Condition()
+    before = signal.signal(signal.SIGVTALRM, interrupt)
+    try:
+        for _ in range(100):
+            try:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0.001)
+                while True:
+                    with condition:
+                        pass
+            except Interrupted:
+                assert not condition._is_owned()
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
 
 
 # -- whole processes -----------------------------------------------------------------------------
@@ -251,6 +278,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the bac
 agent = tidings.connect_blocking(sys.argv[1], token="secret")
 told = agent.subscribe("n > 0")
 print("ready", flush=True)
+def many():
+    for n in range(100_000):
+        if n == 10_000:  # no more are published before some are acknowledged
+            print("many", flush=True)
+        yield {"n": n}, b""
 """
 AFTER = """
 print("interrupted", flush=True)
@@ -272,7 +304,7 @@ def started(root: Root, script: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     "waiting",
     ["for one in told: pass", "[told.next(), told.next()]", "agent.publish({'n': 1})",
-     "agent.publish_many(({'n': n}, b'') for n in range(100_000))", "agent.subscribe('n > 7')"],
+     "agent.publish_many(many())", "agent.subscribe('n > 7')"],
 )  # fmt: skip
 def test_ctrl_c_while_it_waits(root: Root, waiting: str) -> None:
     body = f"""
@@ -291,9 +323,10 @@ except KeyboardInterrupt:
         process.stdin.write("\n")
         process.stdin.flush()
         assert process.stdout.readline() == "waiting\n"
+        assert "many" not in waiting or process.stdout.readline() == "many\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert out == "interrupted\n['MainThread']\n"
@@ -304,11 +337,9 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("how", ["", "sys.exit(3)", "raise ValueError('meant')"])
 def test_an_interpreter_that_ends_without_closing(root: Root, how: str) -> None:
     process = started(root, f"{SCRIPT}agent.publish_soon({{'n': 1}})\n{how}\n")
-    begun = time.monotonic()
     try:
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
-    assert time.monotonic() - begun < 10
     assert process.returncode == {"": 0, "sys.exit(3)": 3}.get(how, 1)
     assert err == "" or how.startswith("raise")

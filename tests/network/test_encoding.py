@@ -89,7 +89,7 @@ def _deep() -> dict[str, Any]:
         ([1], "found attributes of type list, expected a mapping, or bytes"),
         (
             {"a": Decimal("1.0000000000000000000001"), "b": dt.date(2024, 1, 2)},
-            "attribute a: found a decimal that is no double, beside a time",
+            "attribute a: found a decimal that no double equals, together with a time",
         ),
     ],
 )

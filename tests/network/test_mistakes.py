@@ -1,4 +1,4 @@
-"""Ordinary mistakes with an agent, each answered with one sentence."""
+"""Common mistakes with an agent, each with its error message."""
 
 from __future__ import annotations
 

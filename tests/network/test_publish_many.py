@@ -1,5 +1,5 @@
 """Many publications of an agent with one answer, over real connections: all arrive, once and in
-order; refusals are told as for single ones."""
+order; refusals are reported as for single ones."""
 
 from __future__ import annotations
 

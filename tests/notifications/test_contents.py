@@ -1,4 +1,4 @@
-"""The formats of attributes: what is read, and what is refused with which sentence."""
+"""The formats of attributes: what is read, and what is refused with which message."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def test_xml() -> None:
         (b"\x81\xa1a" + b"\x91" * 120 + b"\x01", "attribute a: found more than 100 levels"),
         (b"<n>", "the notification is not valid XML: no element found: line 1, column 3"),
         (b"<n>text</n>", "XML, line 1: element n: found a text, expected elements only"),
-        (b"<n><a>x<b/></a></n>", "element a: found elements and a text, a type or nil, exp"),
+        (
+            b"<n><a>x<b/></a></n>",
+            "element a: found elements together with a text, a type or nil",
+        ),
         (b'<n><a type="integer">x</a></n>', "element a: found 'x', expected type 'integer'"),
         (b'<n><a type="double">NaN</a></n>', "element a: found 'NaN', expected type 'double'"),
         (b'<n><a type="int">1</a></n>', "found type 'int', expected string, integer, double or"),
@@ -83,6 +86,12 @@ def test_xml() -> None:
         (b"<!DOCTYPE n SYSTEM 'file:///etc/passwd'><n/>", "found a document type, expected"),
         (b"<n><a>&b;</a></n>", "the notification is not valid XML: undefined entity"),
         (b"<n>\xff</n>", "the notification is not valid XML: not well-formed"),
+        (b" \n<n/>", "looks like XML, but it begins with blanks; expected '<' as the first byte"),
+        (b"\xef\xbb\xbf<n/>", "looks like XML, but it begins with a byte order mark; expected"),
+        ("<n/>".encode("utf-16"), "looks like XML, but it is in UTF-16; expected UTF-8"),
+        ("<n/>".encode("utf-16-le"), "looks like XML, but it is in UTF-16; expected UTF-8"),
+        ("<n/>".encode("utf-16-be"), "looks like XML, but it is in UTF-16; expected UTF-8"),
+        (b" \n[1]", "the notification is not a JSON object: Expected `object`, got `array`"),
     ],
 )
 def test_refusals(content: bytes, sentence: str) -> None:

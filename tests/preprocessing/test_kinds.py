@@ -1,5 +1,5 @@
 """Kinds of interest: topics and types against the plain way on random graphs, the class of an
-application against its own filters, and what is refused in which words."""
+application against its own filters, and what is refused with which message."""
 
 from __future__ import annotations
 
@@ -43,8 +43,13 @@ def place(interests: ArrayInterests, text: str, dialect: str) -> int:
 
 def tagged(interests: ArrayInterests, event: dict[str, Any]) -> set[int]:
     """All nodes that match, by the lowest and the edges above them."""
+    return above(interests, interests.tag(json.dumps(event).encode()))
+
+
+def above(interests: ArrayInterests, nodes: list[int]) -> set[int]:
+    """Nodes, and all nodes above them."""
     found: set[int] = set()
-    todo = list(interests.tag(json.dumps(event).encode()))
+    todo = list(nodes)
     while todo:
         node = todo.pop()
         if node not in found:
@@ -65,13 +70,20 @@ def test_topics_are_placed_and_tagged_as_the_ontology_says(seed: int) -> None:
     interests = ArrayInterests(kind=kind)
     graph["also d"] = ["d"]
     nodes: dict[str, int] = {}
+    exact: dict[str, int] = {}
     for name in chance.sample(names, len(names)):
         nodes[name] = place(interests, name, "topics")
+        if chance.random() < 0.3:
+            one = chance.choice(names)
+            exact[one] = place(interests, f"topic = '{one}'", "sql")
         if chance.random() < 0.3:
             place(interests, f"isa(topic, '{chance.choice(names)}') AND n > 3", "sql")
     assert nodes["d"] == nodes["also d"]
     for topic in names:
         expected = {nodes[one] for one in names if lies_under(graph, topic, one)}
+        if topic in exact:
+            assert above(interests, [exact[topic]]) == {exact[topic], *expected}
+            expected.add(exact[topic])
         matched = tagged(interests, {"topic": topic, "n": 0})
         assert matched == expected
     for one in parents:

@@ -3,23 +3,31 @@ world of its own (world.py), with its own subscribers and publishers; its router
 machines inside the channels of shared routers, and all its messages go over shared links.
 
 Links keep the order of messages, as connections do. They delay, drop notifications and say so, and
-end when one of their ends crashes: then everything under way is lost, and both ends begin again."""
+end when one of their ends crashes: then everything under way is lost, and both ends begin again.
+
+A node can be slow in one channel: then what comes in this channel waits, publications at a root,
+and all messages from above elsewhere. Credit must keep this from the other channels of the link."""
 
 from __future__ import annotations
 
 import heapq
 import random
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from operator import and_
 from typing import Any
 
 from tests.routing.world import ROOT, TICK, Disk, Faults, World
 
-from tidings.routing.channels import ABOVE, Channels, Heard, Out, Route, Routes
+from tidings.routing.channels import ABOVE, WINDOW, Channels, Flow, Heard, Out, Route, Routes
+from tidings.routing.channels.credit import HEAVY_DOWN, Item, weigh
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.router import Router
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
+
+MOST = 4  # windows of notifications that may wait on a link
 
 
 class Machines(Mapping[str, Router]):
@@ -42,8 +50,16 @@ class Machines(Mapping[str, Router]):
 class Net:
     """The routers and links that all channels share."""
 
-    def __init__(self, chance: random.Random, routers: int, channels: int) -> None:
+    def __init__(
+        self, chance: random.Random, routers: int, channels: int, window: int = WINDOW
+    ) -> None:
         self.chance = chance
+        self.window = window
+        self.slow: dict[tuple[str, str], int] = {}
+        """By node and channel: how many of the messages that wait are handled in each tick."""
+        self._sent: dict[tuple[str, str], dict[int, int]] = {}  # bytes, from one node to another
+        self._came: dict[tuple[str, str], dict[int, int]] = {}
+        self._waiting: dict[tuple[str, str, int], deque[tuple[int | None, m.Message]]] = {}
         self.times = Times()
         self.now = 0.0
         self.faults = Faults()
@@ -81,7 +97,14 @@ class Net:
             self._lives += 1
             return Router(name, ABOVE, self.times, Cache(20), self._lives)
 
-        return Channels(self.times, Limits(), Routes(routes), make)
+        return self.new_mux(name, Channels(self.times, Limits(), Routes(routes), make))
+
+    def new_mux(self, name: str, mux: Channels) -> Channels:
+        """The channels of a node that has just started."""
+        mux.links.unread = lambda link, number: sum(
+            size_of(message) for _, message in self._waiting.get((str(link), name, number), ())
+        )
+        return mux
 
     def crash(self, name: str) -> None:
         """A node loses its memory, and all its links end."""
@@ -113,13 +136,24 @@ class Net:
         if max(self._down.get(below, 0.0), self._down.get(above, 0.0)) > self.now:
             return
         self.renew(below, above)
-        self.muxes[above].begin_link(below, None, self.now)
-        self.transmit(below, self.muxes[below].join(above, self.now))
+        self.muxes[above].begin_link(below, None, self.now, self.flow(above, below))
+        flow = self.flow(below, above, is_lower=True)
+        self.transmit(below, self.muxes[below].join(above, self.now, flow))
 
     def renew(self, one: str, other: str) -> None:
         """A new link between two nodes; what was under way on the old one is lost."""
         key = frozenset((one, other))
         self._links[key] = self._links.get(key, 0) + 1
+        for pair in ((one, other), (other, one)):
+            self._sent[pair], self._came[pair] = {}, {}
+            for lane in [lane for lane in self._waiting if lane[:2] == pair]:
+                del self._waiting[lane]
+
+    def flow(self, node: str, other: str, *, is_lower: bool = False) -> Flow:
+        """The credit of a node on its new link to another."""
+        came, sent = self._came[other, node], self._sent[node, other]
+        window = self.window
+        return Flow(came, sent, is_lower=is_lower, window=window, most=MOST * window)
 
     # -- time and messages ---------------------------------------------------------------------
 
@@ -137,6 +171,7 @@ class Net:
 
     def _happen(self, event: Any) -> None:
         if event[0] == "tick":
+            self._serve_slow()
             for name, mux in self.muxes.items():
                 if self._down.get(name, 0.0) <= self.now:
                     self.transmit(name, mux.tick(self.now))
@@ -154,6 +189,12 @@ class Net:
                 self._deliver(sender, to, number, message)
 
     def transmit(self, sender: str, out: Iterable[Out]) -> None:
+        self._transmit(sender, out)
+        mux = self.muxes.get(sender)
+        while mux is not None and (more := mux.links.draw_again(self.now)):
+            self._transmit(sender, more)
+
+    def _transmit(self, sender: str, out: Iterable[Out]) -> None:
         for to, number, message in out:
             assert isinstance(to, str)
             key = sender, to, number
@@ -166,7 +207,8 @@ class Net:
                     self._carry(sender, to, number, m.Skipped())
             self._carry(sender, to, number, message)
 
-    def _carry(self, sender: str, to: str, number: int, message: m.Message) -> None:
+    def _carry(self, sender: str, to: str, number: int, message: Item) -> None:
+        count(self._sent.setdefault((sender, to), {}), number, size_of(message))
         delay = self.chance.random() * self.faults.delay
         at = max(self._busy.get((sender, to), 0.0), self.now + delay)
         self._busy[sender, to] = at
@@ -178,6 +220,70 @@ class Net:
             return
         if frozenset((sender, to)) in self.cut:
             return
+        if self._must_wait(sender, to, number, message):
+            made = self._links.get(frozenset((sender, to)))
+            self._waiting.setdefault((sender, to, number), deque()).append((made, message))
+            if isinstance(message, m.Publish):
+                count(self._came.setdefault((sender, to), {}), number, size_of(message))
+            return
+        count(self._came.setdefault((sender, to), {}), number, size_of(message))
+        self._handle(sender, to, number, message)
+
+    def _must_wait(self, sender: str, to: str, number: int, message: m.Message) -> bool:
+        if isinstance(message, m.CHANNELS):
+            return False
+        if (sender, to, number) in self._waiting:
+            return not to.startswith(ROOT) or isinstance(message, m.Publish)
+        mux = self.muxes.get(to)
+        if mux is None:
+            return (to, to.partition(":")[0]) in self.slow
+        above = to in self.hops and sender in self.hops[to].values()
+        channel = (mux.find_above if above else mux.find)(sender, number)
+        return (
+            channel is not None
+            and (to, channel.name) in self.slow
+            and (above or (to.startswith(ROOT) and isinstance(message, m.Publish)))
+        )
+
+    def _serve_slow(self) -> None:
+        """Handle some of the messages that wait."""
+        for lane, queue in [*self._waiting.items()]:
+            sender, to, number = lane
+            name = to.partition(":")[0] if ":" in to else ""
+            many = min(
+                [
+                    self.slow[one]
+                    for one in self.slow
+                    if one[0] == to and (not name or one[1] == name)
+                ],
+                default=len(queue),
+            )
+            for _ in range(min(many, len(queue))):
+                made, message = queue.popleft()
+                if made == self._links.get(frozenset((sender, to))):
+                    if not isinstance(message, m.Publish):
+                        count(self._came.setdefault((sender, to), {}), number, size_of(message))
+                    self._handle(sender, to, number, message)
+            if not queue and self._waiting.get(lane) is queue:
+                del self._waiting[lane]
+
+    def check_credit(self) -> None:
+        """What waits is bounded, and the sums are those of what is there."""
+        large = 4 * self.window  # more than any step sends at once
+        for mux in self.muxes.values():
+            held = 0
+            for known in mux._hops.values():
+                held += sum(map(known.flow.waiting, known.flow.numbers))
+            assert mux.links.held == held
+            for known in mux._links.values():
+                for queue in known.flow._queues.values():
+                    told = sum(one.size for one in queue if isinstance(one.item, HEAVY_DOWN))
+                    assert told <= MOST * self.window + large
+                    beats = [isinstance(one.item, m.Beat) for one in queue]
+                    assert not any(map(and_, beats, beats[1:]))
+                assert all(one <= self.window + large for one in known.flow.held.values())
+
+    def _handle(self, sender: str, to: str, number: int, message: m.Message) -> None:
         world = self.worlds.get(to.partition(":")[0])
         if world is not None:
             world.receive(to, number, message)
@@ -190,6 +296,9 @@ class Net:
             out = mux.close(sender, message.number, now)
         elif isinstance(message, m.Closed):
             out = mux.take_closed(sender, message, now)
+        elif isinstance(message, m.Credit):
+            credit = mux.links.take_credit_above if above else mux.links.take_credit
+            out = credit(sender, message, now)
         elif isinstance(message, m.Pulse | m.Repeat):
             take = mux.take_pulse_above if above else mux.take_pulse
             out = take(sender, message, now)
@@ -200,8 +309,21 @@ class Net:
                 mux.hear(sender, number, message)
             out = mux.receive(sender, number, message, now)
         self.transmit(to, out)
+        self.transmit(
+            to, (mux.links.note_taken_above if above else mux.links.note_taken)(sender, number)
+        )
+        self.transmit(to, mux.links.pay())
         if to.startswith(ROOT):
             self.worlds[to.removeprefix(f"{ROOT}/")].write_soon()
+
+
+def count(counts: dict[int, int], number: int, size: int) -> None:
+    counts[number] = counts.get(number, 0) + size
+
+
+def size_of(message: Item) -> int:
+    """The size of a frame: less than is estimated where it waits."""
+    return 1 + weigh(message) // 4
 
 
 def root_of(channel: str) -> str:
@@ -222,6 +344,7 @@ class ChannelWorld(World):
                         for router, hop in hops.items()}  # fmt: skip
         self._numbers: dict[str, int] = {}  # of the channel, on the link of each client
         self._heard: dict[str, Heard] = {}
+        self._flows: dict[str, Flow] = {}
         self._synced_upto = 0
         net.muxes[root_of(channel)] = self._new_mux()
 
@@ -247,7 +370,7 @@ class ChannelWorld(World):
 
         mux = Channels(self.times, Limits(), Routes({}), make)
         mux.keep(self._channel, self.root, None, self.now)
-        return mux
+        return self._net.new_mux(root_of(self._channel), mux)
 
     def crash(self, name: str, *, disk: Disk | None = None) -> None:
         if name == ROOT:
@@ -280,9 +403,18 @@ class ChannelWorld(World):
         for to, message in sent:
             if sender not in self._numbers:
                 self._connect(sender)
-            self._net.transmit(
-                self._link(sender), [(self._node(to), self._numbers[sender], message)]
-            )
+            number, flow = self._numbers[sender], self._flows.get(sender)
+            if flow is not None and isinstance(message, m.Publish):
+                flow.put(number, message)
+                self._use_credit(sender)
+            else:
+                self._net.transmit(self._link(sender), [(self._node(to), number, message)])
+
+    def _use_credit(self, client: str) -> None:
+        """Send the publications for which there is credit, as an agent does."""
+        number, node = self._numbers[client], self._node(self._one(client).router)
+        while found := [*self._flows[client].draw(number, m.Publish)]:
+            self._net.transmit(self._link(client), [(node, number, one) for one in found])
 
     def _link(self, client: str) -> str:
         return f"{self._channel}:{client}"
@@ -298,7 +430,9 @@ class ChannelWorld(World):
             self._numbers.setdefault(client, 1)
             return
         self._net.renew(link, node)
-        self._net.muxes[node].begin_link(link, None, self.now)
+        flow = self._net.flow(node, link)
+        self._net.muxes[node].begin_link(link, None, self.now, flow)
+        self._flows[client] = self._net.flow(link, node, is_lower=True)
         number = self._numbers[client] = self.chance.randrange(1, 5)
         self._heard[client] = Heard()
         self._net.transmit(link, [(node, 0, m.Open(number, self._channel))])
@@ -315,6 +449,14 @@ class ChannelWorld(World):
     def receive(self, link: str, number: int, message: m.Message) -> None:
         client = link.partition(":")[2]
         assert not isinstance(message, m.Closed | m.Repeat), message
+        limit = self._flows[client].raise_limit(number)
+        if limit is not None:
+            node = self._node(self._one(client).router)
+            self._net.transmit(link, [(node, 0, m.Credit({number: limit}))])
+        if isinstance(message, m.Credit):
+            self._flows[client].take(message)
+            self._use_credit(client)
+            return
         if isinstance(message, m.Pulse):
             heard = self._heard[client]
             if heard.take(message, self.now):

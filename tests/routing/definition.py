@@ -1,4 +1,4 @@
-"""What the fast ways are held to, straight from the definitions."""
+"""Oracles for the fast implementations, written directly from the definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What publishers know to be gone: never one too few."""
+"""The stamps that a publisher reports as gone: they always include every lost one."""
 
 from __future__ import annotations
 

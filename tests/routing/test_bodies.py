@@ -1,5 +1,5 @@
-"""Bodies of notifications: what is told and the payload come back, and pieces come together in any
-order, whole or not at all."""
+"""Bodies of notifications: metadata and payload are decoded as they were encoded; pieces in any
+order give the whole payload, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches: what came last is found by any of its marks, within bounds."""
+"""Caches: the latest notifications are found by any of their marks, within bounds."""
 
 from __future__ import annotations
 

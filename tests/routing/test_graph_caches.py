@@ -1,4 +1,4 @@
-"""Cached results after changes of a graph: those of a fresh computation, and only those that can
+"""Cached results after changes to a graph: those of a fresh computation, and only those that can
 have changed are computed again."""
 
 from __future__ import annotations

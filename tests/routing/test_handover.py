@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.repeats import draws
 from tests.routing.test_network import busy, check_graphs, settle
 from tests.routing.world import POINTS, Faults, World
 
@@ -150,7 +151,7 @@ def test_disks_that_are_full(seed: int) -> None:
 def test_journals_that_go_back_in_time(seed: int) -> None:
     """What was tagged in a life that is gone is refused, never numbered with other nodes."""
     stopped = 0
-    for round_ in range(10):
+    for round_ in draws(10, lambda: stopped):
         chance = random.Random(f"{seed} {round_} pipes disks")
         world = World(chance, chance.randrange(0, 5))
         for _ in range(3):
@@ -171,7 +172,7 @@ def test_tags_of_long_ago(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the history is short, parts are refused with the version to fetch, and tagged again."""
     monkeypatch.setattr(history, "MOST_AROUND", 3)
     retagged = 0
-    for round_ in range(4):
+    for round_ in draws(4, lambda: retagged):
         world = World(random.Random(f"{seed} {round_} long ago"), 2)
         for _ in range(3):
             work(world, 10)

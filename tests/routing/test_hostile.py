@@ -1,4 +1,4 @@
-"""Messages that are well-formed and make no sense: nothing is raised."""
+"""Messages that are well-formed but make no sense raise no error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ likely = st.one_of(
     st.builds(m.Follow, small, small, st.integers(0, 1), small, small),
     parts,
     parts,
-    st.builds(m.Subscribe, st.just(1), nodes | labels),
+    st.builds(m.Subscribe, st.just(1), nodes | labels, st.booleans()),
+    st.builds(m.Locate, st.just(1), nodes, numbers),
     st.builds(m.Unsubscribe, st.just(1), nodes),
     st.builds(m.Wanted, st.just(1), nodes | labels, slices),
     st.builds(m.Resubscribe, st.just(1), digests, small),

@@ -1,4 +1,4 @@
-"""What neighbours can make a router keep or do is bounded; those that mean well are served."""
+"""What neighbours can make a router keep or do is bounded; well-behaved neighbours are served."""
 
 from __future__ import annotations
 

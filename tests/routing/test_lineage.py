@@ -1,4 +1,4 @@
-"""Lineages, and who is told what by them."""
+"""Lineages, and what clients conclude from them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Named subscriptions in a simulated network: whoever comes back under a name goes on after the
-last notification that was confirmed, whatever is lost or crashes in between."""
+"""Named subscriptions in a simulated network: a subscriber that returns under a name continues
+after the last confirmed notification, whatever is lost or crashes in between."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A subscriber that comes back to much that it missed: it gets everything in the order of serials,
-and holds little of it at a time."""
+"""A subscriber that returns after missing many notifications: it gets everything in the order of
+serials, and holds little of it at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rendezvous point takes from publishers, and what it does not believe."""
+"""Which publications a rendezvous point accepts, and which claims of publishers it rejects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Publishers: in order, again when there is no answer, anew when the memory of them is gone."""
+"""Publishers: they publish in order, repeat without an answer, and start over when the root has
+forgotten them."""
 
 from __future__ import annotations
 

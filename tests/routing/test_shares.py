@@ -1,4 +1,4 @@
-"""No owner has more than its share of a notification, and none loses a filter by another."""
+"""No owner exceeds its share of a notification, and none loses a filter because of another."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.repeats import runs
+from tests.repeats import draws, runs
 from tests.routing.test_network import busy, check, check_acknowledged, check_promises, settle
 from tests.routing.world import Faults, World
 
@@ -22,7 +22,7 @@ def test_a_lossy_network(seed: int, crashes: float, run: int) -> None:
     chance = random.Random(f"{seed} {run} {crashes} tags")
     world = World(chance, chance.randrange(0, 6))
     world.tags = True
-    for _ in range(3):
+    for _ in draws(3, lambda: world.tagged > 10):
         world.faults = Faults(
             chance.choice((0.0, 0.02, 0.2)), chance.choice((0.0, 0.1)), chance.choice((0.02, 1))
         )

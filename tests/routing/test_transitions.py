@@ -1,4 +1,4 @@
-"""The table of transitions: whole, reachable, and what the docs draw."""
+"""The table of transitions: it is complete, every state is reachable, and the docs show it."""
 
 from __future__ import annotations
 

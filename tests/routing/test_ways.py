@@ -1,4 +1,5 @@
-"""However notifications are forwarded, everyone gets those that it wants, and finds its node."""
+"""In every mode of forwarding, each neighbour gets the notifications that it wants, with its
+node."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A network that is not there: routers, subscribers, publishers and pipelines on links that delay,
-drop and repeat, in a time of its own. Interests are sets of points, notifications are points."""
+"""A simulated network: routers, subscribers, publishers and pipelines on links that delay, drop and
+repeat messages, in simulated time. Interests are sets of points, notifications are points."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tidings.model import TidingsError
 from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Phase, Subscriber
 from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.locating import LOCATOR
+from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode
 from tidings.routing.protocol import messages as m
@@ -89,6 +91,10 @@ class Sets:
     def remove(self, node: int) -> int:
         self.numbers = {points: one for points, one in self.numbers.items() if one != node}
         self.aside.discard(node)
+        self.next += 1
+        return self.next - 1
+
+    def take_number(self) -> int:
         self.next += 1
         return self.next - 1
 
@@ -173,6 +179,9 @@ class Disk:
             if record.serial > self.kept:
                 cache.put(record.notification(self.lineage[-1].life))
         return cache.find(ranges, most_bytes)
+
+    def set_rows(self, first: int, rows: Sequence[object]) -> None:
+        self.log.append(("rows", (first, tuple(rows))))
 
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         self.log.append(("cursor", (key, cursor)))
@@ -288,8 +297,22 @@ class Faults(msgspec.Struct):
 class World:
     """A tree of routers with subscribers and publishers at them."""
 
-    def __init__(self, chance: random.Random, routers: int, times: Times | None = None) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        routers: int,
+        times: Times | None = None,
+        movers: int = 0,
+        *,
+        locates: bool = False,
+    ) -> None:
+        """Movers are routers without routers below them, which move from one node to another. With
+        `locates`, most routers ask a preprocessor for the places of nodes."""
         self.chance = chance
+        self.locates = locates
+        self.views: list[tuple[int, int, dict[int, frozenset[int]]]] = []  # epoch, version, nodes
+        self.behind = 6  # a preprocessor has one of so many views
+        self.redraws = 0
         self.times = times or Times()
         self.now = 0.0
         self._lives = 0
@@ -302,11 +325,19 @@ class World:
         self.published_at: dict[tuple[str, int], float] = {}
         self.root = self._new_root()
         self.parents: dict[str, str] = {}
+        self.movers: dict[str, list[str]] = {}  # with the nodes that they can be linked to
         self.routers: dict[str, Router] = {}
         for number in range(routers):
             name = f"r{number}"
             self.parents[name] = chance.choice([ROOT, *self.routers])
             self.routers[name] = self._new_router(name)
+        there = [ROOT, *self.routers]
+        for number in range(movers):
+            name = f"m{number}"
+            self.movers[name] = there
+            self.parents[name] = chance.choice(there)
+            self.routers[name] = self._new_router(name)
+        self.moves = 0  # that were made
         self.subscribers: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
         self.pipelines: dict[str, Pipeline] = {}
@@ -406,9 +437,26 @@ class World:
         else:
             self.routers[name] = self._new_router(name)
         self._down[name] = self.now + self.chance.random() * 3
-        below = [one for one, above in self.parents.items() if above == name]
+        below = [who for who, one in self.routers.items() if one.upstream == name]
         below += [who for who, one in self.subscribers.items() if one.router == name]
         self._skipped |= {(name, one) for one in below}
+
+    def move(self, name: str) -> None:
+        """A router begins to move, or its second link ends, with what is under way over it."""
+        router = self.routers[name]
+        assert isinstance(router, MovingRouter)
+        second = next((one for one in (router.upstream, router.beside) if one != router.home), None)
+        if second is not None and self.chance.random() < 0.4:
+            self._events = [
+                one for one in self._events
+                if one[2][0] != "message" or {*one[2][1:3]} != {name, second}
+            ]  # fmt: skip
+            heapq.heapify(self._events)
+            self.send(name, router.end_link(second, self.now))
+        else:
+            other = self.chance.choice(self.movers[name]) if second is None else second
+            there = [router.home, other]
+            self.send(name, router.move(self.chance.choice(there), self.now))
 
     def cut_off(self, name: str) -> None:
         """Nothing from or to it arrives any more, not even what is under way."""
@@ -429,6 +477,11 @@ class World:
 
     def send(self, sender: Any, sent: Iterable[tuple[Any, m.Message]]) -> None:
         for to, message in sent:
+            if to == LOCATOR:
+                assert isinstance(message, m.Locate)
+                self._locate(sender, message)
+                continue
+            self.redraws += isinstance(message, m.Redraw)
             # a real link drops nothing else; if it ends, everything is said again
             may_drop = not self.signals or isinstance(message, m.Notification)
             if (may_drop and self.chance.random() < self.faults.drop) or {sender, to} & self.cut:
@@ -448,6 +501,35 @@ class World:
                     self._links[sender, to] = at
                 self._at(at, ("message", sender, to, message))
 
+    def _locate(self, name: str, asked: m.Locate) -> None:
+        """A preprocessor answers now, soon, after the router has lost its patience, or never. It
+        has one of the last views, and may leave nodes out."""
+        what = self.chance.random()
+        if what < 0.1 * bool(self.faults.drop):
+            return
+        self._view()
+        epoch, version, nodes = self.chance.choice(self.views[-self.behind :])
+        found: list[m.NodePlace] = []
+        for node in asked.nodes:
+            if node in nodes and (self.behind == 1 or self.chance.random() < 0.95):
+                mine = nodes[node]
+                above = tuple(sorted(one for one, points in nodes.items() if points > mine))
+                below = tuple(sorted(one for one, points in nodes.items() if points < mine))
+                found.append(m.NodePlace(node, above, below))
+        answer = None if what < 0.2 and self.behind > 1 else m.Located(
+            epoch, asked.request, version, tuple(found)
+        )  # fmt: skip
+        late = self.times.retry * 2 if what > 0.95 and self.behind > 1 else self.faults.delay
+        at = self.now + self.chance.random() * late
+        self._at(at, ("places", self.routers[name], name, asked, answer))
+
+    def _view(self) -> None:
+        """A preprocessor follows the changes, all of which are on the disk."""
+        if len(self.disk.log) == self.disk.synced:
+            view = self.disk.lineage[-1].life, self.disk.history.version, self.disk.nodes
+            if not self.views or self.views[-1][:2] != view[:2]:
+                self.views.append(view)
+
     def _at(self, when: float, event: Any) -> None:
         self._order += 1
         heapq.heappush(self._events, (when, self._order, event))
@@ -459,6 +541,10 @@ class World:
         elif event[0] == "sync":
             if event[1] is self.disk and self.root.written >= event[2]:
                 self._sync(event[2])
+        elif event[0] == "places":
+            _, router, name, asked, answer = event
+            if router is self.routers[name]:
+                self.send(name, router.take_places(asked, answer, self.now))
         elif event[0] == "piece":
             if event[1] is self.root:  # with a link, what waits from it is gone
                 self._take(*event[2:])
@@ -480,7 +566,10 @@ class World:
                 delay = self.chance.random() * 0.02
                 self._at(self.now + delay, ("sync", self.disk, self.root.written))
         elif to in self.routers:
-            self.send(to, self.routers[to].receive(sender, message, self.now))
+            router = self.routers[to]
+            above = router.upstream
+            self.send(to, router.receive(sender, message, self.now))
+            self.moves += router.upstream != above
         elif to in self.subscribers:
             one = self.subscribers[to]
             phase = one.phase
@@ -498,6 +587,8 @@ class World:
             self.disk.crash()
             return
         self.disk.synced = max(self.disk.synced, min(len(self.disk.log), self._base + count))
+        if self.locates:
+            self._view()
         self.send(ROOT, self.root.mark_stored(count, self.now))
 
     def _tick(self) -> None:
@@ -506,6 +597,9 @@ class World:
         if self.tags and len(self.disk.log) == self.disk.synced:
             history = self.disk.history
             self.mirrors.append((history.life, history.version, self.disk.nodes))
+        for router in self.routers.values() if self.locates and self.behind > 1 else ():
+            if self.chance.random() < 0.02:  # its link to a preprocessor comes and goes
+                router.locating.is_on = not router.locating.is_on
         everyone: dict[str, Any] = {ROOT: self.root, **self.routers, **self.subscribers}
         for name, one in {**everyone, **self.publishers, **self.pipelines}.items():
             if self._down.get(name, 0.0) <= self.now:
@@ -522,8 +616,10 @@ class World:
 
     def _new_router(self, name: str) -> Router:
         self._lives += 1
-        router = Router(name, self.parents[name], self.times, Cache(20), self._lives)
+        kind = MovingRouter if name in self.movers else Router
+        router = kind(name, self.parents[name], self.times, Cache(20), self._lives)
         router.forwarding = self._any_forwarding()
+        router.locating.is_on = self.locates
         return router
 
     def _any_forwarding(self) -> Forwarding:

@@ -1,4 +1,4 @@
-"""Altered snapshots: whatever bit of whatever file is another, nobody is told by it.
+"""Altered snapshots: whichever bit is flipped, a snapshot is refused or gives the same answers.
 
 Flips are tried in processes of their own, as Spark's workers are, so that one that crashes is seen.
 """

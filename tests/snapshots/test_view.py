@@ -1,4 +1,4 @@
-"""Views: what is told in pieces is what is told at once."""
+"""Views: a batch in pieces gives the same result as the whole batch."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python kafka_job.py PORT SERVERS
 
-Starts a session with `kafka_settings`, as users do, and listens at PORT. It is told the names of
+Starts a session with `kafka_settings`, as users do, and listens on PORT. It is told the names of
 the functions below with their arguments, and answers with what they return.
 """
 

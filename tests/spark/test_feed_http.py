@@ -1,4 +1,4 @@
-"""Documents from servers that mean harm: where they may send us, and what of it is read."""
+"""Documents from hostile servers: which redirects are followed, and how much is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeds that would keep us for ever: each look ends in time, and leaves nothing behind."""
+"""Feeds that would take forever: each fetch ends in time, and leaves nothing behind."""
 
 from __future__ import annotations
 

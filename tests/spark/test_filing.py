@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidings.spark.outbox import filing as module
-from tidings.spark.outbox.batch_stages import StagedPartition, _Files
-from tidings.spark.outbox.filing import Filing, counts_of, file_rows, grain_name
+from tidings.spark.outbox.batches import filing as module
+from tidings.spark.outbox.batches.batch_stages import StagedPartition, _Files
+from tidings.spark.outbox.batches.filing import Filing, counts_of, file_rows, grain_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""Which Java is taken, told with scripts that answer as a Java would."""
+"""Which Java is chosen, tested with scripts that answer like a Java."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.spark.outbox.numbering import counters_after, counters_before, number_lists
+from tidings.spark.outbox.batches.numbering import counters_after, counters_before, number_lists
 
 Rows = list[list[int]]
 

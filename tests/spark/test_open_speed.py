@@ -16,7 +16,7 @@ import pytest
 
 from tidings import Snapshot
 from tidings.notifications import decode_json
-from tidings.spark.outbox.open_fields import match_open
+from tidings.spark.outbox.batches.open_fields import match_open
 
 pytestmark = pytest.mark.bench
 

@@ -17,7 +17,7 @@ from tests.spark.outboxes import files_of
 from tidings import TidingsError
 from tidings.model import EnvironmentProblem
 from tidings.spark.outbox import outbox as module
-from tidings.spark.outbox.filing import describe_file
+from tidings.spark.outbox.batches.filing import describe_file
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.store.groups.end_mark import EndMark
 

@@ -1,5 +1,5 @@
-"""Outboxes that were altered, cut, put back or made by the version before: nothing that was
-committed is lost or numbered twice without a word, and nothing is removed."""
+"""Outboxes that were altered, truncated, restored, or written by the previous version: no committed
+row is lost or numbered twice without an error, and nothing is removed."""
 
 from __future__ import annotations
 

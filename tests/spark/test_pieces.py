@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tidings.snapshots import Snapshot, view as views
-from tidings.spark.outbox import batch_stages as stages
+from tidings.spark.outbox.batches import batch_stages as stages
 from tidings.spark.tagging import parquet
 from tidings.spark.tagging.worker import Pinned, make_tagger, view_of
 

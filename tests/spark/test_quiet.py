@@ -1,4 +1,4 @@
-"""A session of ours starts without a word of Java or Spark on the terminal."""
+"""Our sessions start without any output of Java or Spark on the terminal."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import pytest
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
 from tidings.spark.outbox import outbox as outbox_module
-from tidings.spark.outbox.filing import file_rows
+from tidings.spark.outbox.batches.filing import file_rows
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_check import OutboxCheck
 from tidings.spark.outbox.spark_checkpoint import SparkCheckpoint

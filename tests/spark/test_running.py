@@ -42,7 +42,7 @@ def ended(watched: StoppablePipeline, query: Query) -> threading.Thread:
 def test_a_source_that_does_not_answer_does_not_keep_it(watched: StoppablePipeline) -> None:
     query = Query()
     thread = ended(watched, query)
-    thread.join(10)
+    thread.join(60)
 
     assert watched.ending.is_set()
     assert not query.isActive
@@ -56,7 +56,7 @@ def test_a_batch_is_waited_for_and_so_is_what_spark_notes_of_it(watched: Stoppab
     assert query.isActive
     watched.batch = None
     over = time.monotonic()
-    thread.join(10)
+    thread.join(60)
 
     assert query.stopped_at is not None
     assert query.stopped_at - over >= 0.15

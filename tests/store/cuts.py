@@ -1,4 +1,4 @@
-"""Cutting the current off at one of the calls that last."""
+"""Simulates a power failure at one of the calls that make data durable."""
 
 from __future__ import annotations
 

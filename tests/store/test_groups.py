@@ -1,4 +1,4 @@
-"""A log of groups: what was acknowledged is there as it was, or somebody is told."""
+"""A log of groups: acknowledged data is unchanged, or its loss is reported."""
 
 from __future__ import annotations
 

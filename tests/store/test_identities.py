@@ -1,4 +1,5 @@
-"""Files of before null and absence were told apart: identities are renewed, numbers are kept.
+"""Files written before null and absent were distinguished: identities are computed again, numbers
+are kept.
 
 `before_nulls.tar.gz` was written by the code of the commit 484e6a6: a log, a log that has forgotten
 its first changes, a snapshot, a matcher, a journal, and in `told.json` what that code said of them.

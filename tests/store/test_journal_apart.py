@@ -1,4 +1,4 @@
-"""A journal that is tended apart: batches are written while the checkpoint is."""
+"""A journal with a separate thread for checkpoints: batches are written at the same time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Blocks of notifications in the journal: the bytes against those of single ones; through restarts,
-cuts at any byte and damage; and journals of before, which knew neither blocks nor versions."""
+cuts at any byte and damage; and older journals, which have neither blocks nor versions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a journal makes of a known loss: everybody is told of a break, and nothing of before it is
-taken for something else."""
+"""A journal after a known loss: all clients get a break, and earlier data is not mistaken for
+anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Logs of the format before: read, rewritten at once, and whole whenever that is interrupted.
+"""Logs in the previous format: they are read and rewritten at once, and stay complete if that is
+interrupted.
 
 `logs_before` was written by the code of the commit 98f113b, and `told.json` is what that code said
 of them.

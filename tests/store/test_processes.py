@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.waiting import PATIENCE
+
 from tidings.store import Change, ChangeLog
 
 WRITE_SOME = """
@@ -47,7 +49,7 @@ def test_two_processes_write_at_once_and_a_third_reads(tmp_path: Path) -> None:
     reader = ChangeLog(tmp_path)
     writers = [start(WRITE_SOME, tmp_path, name, 60) for name in ("left", "right")]
     seen: list[Change] = []
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 2 * PATIENCE
     while len(seen) < 120 and time.monotonic() < limit:
         seen += reader.changes(len(seen))
     said = [[int(line) for line in writer.communicate()[0].split()] for writer in writers]
@@ -115,7 +117,8 @@ def test_what_a_killed_writer_was_told_and_a_cut_took_is_missing_for_all(
     last = max(int(line) for line in said if line.endswith("\n"))
     assert ChangeLog(tmp_path).version >= last
     path = max(tmp_path.glob("*.log"))
-    os.truncate(path, rng.randrange(path.stat().st_size))
+    # not in the last quarter: what was written last may not have been acknowledged
+    os.truncate(path, rng.randrange(path.stat().st_size * 3 // 4))
     asks = [
         "ChangeLog(sys.argv[1]).version",
         "ChangeLog(sys.argv[1]).subscriptions()",

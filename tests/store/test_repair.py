@@ -1,4 +1,5 @@
-"""Repairing a damaged log: what is good stays, what is lost is named, nothing is given twice."""
+"""Repairing a damaged log: intact changes stay, lost versions are named, and no version is assigned
+twice."""
 
 from __future__ import annotations
 

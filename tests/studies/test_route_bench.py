@@ -23,6 +23,7 @@ from tidings.studies.network import (
     route_peers,
     route_preprocessors,
 )
+from tidings.studies.network.direct import two_ways
 from tidings.studies.network.route_bench import Case, bench_route, run_system
 from tidings.studies.network.route_flow import Missing, Receiver, System, pump, send_paced
 from tidings.studies.network.route_lookup import Lookup, deep_size, flatness, look_up
@@ -207,6 +208,16 @@ def test_preprocessors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.published >= 6 * 500
     assert min(found.alone, found.helped, found.ratio, *found.rates) > 0
     assert found.filters == 50
+
+
+def test_two_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_ways, "OTHERS", 30)
+    monkeypatch.setattr(two_ways, "WARM", 10)
+    found = two_ways.measure_direct(tmp_path, 0.2, 1)
+    assert [one.name for one in found.ways] == ["tree", "direct"]
+    assert [one.notifications for one in found.ways] == [100, 100]
+    assert all(0 < one.p50 <= one.p99 and one.root > 0 for one in found.ways)
+    assert found.ways[0].routers > found.ways[1].routers
 
 
 def test_new_interests_among_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

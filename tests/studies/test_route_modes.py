@@ -1,4 +1,5 @@
-"""Adaptive forwarding, measured: every shape and mode, and what must be so whatever the machine."""
+"""Adaptive forwarding, measured: every shape and mode, and results that do not depend on the
+machine."""
 
 from __future__ import annotations
 

@@ -15,30 +15,37 @@
     links/            links to nodes above, and the channels of a link
     released/         notifications that leave the rendezvous point, as frames
     config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes
+    predicates/       predicates that filters call, in helper processes
     preprocessor_table.py    the kind of interest, in a rendezvous point's file
     reports.py        the status of a node and of the nodes below it
     garbage.py        infrequent full garbage collections
 
 Users who run nodes in their own programs import `RootNode`, `RouterNode`, `PreprocessorNode`,
-`Door`, `Address`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
+`Door`, `Address`, `Direct`, `Grant` and `Signer` from here (docs/network.md, docs/tagging.md). Only
 `cli` uses the rest. Start at server.py, then root.py.
 """
 
-from tidings.broker.admission.listen import Address, Door
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tidings.broker.admission.listen import Address, Direct, Door
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
 from tidings.broker.garbage import collect_seldom
 from tidings.broker.preprocessor import PreprocessorNode
-from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
 from tidings.broker.tree import RunningTree, State
 from tidings.broker.tree_file import Tree, load_tree
 
+if TYPE_CHECKING:
+    from tidings.broker.root import RootNode
+
 __all__ = [
     "Address",
     "Config",
+    "Direct",
     "Door",
     "Grant",
     "KeyProblem",
@@ -58,3 +65,9 @@ __all__ = [
     "renew",
     "revise",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name != "RootNode":  # it loads the kernels, which routers do without
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("tidings.broker.root").RootNode

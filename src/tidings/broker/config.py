@@ -10,6 +10,11 @@
     policy = "drop"                  for neighbours that are too slow; or "disconnect"
     forwarding = "adaptive"          or "labels", "lists": see docs/network.md
     bandwidth = 1000                 Mbit/s of its links, if they are slower than the machine
+    public = "edge-1.example:7401"   the address by which agents reach it, if not that of `listen`;
+                                     "" if agents should not be told to use it
+    ticket_key = "edge-1.key"        the private key with which it signs tickets for its clients
+    places = "preprocessor"          who says where new nodes belong in the router's graph; or
+                                     "upstream": see docs/tagging.md
 
     extra = "keep"                   what happens to fields that [columns] does not declare
 
@@ -36,11 +41,18 @@
     [grants]                         preprocessors whose grants are accepted: see `tidings key`
     tagger = "ed25519:..."
 
+    [tickets]                        routers whose tickets a preprocessor with this file accepts
+    edge-1 = "ed25519:..."
+
     [tls]
     certificate = "edge-1.pem"
     key = "edge-1.key"
     authorities = "ca.pem"           the authorities trusted to certify routers below and the node
                                      above; if left out, those that the machine trusts
+
+    [direct]                         links of agents that bypass the tree; only for a rendezvous
+    most = 4                         point: see docs/network.md
+    address = "root.example.org:7400"
 
     [limits]                         see routing/protocol/limits.py
     neighbours = 500
@@ -51,25 +63,23 @@ Paths are relative to the file. `renew` reads the tokens and keys again while a 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from tidings.broker.admission.listen import Address, Door
+from tidings.broker.admission.listen import Address, Direct, Door
 from tidings.broker.admission.permissions import ANY, Grant
-from tidings.broker.admission.signing import find_key_problems
+from tidings.broker.admission.signing import KeyProblem, Signer, find_key_problems
 from tidings.broker.preprocessor_table import (
     PreprocessorTable,
     find_preprocessor_problems,
     read_preprocessor,
 )
-from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
-from tidings.channel import Declaration
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.filters import Attributes, parse
 from tidings.filters.values import Revision
@@ -87,6 +97,7 @@ from tidings.routing.channels import Route
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Limits, Times
 
+_HIDDEN = ("folder", "kind", "ticket_secret", "warnings")  # fields that no file sets
 MOST_TOLD = 10  # removed topics in one sentence
 
 
@@ -118,6 +129,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: Literal["drop", "disconnect"] = "drop"
     forwarding: Literal["adaptive", "labels", "lists"] = "adaptive"
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    places: Literal["upstream", "preprocessor"] = "upstream"
     extra: Extra | None = None
     columns: dict[str, Any] = {}  # names with types, perhaps in nested tables
     preprocessor: PreprocessorTable = PreprocessorTable()
@@ -127,7 +139,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     upstreams: dict[str, str | list[str]] = {}
     channels: dict[str, str | OtherChannel] = {}
+    direct: Direct | None = None
     grants: dict[str, str] | None = None  # public keys whose grants are accepted, by name
+    tickets: dict[str, str] | None = None  # the same for tickets
+    ticket_key: str | None = None
+    public: str | None = None
+    ticket_secret: str = ""  # what the file `ticket_key` contains
     kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
     warnings: tuple[str, ...] = ()  # warnings about secret files that others may read
@@ -140,21 +157,32 @@ def load_config(path: str | Path) -> Config:
     """Read a router's file; raise ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     file = read_toml(path, ConfigError)
-    problems = list(find_problems(file.data, Config, hidden=("folder", "kind", "warnings")))
+    problems = list(
+        find_problems(file.data, Config, hidden=("folder", "kind", "ticket_secret", "warnings"))
+    )
     problems += find_column_problems(file.data)
     problems += find_time_problems(file.data)
     if not problems:
         found = msgspec.convert(file.data, Config)
         problems = [*_problems(found), *find_token_problems(found.tokens or {})]
+        problems += find_grant_problems(found.grants)
         problems += [
-            Problem(("grants", name), f"grants: {name}: {reason}")
-            for name, reason in find_key_problems(found.grants or {})
+            Problem(("tickets", name), f"tickets: {name}: {reason}")
+            for name, reason in find_key_problems(found.tickets or {})
         ]
     if problems:
         raise ConfigError(file.describe(problems))
     kind = read_kind(path, found.preprocessor, found.columns, found.extra)
     found = msgspec.structs.replace(found, kind=kind, folder=path.parent.absolute())
     return _with_secrets(path, found)
+
+
+def find_grant_problems(grants: Mapping[str, str] | None) -> list[Problem]:
+    """The problems of [grants]."""
+    return [
+        Problem(("grants", name), f"grants: {name}: {reason}")
+        for name, reason in find_key_problems(grants or {})
+    ]
 
 
 def _problems(found: Config) -> Iterator[Problem]:
@@ -165,7 +193,7 @@ def _problems(found: Config) -> Iterator[Problem]:
             "point"
         )  # fmt: skip
     if found.journal is None:
-        for name in ("columns", "extra", "preprocessor"):
+        for name in ("columns", "extra", "preprocessor", "direct"):
             if getattr(found, name) not in ({}, None, PreprocessorTable()):
                 shown = name if name == "extra" else f"[{name}]"
                 yield Problem((name,), f"found {shown}, which only a rendezvous point may have")
@@ -173,6 +201,15 @@ def _problems(found: Config) -> Iterator[Problem]:
         for name in ("upstreams", "channels"):
             if getattr(found, name):
                 yield Problem((name,), f"found [{name}], which only a router may have")
+        if found.places != "upstream":
+            yield Problem(("places",), "found places, which only a router may have")
+    if found.ticket_key is not None and found.tokens is None and (
+        found.tls is None or found.tls.authorities is None
+    ):  # fmt: skip
+        yield Problem(
+            ("ticket_key",), "found ticket_key and no [tokens], expected [tokens] that say who may "
+            "connect"
+        )  # fmt: skip
     yield from _find_channel_problems(found)
     yield from find_preprocessor_problems(found.preprocessor)
     if found.extra == "drop":
@@ -182,6 +219,9 @@ def _problems(found: Config) -> Iterator[Problem]:
             "on only the payload, so there are no attributes to leave out",
         )
     places = [("listen", found.listen), *(("upstream", one) for one in _list(found.upstream))]
+    if found.direct is not None and found.direct.address:
+        places.append(("direct", found.direct.address))
+    places += [("public", found.public)] if found.public else []
     for name, text in places:
         try:
             address_of(text, name)
@@ -195,7 +235,7 @@ def _list(given: str | list[str] | None) -> list[str]:
 
 
 def _find_channel_problems(found: Config) -> Iterator[Problem]:
-    """The problems of other channels, and of the nodes above for them."""
+    """The problems with other channels, and with the nodes above for them."""
     if found.upstream == []:
         yield Problem(("upstream",), "upstream: found no address, expected at least one")
     for name, given in found.upstreams.items():
@@ -233,7 +273,7 @@ def _routes(config: Config) -> dict[str, Route]:
 
 
 def find_column_problems(data: dict[str, Any]) -> Iterator[Problem]:
-    """The problems of the declared attributes of a file."""
+    """The problems with the declared attributes of a file."""
     columns = data.get("columns", {})
     if isinstance(columns, dict):
         try:
@@ -252,10 +292,15 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
 def read_kind(
     path: Path, table: PreprocessorTable, columns: dict[str, Any], extra: Extra | None
 ) -> KindDefinition:
-    """The kind of interest that a file defines; ConfigError if it does not fit the columns."""
+    """The kind of interest that a file defines; raises ConfigError if it does not fit the
+    columns."""
     try:
         kind = read_preprocessor(table, path.parent.absolute())
-        Declaration("", _declared_attributes(columns, extra, kind), kind, "")
+        attributes = _declared_attributes(columns, extra, kind)
+        if kind.kind != "content":
+            from tidings.channel import Declaration  # loads the kernels, which routers do without
+
+            Declaration("", attributes, kind, "")
     except TidingsError as problem:
         raise ConfigError(f"{path}: preprocessor: {problem}") from None
     return kind
@@ -264,7 +309,7 @@ def read_kind(
 def _with_secrets(path: Path, config: Config) -> Config:
     """The configuration with its token; raises ConfigError if others may read a file with
     tokens."""
-    token, warnings = config.token, []
+    token, secret, warnings = config.token, "", []
     try:
         if config.tokens or config.token:
             warnings.append(check_secret(path))
@@ -273,10 +318,16 @@ def _with_secrets(path: Path, config: Config) -> Config:
                 raise ConfigError(f"{path}: found token and token_file, expected only one of them")
             token, warning = read_secret(config.at(config.token_file))
             warnings.append(warning)
+        if config.ticket_key is not None:
+            secret, warning = read_secret(config.at(config.ticket_key))
+            warnings.append(warning)
+            Signer(secret)
     except SecretError as problem:
         raise ConfigError(str(problem)) from None
+    except KeyProblem as problem:
+        raise ConfigError(f"{path}: ticket_key: {problem}") from None
     said = tuple(filter(None, warnings))
-    return msgspec.structs.replace(config, token=token, warnings=said)
+    return msgspec.structs.replace(config, token=token, ticket_secret=secret, warnings=said)
 
 
 def make_node(config: Config) -> Server:
@@ -294,14 +345,18 @@ def make_node(config: Config) -> Server:
         Policy(config.policy),
         config.limits,
         config.grants,
+        public=config.public,
+        ticket_key=config.ticket_secret,
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
+        from tidings.broker.root import RootNode  # loads the kernels, which routers do without
+
         journal = config.at(config.journal)
         attributes = _declared_attributes(config.columns, config.extra, config.kind)
         return RootNode(
             config.name, journal, door, attributes=attributes, kind=config.kind, times=times,
-            forwarding=forwarding,
+            forwarding=forwarding, direct=config.direct,
         )  # fmt: skip
     hops = {
         name: [address_of(text, "upstreams") for text in _list(given)]
@@ -317,6 +372,7 @@ def make_node(config: Config) -> Server:
         forwarding=forwarding,
         hops=hops,
         routes=_routes(config),
+        places=config.places,
     )
 
 
@@ -342,6 +398,7 @@ def make_door(listen: str, channel: str, config: Config | None) -> Door:
         config.tls is not None and config.tls.authorities is not None,
         channel,
         limits=config.limits,
+        tickets=config.tickets,
     )
 
 
@@ -360,7 +417,9 @@ def renew(node: Server, config: Config) -> int:
 
 async def revise(node: Server, config: Config) -> str:
     """Make a running rendezvous point use the kind of interest that is now in its file; return a
-    sentence about what changed. TidingsError if it can't be used; then nothing changes."""
+    sentence about what changed. Raises TidingsError if it can't be used; then nothing changes."""
+    from tidings.broker.root import RootNode
+
     if not isinstance(node, RootNode) or node.kind == config.kind:
         return ""
     found = await node.revise(config.kind)
@@ -400,7 +459,7 @@ def address_of(text: str, what: str) -> Address:
 
 
 def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
-    """The problems of tokens. A message never shows the token itself."""
+    """The problems with tokens. A message never shows the token itself."""
     for token, value in tokens.items():
         grant = Grant(value) if isinstance(value, str) else value
         place = ("tokens", token)

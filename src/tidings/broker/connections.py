@@ -10,19 +10,22 @@ import asyncio
 import logging
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from tidings.broker.admission.connection_limits import GREETING, ConnectionLimits
+from tidings.broker.admission.direct_tickets import PREFIX, DirectTicket, DirectTickets
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.neighbour_places import Places
 from tidings.broker.admission.permissions import Permissions, Register, Tokens
+from tidings.broker.admission.signing import SKEW, PublicKeys
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
 from tidings.routing.forwarding import SIGNED, Name
 from tidings.routing.protocol import messages as m
+from tidings.routing.root import name_direct
 
 SELDOM = 10.0  # seconds between two warnings
 MOST_SAID = 300  # characters of a warning that quotes a stranger; each may take ten bytes
@@ -50,14 +53,17 @@ class Connections:
         self._probes: dict[TlsProbe, None] = {}  # the oldest first
         self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
         self._register = Register(door.tokens)
+        self._tickets = PublicKeys(door.tickets)
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
         self._owners: dict[Name, str] = {}  # owners of filters, by neighbour; not for routers
+        self.tickets = DirectTickets()
+        self._ends: dict[Link, float] = {}  # when the tickets of direct links expire
         self._certified: set[str] = set()  # names seen in certificates
         self._warned_at = float("-inf")
 
     async def listen(self, spawn: Callable[[Any], None]) -> asyncio.Server:
-        """Start listening at the address of the door. Raise EnvironmentProblem if that is
+        """Start listening on the address of the door. Raise EnvironmentProblem if that is
         impossible."""
         address = self.door.address
         try:
@@ -66,7 +72,7 @@ class Connections:
             )
         except OSError as problem:
             raise EnvironmentProblem(
-                f"can't listen at {address.host}:{address.port}: {problem.strerror}"
+                f"can't listen on {address.host}:{address.port}: {problem.strerror}"
             ) from None
 
     def make_protocol(self, spawn: Callable[[Any], None]) -> asyncio.Protocol:
@@ -110,7 +116,7 @@ class Connections:
             link.close(found)
             return False
         if older is not None:
-            older.close("it was replaced by another link of the same name")
+            older.close(m.REPLACED)
         if self.door.certificates and found.name in certified:
             self._certified.add(found.name)
         link.name, link.owner = found.neighbour, found.owner
@@ -120,6 +126,10 @@ class Connections:
         self._permissions[link] = found
         self._owners[link.name] = "" if message.routes else found.owner
         self._places.take(found)
+        if found.direct:
+            now = time.monotonic()
+            ticket = self.tickets.read(message.token, message.name, now)
+            self._ends[link] = ticket.ends if isinstance(ticket, DirectTicket) else now
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
         self.connection_limits.begin_reading(link)
         return True
@@ -135,14 +145,47 @@ class Connections:
             return "found no name, expected one in the greeting"
         if not hello.name.isprintable():
             return f"found the name {hello.name[:80]!r}, expected printable characters"
+        if hello.token.startswith(PREFIX):
+            if hello.routes or hello.opens:
+                return "found a ticket for a direct link, which is for agents, expected a token"
+            ticket = self.tickets.read(hello.token, hello.name, time.monotonic())
+            return ticket if isinstance(ticket, str) else _permissions_of(ticket)
         if not door.is_guarded:
             return Permissions(hello.name)
+        if hello.ticket and door.tickets is not None:
+            return self._admit_ticket(hello.name, hello.ticket)
+        if not hello.token and door.tickets is not None and not certified:
+            return "found no ticket and no token, expected a ticket of the client's router"
         found = self._register.admit(
             hello, certified if door.certificates else frozenset(), self._certified
         )
         if isinstance(found, Permissions) and not hello.opens:
             return found.refuse_channel(hello.channel, door.channel) or found
         return found
+
+    def _admit_ticket(self, name: str, data: bytes) -> Permissions | str:
+        """The permissions of a client that shows a ticket, or why it is refused."""
+        found = self._tickets.judge_ticket(data, name, self.door.channel, time.time())
+        return found if isinstance(found, str) else self._register.admit_ticket(found)
+
+    def present_ticket(self, link: Link, data: bytes) -> str:
+        """Take the next ticket of a client that is linked with one; return why it is refused, or an
+        empty string."""
+        before = self._permissions[link]
+        found = self._admit_ticket(before.name, data)
+        if isinstance(found, str):
+            return found
+        if not before.expires or found.neighbour != before.neighbour:
+            return "found a ticket with other rights, expected a new link for it"
+        self._permissions[link] = found
+        return ""
+
+    def expire_tickets(self) -> None:
+        """Close the links of clients whose tickets have expired."""
+        clock = time.time()
+        for link, found in [*self._permissions.items()]:
+            if found.expires and clock >= found.expires + SKEW:
+                link.close("the ticket has expired")
 
     def _refuse_other(self, channel: str) -> str:
         mine = self.door.channel
@@ -161,18 +204,26 @@ class Connections:
             if before is not None:
                 self._places.take(before)
 
-    def renew(self, tokens: Tokens | None) -> int:
-        """Use other tokens from now on; return the number of closed links.
+    def renew(self, tokens: Tokens | None, tickets: Mapping[str, str] | None = None) -> int:
+        """Use other tokens, and the tickets of other keys, from now on; return the number of closed
+        links. Clients with a ticket must show it again.
 
         A client with more rights than before keeps its link and may use them at once. A client with
         fewer or different rights is disconnected and told why. Everything granted under its old
         rights ends with the link, and it can connect again with its new rights."""
-        self.door = msgspec.structs.replace(self.door, tokens=tokens)
+        self.door = msgspec.structs.replace(self.door, tokens=tokens, tickets=tickets)
+        self._tickets = PublicKeys(tickets)
         if not self.door.is_guarded:
             return 0  # anybody may connect, as before
         self._register = Register(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
+            if before.direct:  # its router judges it when its ticket is renewed
+                continue
+            if before.expires:
+                ended += 1
+                link.close("the tokens were read again: show the ticket again")
+                continue
             certified = link.certificate_names() if self.door.certificates else frozenset()
             now = self._register.judge(
                 before.name, before.key, certified, self._certified, routes=before.routes
@@ -201,6 +252,7 @@ class Connections:
         self.connection_limits.remove(link)
         if link.bad:
             self.connection_limits.counts["bad frame"] += 1
+        self._ends.pop(link, None)
         found = self._permissions.pop(link, None)
         if found is not None:
             self._places.leave(found)
@@ -209,6 +261,42 @@ class Connections:
             self._owners.pop(link.name, None)
         if link.name:
             _log.info("%s: %s: %s", self.name, link.name, reason)
+
+    # -- direct links --------------------------------------------------------------------------
+
+    def is_direct(self, name: Name) -> bool:
+        """Is a neighbour an agent with a ticket?"""
+        link = self.links.get(name)
+        found = None if link is None else self._permissions.get(link)
+        return found is not None and bool(found.direct)
+
+    def party_of(self, name: Name) -> str:
+        """The owner of the named subscriptions of an agent with a ticket."""
+        link = self.links.get(name)
+        found = None if link is None else self._permissions.get(link)
+        return "" if found is None else found.party
+
+    def count_direct(self) -> int:
+        return len(self._ends)
+
+    def renew_ticket(self, link: Link, text: str) -> str:
+        """Extend a direct link because of a new ticket; return why not, or an empty string. A
+        ticket with other rights ends the link: the agent connects again with the new ticket."""
+        before = self._permissions[link]
+        agent = before.name.rpartition("/direct-")[0]
+        ticket = self.tickets.read(text, agent, time.monotonic())
+        if isinstance(ticket, str):
+            return ticket
+        if _permissions_of(ticket) != before:
+            link.close("the ticket for the direct link has other rights than before")
+            return "the rights have changed"
+        self._ends[link] = ticket.ends
+        return ""
+
+    def end_tickets(self, now: float) -> None:
+        """Close the direct links whose tickets have expired."""
+        for link in [link for link, ends in self._ends.items() if ends <= now]:
+            link.close("the ticket for the direct link has expired")
 
     def owner_of(self, name: Name) -> str:
         """The owner of a neighbour's filters; empty for routers, which name owners themselves."""
@@ -236,6 +324,17 @@ class Connections:
         if now - self._warned_at >= SELDOM:  # rate-limit logs from unauthenticated peers
             self._warned_at = now
             _log.warning("%s: a stranger: %s", self.name, reason[:MOST_SAID])
+
+
+def _permissions_of(ticket: DirectTicket) -> Permissions:
+    """The permissions of an agent with a ticket: it subscribes, within the limits of its router."""
+    texts = ticket.within
+    within = " AND ".join(f"({text})" for text in texts) if len(texts) > 1 else "".join(texts)
+    name = name_direct(ticket.agent, ticket.owner)
+    return Permissions(
+        name, frozenset({"subscribe"}), routes=False, within=within, channels=None,
+        direct=ticket.owner, party=ticket.party,
+    )  # fmt: skip
 
 
 def _same_limits(one: Permissions, other: Permissions) -> bool:

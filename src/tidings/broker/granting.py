@@ -85,7 +85,7 @@ class Granting:
 
 
 def _text(found: Filter) -> str:
-    """The filter in SQL; Refusal if it is too long."""
+    """The filter in SQL; raises Refusal if it is too long."""
     text = found.sql()
     if len(text) > m.LONGEST_WITHIN:
         raise Refusal(

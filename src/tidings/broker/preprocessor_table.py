@@ -20,20 +20,29 @@ columns = {price = "double"}
 kind = "application"
 class = "portfolios"
 settings = {currency = "EUR"}
+
+[preprocessor]                   any kind: predicates that filters may call
+predicates = ["urgent"]          the names of entry points
+predicate_millis = 500           the time of one call
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from tidings.filters import Ontology
 from tidings.model import Problem, TidingsError, read_declaration, write_path
-from tidings.preprocessing import KindDefinition, KindName, version_of
-from tidings.store import load_ontology
+from tidings.preprocessing import (
+    PREDICATE_MILLIS,
+    KindDefinition,
+    KindName,
+    need_predicates,
+    version_of,
+)
 
 # the settings of each kind besides `kind`
 _SETTINGS: Mapping[KindName, tuple[str, ...]] = {
@@ -45,6 +54,7 @@ _SETTINGS: Mapping[KindName, tuple[str, ...]] = {
 _NEEDED: Mapping[KindName, str] = {
     "topics": "ontology", "types": "types", "application": "class",
 }  # fmt: skip
+_OF_ALL = ("kind", "predicates", "predicate_millis")  # settings that every kind has
 _PLACE = ("preprocessor",)
 
 
@@ -65,6 +75,8 @@ class PreprocessorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     types: dict[str, TypeTable] | None = None
     entry_point: str | None = msgspec.field(name="class", default=None)
     settings: dict[str, Any] | None = None
+    predicates: tuple[str, ...] | None = None
+    predicate_millis: Annotated[int, msgspec.Meta(ge=1, le=60_000)] | None = None
 
     def given(self) -> dict[str, Any]:
         """The settings that are present, by the names that the file uses."""
@@ -74,7 +86,7 @@ class PreprocessorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 def find_preprocessor_problems(table: PreprocessorTable) -> Iterator[Problem]:
     """The problems that a check of types can't find."""
-    kind, given = table.kind, table.given().keys() - {"kind"}
+    kind, given = table.kind, table.given().keys() - {*_OF_ALL}
     for name in sorted(given - {*_SETTINGS[kind]}):
         kinds = " or ".join(repr(one) for one, names in _SETTINGS.items() if name in names)
         yield Problem(
@@ -84,13 +96,29 @@ def find_preprocessor_problems(table: PreprocessorTable) -> Iterator[Problem]:
     needed = _NEEDED.get(kind)
     if needed is not None and not table.given().get(needed):
         yield Problem(_PLACE, f"preprocessor: found no {needed}, which the kind '{kind}' needs")
+    if table.predicate_millis is not None and not table.predicates:
+        yield Problem(
+            (*_PLACE, "predicate_millis"),
+            "preprocessor: found predicate_millis without predicates, expected both",
+        )
     if table.attribute == "":
         yield Problem((*_PLACE, "attribute"), "preprocessor: attribute: found an empty name")
 
 
 def read_preprocessor(table: PreprocessorTable, folder: Path) -> KindDefinition:
-    """The definition that a table gives, with its ontology; TidingsError if its files or its class
-    can't be used."""
+    """The definition that a table gives, with its ontology; raises TidingsError if its files, its
+    class or its predicates can't be used."""
+    found = _read_kind(table, folder)
+    if not table.predicates:
+        return found
+    return msgspec.structs.replace(
+        found,
+        predicates=need_predicates(sorted(set(table.predicates))),
+        predicate_millis=table.predicate_millis or PREDICATE_MILLIS,
+    )
+
+
+def _read_kind(table: PreprocessorTable, folder: Path) -> KindDefinition:
     if table.kind == "application":
         name = table.entry_point or ""
         return KindDefinition(
@@ -101,6 +129,8 @@ def read_preprocessor(table: PreprocessorTable, folder: Path) -> KindDefinition:
     parents: dict[str, tuple[str, ...]] = {}
     columns: dict[str, dict[str, str]] = {}
     if table.kind == "topics":
+        from tidings.store import load_ontology  # loads the kernels, which routers do without
+
         found = load_ontology(folder / (table.ontology or "")).declared()
     else:
         for name, one in (table.types or {}).items():

@@ -1,7 +1,7 @@
 """Compiles the nodes of a rendezvous point again after many changes, in the background.
 
 Another process compiles; a thread waits for it and opens the result. Only the last step, which
-takes the result over, runs in the event loop.
+begins to use the result, runs in the event loop.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Recompiling:
         self._failures = 0
         self._failed = float("-inf")  # when an attempt last failed
         self.count = 0
-        """How many compilations were taken over."""
+        """How many compilations were used."""
 
     def tend(self, interests: ArrayInterests) -> None:
         """Start a compilation if it is due. `interests` are now in use; a compilation of earlier
-        interests is not taken over."""
+        interests is not used."""
         self._interests = interests
         at_work = self._task is not None and not self._task.done()
         if at_work or not interests.is_due or self._failures >= MOST_FAILED:

@@ -13,13 +13,17 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from tidings.broker.admission.listen import Door
+from tidings.broker.admission.direct_tickets import DirectTicket
+from tidings.broker.admission.listen import Direct, Door
 from tidings.broker.admission.permissions import Permissions
 from tidings.broker.links import Lane
+from tidings.broker.predicates import Deciding, PredicateHelpers
+from tidings.broker.queues.command_changes import CommandChanges
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
+from tidings.broker.reports import advise
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel import Declaration, renumber
 from tidings.channel.interests import (
@@ -31,12 +35,13 @@ from tidings.channel.interests import (
 from tidings.filters import Attributes, Ontology
 from tidings.filters.values import Revision
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem, pause_gc
+from tidings.model import EnvironmentProblem, Undecided, pause_gc
 from tidings.network import FrameCache, ask_for_kernels, draw_life
-from tidings.preprocessing import Kind, KindDefinition
+from tidings.preprocessing import Kind, KindDefinition, PredicateCall
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
 from tidings.routing.protocol import Limits, Times, frames, messages as m
 from tidings.routing.root import (
+    SECONDS,
     Block,
     Definition,
     Interests,
@@ -52,8 +57,11 @@ from tidings.store.journal import FileJournal, Retention
 FEW = 8  # if a buffer has fewer frames, they are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
+MOST_TOLD = 200  # characters of the names of predicates in a status
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
+
+_REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # host to listen on -> host to connect to
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +134,10 @@ class RootNode(Server):
         times: Times | None = None,
         forwarding: Forwarding | None = None,
         cache_bytes: int = CACHE_BYTES,
+        direct: Direct | None = None,
     ) -> None:
+        """`direct` says to whom links are offered that bypass the tree; None: to nobody."""
+        self._direct = direct or Direct(0)
         self._path = Path(journal)
         self._attributes = attributes
         self.kind = kind or KindDefinition()
@@ -144,7 +155,7 @@ class RootNode(Server):
             disk_bytes=limits.disk_bytes,
         )
         with pause_gc():
-            self.journal = FileJournal(self._path, retention, apart=True)
+            self.journal = FileJournal(self._path, retention, apart=True, listens=True)
             try:
                 self.declaration = self._declare(self.kind, door.channel)
                 gained = self._find_gained()
@@ -154,6 +165,11 @@ class RootNode(Server):
                 self.journal.close()
                 raise
             machine = self._load_machine()
+        self._commands = CommandChanges(
+            self._path, lambda: self.machine, self.after_receiving, self._await_stored
+        )
+        # what waits for the disk: how many writes, and who waits
+        self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
         super().__init__(machine, door, forwarding)
         self._writing: asyncio.Task[None] | None = None
         self._revising = asyncio.Lock()
@@ -162,20 +178,89 @@ class RootNode(Server):
         self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # when a restart of the machine was last tried
         self._recompiling = Recompiling()
+        self._advice: tuple[m.RouterLoad, ...] = ()
+        self._advised_at = float("-inf")
         self._preparing = Preparing(self._prepare, super().take_question)
+        self._helpers = self._make_helpers()
+        self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
+
+    def prepare(self, machine: FramedRendezvous) -> None:
+        super().prepare(machine)
+        machine.offers.most = self._direct.most
+        machine.offers.is_direct = self.is_direct
+        machine.offers.issue = self._issue
+
+    def _issue(self, message: m.Apply) -> tuple[str, str]:
+        """The address and the ticket of a direct link, unless there are too many."""
+        if self.connections.count_direct() >= self._direct.links:
+            self.machine.beyond["direct links"] += 1
+            return "", ""
+        host = _REACHED.get(self.door.address.host, self.door.address.host)
+        address = self._direct.address or f"{f'[{host}]' if ':' in host else host}:{self.port}"
+        ends = self.now + SECONDS
+        ticket = DirectTicket(message.agent, message.owner, message.party, message.within, ends)
+        return address, self.connections.tickets.issue(ticket)
+
+    def _check_links(self, now: float) -> None:
+        super()._check_links(now)
+        self.connections.end_tickets(now)
 
     async def start(self) -> None:
         # load the kernels before clients connect: without a cache this takes seconds
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
+        self._commands.begin()
+        self.journal.serve(self._commands.take)
         self._spawn(self._load_block_kernels())
+
+    def take_machine(self, machine: FramedRendezvous) -> None:
+        self._commands.forget()
+        super().take_machine(machine)
+
+    async def _await_stored(self) -> None:
+        """Wait until everything that was passed to the journal so far is on the disk."""
+        if self.machine.failed:
+            raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
+        done = asyncio.get_running_loop().create_future()
+        self._awaiting.append((self.machine.written, done))
+        self.after_receiving()  # even if all of it has just been written
+        await done
+
+    def _tell_stored(self, upto: int, problem: str = "") -> None:
+        """Wake those that wait for the first `upto` writes; all of them if there is a problem."""
+        left = []
+        for count, done in self._awaiting:
+            if done.done():
+                continue
+            if problem:
+                done.set_exception(EnvironmentProblem(problem))
+            elif count <= upto:
+                done.set_result(None)
+            else:
+                left.append((count, done))
+        self._awaiting = left
 
     def take_question(self, link: Lane, message: m.Message) -> None:
         if isinstance(message, m.Ask):
             self._preparing.put(link, message)
+        elif isinstance(message, m.Advise):
+            self._advise(link, message)
         else:
             super().take_question(link, message)
+
+    def _advise(self, link: Lane, message: m.Advise) -> None:
+        """Tell an agent which routers there are, and how busy they are."""
+        machine, now = self.machine, self.now
+        machine.context.now = now
+        machine.hear(link.name)
+        if machine.charges.may_ask(link.name):
+            if now - self._advised_at > machine.times.beat / 2:
+                self._advised_at = now
+                report = self.reports.gather(self.status(now), now)
+                self._advice = advise(report, machine.times.expire)
+            machine.charges.charge(link.name, 1 + len(self._advice))
+            link.send(m.Advised(machine.epoch, message.request, self._advice))
 
     def _prepare(self, filters: Sequence[bytes]) -> list[float]:
         return self._interests.prepare(filters)
@@ -183,6 +268,48 @@ class RootNode(Server):
     def forget_lane(self, lane: Lane) -> None:
         super().forget_lane(lane)
         self._preparing.forget(lane)
+        self._deciding.forget(lane)
+
+    # -- predicates ----------------------------------------------------------------------------
+
+    def _take_later(self, link: Lane, message: m.Message) -> None:
+        """Process a message. A publication that needs predicates waits for them, and so do those of
+        the same publisher that come after it."""
+        if not isinstance(message, m.Publish | Run) or not self._deciding.holds(link, message):
+            try:
+                super()._take_later(link, message)
+                return
+            except Undecided:
+                self.dispatch(self.machine.drain_outgoing())
+        assert isinstance(message, m.Publish | Run)  # nothing else needs predicates
+        for one in message.take_rest() if isinstance(message, Run) else (message,):
+            self._deciding.put(link, one)
+
+    def _missing_calls(self, content: bytes) -> Sequence[PredicateCall]:
+        return self._interests.missing_calls(content)
+
+    async def _ask_predicates(self, calls: Sequence[PredicateCall]) -> None:
+        await self._helpers.ask(calls)
+
+    def _make_helpers(self) -> PredicateHelpers:
+        kind = self.declaration.kind
+        return PredicateHelpers(kind.definition, kind.decisions, self._switch_off)
+
+    async def _switch_off(self, name: str, reason: str) -> None:
+        """Switch a predicate off, as a new version of the channel: every process that tags learns
+        of it, and the subscribers whose filters call it are refused, with the reason."""
+        _log.error("the predicate '%s' is switched off: %s", name, reason)
+        await self.revise(self.kind.switch_off({name: reason}))
+
+    def _list_off(self) -> str:
+        """The names of the predicates that are switched off, as a status has them."""
+        names = ", ".join(sorted(self.declaration.kind.definition.off))
+        return names if len(names) <= MOST_TOLD else names[: MOST_TOLD - 3] + "..."
+
+    async def _renew_helpers(self) -> None:
+        """Use processes for the predicates of the present declaration."""
+        before, self._helpers = self._helpers, self._make_helpers()
+        await before.stop()
 
     async def _load_block_kernels(self) -> None:
         """Load the kernels for parts and for runs of publications. Nothing else waits for them. If
@@ -221,7 +348,7 @@ class RootNode(Server):
             super().take_part(link, message)
         else:
             taken = m.Taken(self.machine.epoch, message.source, message.batch, message.part)
-            reason = "the rendezvous point was just started, and can't take parts yet"
+            reason = "the rendezvous point was just started, and can't accept parts yet"
             link.send(msgspec.structs.replace(taken, refusal=reason, later=True))
 
     def _load_machine(self) -> FramedRendezvous:
@@ -251,34 +378,37 @@ class RootNode(Server):
 
     async def revise(self, kind: KindDefinition) -> Revision | None:
         """Use another kind of interest from now on, such as a revised ontology; return what
-        changed, or None if nothing did. TidingsError if it can't be used; then nothing changes.
+        changed, or None if nothing did. Raises TidingsError if it can't be used; then nothing
+        changes.
 
         The state machine is replaced, as after a restart: nodes keep their numbers, a new life
-        begins, neighbours resubscribe, and all who tag start over. Interests that now have a wider
-        meaning get new nodes, and their subscribers start over, with a break. Cost: all filters
-        are read again, in a thread; then the event loop stands still for about twice as long as a
-        restart takes that finds compiled filters.
+        begins, neighbours resubscribe, and every process that tags starts over. Interests that now
+        have a wider meaning get new nodes, and their subscribers start over, with a break. Cost:
+        all filters are read again, in a thread; then the event loop is blocked, for about twice as
+        long as a restart with compiled filters takes.
         """
         async with self._revising:
             declaration = self._declare(kind, self.door.channel)
             if declaration.text == self.declaration.text:
                 self.kind = kind
                 return None
+            following = self.machine.following.followers
             await asyncio.get_running_loop().run_in_executor(None, self._read, declaration.kind)
             while self._writing is not None and not self._writing.done():
                 await asyncio.wait([self._writing])
             if self.machine.failed:
                 raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
             # no await from here on: whatever was accepted is on the disk
-            followers = self.machine.following.followers.items()
+            following = {**following, **self.machine.following.followers}
             fresh = self._read(declaration.kind)
             gained = find_gained(self._interests.all_placed(), fresh.all_placed())
             self.journal.begin_life(draw_life())
             renumber(self.journal, gained)
             self.kind, self.declaration = kind, declaration
             self.take_machine(self._load_machine())
-            # they could not be heard meanwhile, and must acknowledge the revision
-            heard = {name: one._replace(time=self.now) for name, one in followers}
+            self._spawn(self._renew_helpers())
+            # they may not have been heard meanwhile, and must acknowledge the revision
+            heard = {name: one._replace(time=self.now) for name, one in following.items()}
             self.machine.following.followers = heard
             return declaration.revision or Revision(Ontology({}))
 
@@ -287,7 +417,7 @@ class RootNode(Server):
         than before."""
         before, now = self.declaration.kind_before(), self.declaration.kind
         same_text = self.declaration.text == self.journal.history.declaration
-        if same_text or all(one and one.definition.kind == "content" for one in (before, now)):
+        if same_text or all(one and not one.definition.encode() for one in (before, now)):
             return set()
         placed = () if before is None else self._read(before).all_placed()
         return find_gained(placed, self._read(now).all_placed())
@@ -302,7 +432,7 @@ class RootNode(Server):
         followers, acknowledged = self.machine.following.count_followers()
         return msgspec.structs.replace(
             super().status(now), defined=self.kind.digest, renewed=self.machine.history.renewed,
-            followers=followers, acknowledged=acknowledged,
+            followers=followers, acknowledged=acknowledged, switched_off=self._list_off(),
         )  # fmt: skip
 
     @property
@@ -321,8 +451,12 @@ class RootNode(Server):
             self.journal.renew(interests.take_number(), hidden, declaration)
 
     async def stop(self) -> None:
+        self.journal.stop_serving()
+        await self._commands.stop()
         await super().stop()
         await self._preparing.stop()
+        await self._deciding.stop()
+        await self._helpers.stop()
         tasks = [one for one in (self._writing, self._tending) if one is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._recompiling.stop()
@@ -344,6 +478,7 @@ class RootNode(Server):
             if batch is None:
                 # messages may wait for records of an earlier write
                 self._release_stored(self.machine.written)
+                self._tell_stored(self.machine.written)
                 self._tend()
                 return
             try:
@@ -353,12 +488,15 @@ class RootNode(Server):
                     _log.error("%s", problem)
                 else:
                     _log.exception("the journal %s can't be written", self._path)
-                self.dispatch(self.machine.fail(str(problem) or type(problem).__name__))
+                said = str(problem) or type(problem).__name__
+                self.dispatch(self.machine.fail(said))
+                self._tell_stored(0, said)
                 return
             while (upto := self.machine.next_stop(batch.upto)) < batch.upto:
                 self._release_stored(upto)
                 await asyncio.sleep(0)  # let other tasks run between blocks
             self._release_stored(batch.upto)
+            self._tell_stored(batch.upto)
             self._tend()
 
     def _tend(self) -> None:

@@ -19,22 +19,22 @@ import msgspec
 from tidings.broker.admission.grants import Grants
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
+from tidings.broker.admission.refused_answers import answer_refused
+from tidings.broker.admission.tickets import Tickets
 from tidings.broker.connections import Connections
-from tidings.broker.links import ChannelLane, Lane
+from tidings.broker.links import ChannelLane, Credit, Lane
 from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
-from tidings.broker.reports import Reports, status_of
-from tidings.model import TidingsError
+from tidings.broker.reports import Rate, Reports, status_of
+from tidings.model import TidingsError, Undecided
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
-from tidings.routing.channels import Channel, Channels, Out, Routes
+from tidings.routing.channels import Channel, Channels, Flow, Frames, Out, Routes
 from tidings.routing.forwarding import Forwarding, Name, Router, Sent
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Piece, Rendezvous
 
 CACHE_BYTES = 64 << 20
-
-OTHER_CHANNEL = "found a grant for another channel, expected one for the channel of this router"
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,8 @@ class Server:
         """The channel of the node's own file."""
         self._lanes: dict[Link, dict[int, ChannelLane]] = {}
         self.connections = Connections(machine.name, door, self._make_link, self.channels.refusal)
-        self._grants = Grants(door.keys, door.channel)
+        self._grants = Grants(door.keys)
+        self._tickets = Tickets(machine.name, door)
         self._listening = ListeningServer(self.connections)
         self.take_machine(machine)
         self.links, self.connection_limits = (
@@ -77,8 +78,10 @@ class Server:
         self.passed_on = 0  # notifications forwarded so far
         self._marks = 0  # the number of marks of one of the latest notifications
         self.reports = Reports(machine.times.expire)
+        self.rate = Rate()  # of notifications to neighbours
         self._pausing = False  # is reading from neighbours paused?
-        self._upstream_is_slow = False  # is the queue to the node above long?
+        self.channels.links.unread = self._unread_bytes
+        self.credit = Credit(self.channels.links)
 
     def take_machine(self, machine: Any) -> None:
         """Run another state machine for the node's own channel from now on."""
@@ -91,6 +94,7 @@ class Server:
         machine.forwarding = self._forwarding
         machine.context.queued_bytes = self.queued_bytes
         machine.context.owner_of = self.connections.owner_of
+        machine.context.party_of = self.connections.party_of
         machine.context.within_of = self.connections.within_of
 
     def make_machine(self, channel: str) -> Router:
@@ -113,6 +117,15 @@ class Server:
         """The port that the node listens on."""
         return self._listening.port
 
+    def is_direct(self, name: Name) -> bool:
+        """Is a neighbour an agent whose link bypasses the tree?"""
+        return self.connections.is_direct(name)
+
+    @property
+    def reached(self) -> str:
+        """The address by which agents reach the node; empty if it should not be advised."""
+        return self.door.reached(self.port)
+
     @property
     def undeclared(self) -> int:
         """Fields of publications that the channel does not declare; only a root counts them."""
@@ -134,7 +147,14 @@ class Server:
 
     def renew_keys(self, keys: Mapping[str, str] | None) -> None:
         """Accept the grants of other keys from now on. Grants of keys that are gone end."""
-        self.dispatch(self._grants.renew(keys, self.machine, self.now))
+        self._grants.renew(keys)
+        for channel in self._channels_with_grants():
+            sent = self._grants.revoke(channel.machine, self.now)
+            self.transmit(self.channels.send(channel, sent, self.now))
+
+    def _channels_with_grants(self) -> list[Channel]:
+        """The channels in which a grant may be in use: those with one do not sleep."""
+        return [*self.channels.awake.values()]
 
     @property
     def refused(self) -> int:
@@ -171,12 +191,13 @@ class Server:
         if is_current:
             self.channels.end_link(link.name, self.now)
         self.forget_lane(link)
+        self.credit.forget(link)
         for lane in self._lanes.pop(link, {}).values():
             self.forget_lane(lane)
         self.reports.end_link(link)
 
     def forget_lane(self, lane: Lane) -> None:
-        """Forget the messages of a lane that wait."""
+        """Forget the waiting messages of a lane."""
         self.backlog.forget(lane)
         self.publications.forget(lane)
         if isinstance(lane, ChannelLane):
@@ -190,6 +211,8 @@ class Server:
         if lane is None or not self.take_runs(lane, buffer, starts):
             for start in starts:
                 self._take_frame(link, lane, buffer, start)
+        if link.name:
+            self.transmit(self.credit.note_taken(link))
         self._end_slice()
 
     def _lane(self, link: Link) -> Lane | None:
@@ -229,7 +252,8 @@ class Server:
     def _begin_link(self, link: Link, hello: m.Hello) -> None:
         """A neighbour was welcomed: number 0 of its link is the channel of its greeting."""
         is_own = not hello.opens and hello.channel == self.door.channel
-        self.channels.begin_link(link.name, self.own if is_own else None, self.now)
+        flow = Flow(link.taken, link.sent, most=link.most_waiting)
+        self.channels.begin_link(link.name, self.own if is_own else None, self.now, flow)
         if is_own:
             self.dispatch(self.machine.renew_rights(link.name, self.now))
         elif not hello.opens:
@@ -257,6 +281,9 @@ class Server:
             lane = self._lanes.get(link, {}).pop(message.number, None)
             if lane is not None:
                 self.forget_lane(lane)
+            link.forget_channel(message.number)
+        elif isinstance(message, m.Credit):
+            self.transmit(self.channels.links.take_credit(link.name, message, self.now))
         elif isinstance(message, m.Pulse | m.Repeat):
             waits = bool(len(self.backlog))
             self.transmit(self.channels.take_pulse(link.name, message, self.now, waits=waits))
@@ -278,6 +305,8 @@ class Server:
             link.close("the other end said goodbye")
         elif isinstance(message, m.Present):  # before the messages that need the grant
             self._take_grant(link, found, message)
+        elif isinstance(message, m.Identify):
+            self._sign_ticket(link, found, message)
         elif isinstance(message, m.Report):
             if found.routes:
                 self.reports.take(link.name, message, self.now)
@@ -290,10 +319,27 @@ class Server:
             self.take_question(link, message)
 
     def _take_grant(self, link: Lane, found: Permissions, message: m.Present) -> None:
-        refusal = OTHER_CHANNEL
-        if self._channel_of(link) is self.own:
-            refusal = self._grants.take(self.machine, link.name, found, message.grant, self.now)
+        channel = self._channel_of(link)
+        if channel is None:
+            return
+        if found.direct:
+            text = message.grant.decode("ascii", "replace")
+            refusal = self.connections.renew_ticket(link.link, text)
+        else:
+            machine = self.channels.wake(channel, self.now)
+            refusal = self._grants.take(
+                channel.name, machine, link.name, found, message.grant, self.now
+            )
         link.send(m.Presented(message.request, refusal))
+
+    def _sign_ticket(self, link: Lane, found: Permissions, message: m.Identify) -> None:
+        channel = self._channel_of(link)
+        if channel is not None:
+            link.send(
+                self._tickets.sign(
+                    self.machine, link.name, found, channel.name, message.request, self.now
+                )
+            )
 
     def take_part(self, link: Lane, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, so that others have turns in between."""
@@ -333,6 +379,8 @@ class Server:
                 self.feed(link.name, message)
             elif channel is not None:
                 self.feed_channel(channel, link, message)
+        except Undecided:
+            raise
         except TidingsError as problem:
             link.refuse(problem)
 
@@ -347,7 +395,8 @@ class Server:
             self._note_bug(name, message)
             sent = self.machine.drain_outgoing()
         if sent:
-            self.dispatch(sent)
+            others = self.take_out(sent)
+            self.transmit(self.channels.send(self.own, others, self.now, source=name))
 
     def feed_channel(self, channel: Channel, link: Lane, message: m.Message) -> None:
         """Pass a message to the machine of another channel."""
@@ -369,23 +418,13 @@ class Server:
     def _refuse(self, link: Lane, message: m.Message, reason: str) -> None:
         """Send the reason to a sender that waits for an answer."""
         channel = self._channel_of(link)
-        epoch = self.machine.epoch if channel is None or channel.machine is None else \
-            channel.machine.epoch  # fmt: skip
-        if isinstance(message, m.Publish):
-            link.send(m.Published(epoch, message.publisher, message.stamp, reason))
-        elif isinstance(message, m.Ask):
-            link.send(m.Answer(epoch, message.request, refusal=reason))
-        elif isinstance(message, m.Describe):
-            link.send(m.Described(epoch, message.request, refusal=reason))
-        elif isinstance(message, m.Follow):
-            link.send(m.Changed(epoch, message.request, refusal=reason))
-        elif isinstance(message, m.HandOver):
-            link.send(m.Taken(epoch, message.source, message.batch, message.part, reason))
-        elif isinstance(message, m.Present):
-            link.send(m.Presented(message.request, reason))
+        machine = self.machine if channel is None or channel.machine is None else channel.machine
+        answer = answer_refused(message, machine.epoch, reason)
+        if answer is not None:
+            link.send(answer)
 
     def _end_slice(self) -> None:
-        self.apply_back_pressure()
+        self.transmit(self.credit.pay())
         self.after_receiving()
 
     def after_receiving(self) -> None:
@@ -408,15 +447,29 @@ class Server:
             link = self.links.get(name)
             if link is not None and name in below:
                 data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                link.send_notifications(data, count, below[name])
+                number = below[name]
+                if self.channels.links.flow_of(name).passes(number):
+                    link.send_notifications(data, count, number)
+                else:
+                    link.drop(self.channels.links.hold_frames(name, number, data, count))
         channel.machine.cache.put_frames(buffer[starts[0] : ends[-1]])
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
         """Send the messages of the machine of the node's own channel."""
-        self.transmit(self.channels.send(self.own, sent, self.now))
+        self.transmit(self.channels.send(self.own, self.take_out(sent), self.now))
+
+    def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
+        """Handle the messages that are for neither neighbours nor nodes above; the others."""
+        return sent
 
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""
+        self._transmit(out)
+        while more := self.channels.links.draw_again(self.now):
+            self._transmit(more)
+        self.apply_back_pressure()
+
+    def _transmit(self, out: Iterable[Out]) -> None:
         for to, number, message in out:
             link = self.link_to(to)
             if isinstance(message, m.Closed) and link is not None:
@@ -425,11 +478,13 @@ class Server:
                     self.forget_lane(lane)
             if link is not None:
                 try:
-                    link.send(message, number)
+                    if isinstance(message, Frames):
+                        link.send_notifications(message.data, message.many, number)
+                    else:
+                        link.send(message, number)
                 except Exception:  # messages for others must still be sent
                     kind = type(message).__name__
                     _log.exception("%s: could not send a %s to %r", self.machine.name, kind, to)
-        self.apply_back_pressure()
 
     @property
     def nodes_above(self) -> Iterable[Name]:
@@ -441,13 +496,26 @@ class Server:
         return self.links.get(name)
 
     def apply_back_pressure(self) -> None:
-        """Stop reading from neighbours while too much waits for the disk or for the node above."""
-        pausing = self._upstream_is_slow or self.machine.unsynced_bytes > self.limits.unsynced_bytes
+        """Stop reading from neighbours while too much waits for the disk, or too many messages that
+        need no credit wait for a node above."""
+        pausing = (
+            self.machine.unsynced_bytes > self.limits.unsynced_bytes or self.is_above_overloaded()
+        )
         if pausing != self._pausing:
             self._pausing = pausing
             for name, link in self.links.items():
                 if name != UPSTREAM:
                     link.read("pressure", on=not pausing)
+
+    def is_above_overloaded(self) -> bool:
+        """Do too many messages wait for a node above?"""
+        return False
+
+    def _unread_bytes(self, name: Name, number: int) -> int:
+        """Bytes of a neighbour's channel that came and wait for their turn."""
+        link = self.links.get(name)
+        lane = self._lanes.get(link, {}).get(number, None) if link is not None and number else link
+        return 0 if lane is None else self.publications.waiting(lane)
 
     def queued_bytes(self, name: Name) -> int:
         """Bytes queued for a neighbour."""
@@ -492,7 +560,9 @@ class Server:
             self.report([*self.nodes_above, *self.reports.watchers])
         self.dispatch(self.machine.tick(now))
         self.transmit(self.channels.tick(now, kept=False))
-        self.dispatch(self._grants.expire(self.machine, now))
+        for channel in self._channels_with_grants():
+            sent = self._grants.expire(channel.machine, now)
+            self.transmit(self.channels.send(channel, sent, now))
         self.after_receiving()
         self.connection_limits.report(self.machine.name, self.refusals, now)
 
@@ -508,6 +578,8 @@ class Server:
                 link.heard = now
             elif now - link.heard > expire:
                 link.abort("nothing was heard for too long")
+            elif self.channels.links.is_stuck(name):
+                link.close("it takes no messages of a channel")
             if known is not None:  # its messages may wait in the backlog
                 known.heard = max(known.heard, link.heard)
         for channel in self.channels.awake.values():

@@ -32,7 +32,7 @@ import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.preprocessor_table import PreprocessorTable, flatten_columns
+from tidings.broker.preprocessor_table import flatten_columns
 from tidings.broker.tree_file import Member, Tree, other_root
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
@@ -40,7 +40,7 @@ from tidings.model import EnvironmentProblem
 PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at most
 LOOK = 1.0  # seconds between two checks for silent nodes
 SETTLED = 30.0  # seconds of running after which a node counts as healthy
-ENDING = 5.0  # seconds for all nodes to exit
+ENDING = 4.0  # seconds for all nodes to exit; the watchdog of the command waits for 6
 MOST_LOG = 16 << 20  # bytes; a longer log is moved to the old log
 STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
 WATCHER = "<up>"
@@ -67,7 +67,7 @@ class NodeProcess:
         self.starts = 0
         self.heard = False  # was there a sign of life since the last check?
         self.process: asyncio.subprocess.Process | None = None
-        self.tokens: Mapping[str, str | Grant] | None = None  # the tokens in its file
+        self.rights: tuple[object, object] = None, None  # the tokens and keys in its file
         self.known = asyncio.Event()  # set when its port is known
         self.listening = asyncio.Event()
         if self.port:
@@ -88,7 +88,8 @@ class NodeProcess:
 
 
 class RunningTree:
-    """The processes of a tree. `announce` gets a sentence for everything that happens."""
+    """The processes of a tree. `announce` is called with a message about everything that
+    happens."""
 
     def __init__(self, tree: Tree, announce: Callable[[str], None]) -> None:
         self.tree = tree
@@ -223,8 +224,8 @@ class RunningTree:
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
-        self._announce(f"{branch.name} listens{again} at {branch.address()}")
-        if branch.tokens != self.tree.tokens:  # the tokens changed while the node started
+        self._announce(f"{branch.name} listens{again} on {branch.address()}")
+        if branch.rights != self._rights:  # they changed while the node started
             self._renew(branch)
 
     def _log_of(self, branch: NodeProcess) -> Path:
@@ -233,32 +234,44 @@ class RunningTree:
     def _write_config(self, branch: NodeProcess) -> Path:
         path = self.tree.folder / f"{branch.name}.toml"
         place_file(path, self._config(branch).encode())
-        branch.tokens = self.tree.tokens
+        branch.rights = self._rights
         return path
 
-    def renew(
-        self,
-        tokens: Mapping[str, str | Grant] | None,
-        preprocessor: PreprocessorTable | None = None,
-    ) -> None:
-        """Make all nodes use other tokens, and the rendezvous point another preprocessor. It also
-        reads its ontology again."""
-        if (tokens is None) != (self.tree.tokens is None):
-            raise ConfigError(
-                "found "
-                + ("no [tokens], expected some" if tokens is None else "[tokens], expected none")
-                + ", as when the tree was started; to add or remove [tokens], restart the tree"
+    @property
+    def _rights(self) -> tuple[object, object]:
+        return self.tree.tokens, self.tree.grants
+
+    def renew(self, found: Tree) -> None:
+        """Make all nodes use the tokens and the keys of grants, and all rendezvous points the
+        preprocessors, of the file as it was read again. The rendezvous points also read their
+        ontologies again."""
+        if (found.tokens is None) != (self.tree.tokens is None):
+            there = (
+                "no [tokens], expected some" if found.tokens is None else "[tokens], expected none"
             )
-        known = None if tokens is None else dict(tokens)
+            raise ConfigError(
+                f"found {there}, as when the tree was started; to add or remove [tokens], restart "
+                "the tree"
+            )
+        channels = {
+            name: msgspec.structs.replace(
+                one, preprocessor=found.channels.get(name, one).preprocessor
+            )
+            for name, one in self.tree.channels.items()
+        }
         self.tree = msgspec.structs.replace(
-            self.tree, tokens=known, preprocessor=preprocessor or self.tree.preprocessor
+            self.tree,
+            tokens=found.tokens,
+            grants=found.grants,
+            preprocessor=found.preprocessor,
+            channels=channels,
         )
         for branch in self.branches.values():
             if branch.state is State.RUNNING:
                 self._renew(branch)
 
     def _renew(self, branch: NodeProcess) -> None:
-        """Make a running node load the current tokens."""
+        """Make a running node load the current tokens and keys."""
         self._write_config(branch)
         if branch.process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -285,6 +298,9 @@ class RunningTree:
         else:
             above = self.branches[member.upstream]
             plain["upstream"] = above.address(above.member.reached)
+            plain["places"] = member.places
+            if member.public is not None:
+                plain["public"] = member.public
             if tree.tokens is not None:
                 plain["token"] = self._keys[member.name]
         tables: dict[str, Mapping[str, Any]] = {"times": tree.times}
@@ -293,8 +309,10 @@ class RunningTree:
             tables["columns"] = flatten_columns(own.columns)
             if own.extra is not None:
                 plain["extra"] = own.extra
-            if own is tree:
-                tables["preprocessor"] = tree.preprocessor.given()
+            if tree.direct is not None:
+                known = msgspec.to_builtins(tree.direct)
+                tables["direct"] = known if own is tree else {**known, "address": ""}
+            tables["preprocessor"] = own.preprocessor.given()
         elif tree.channels:
             direct = self._other_roots(member)
             roots = {name: self.branches[name] for name in direct}
@@ -312,6 +330,8 @@ class RunningTree:
             if member.upstream is None and not member.channel:
                 keys[self._keys[member.name]] = Grant(WATCHER, frozenset({"subscribe"}))
             tables["tokens"] = {**tree.tokens, **keys}
+        if tree.grants is not None:
+            tables["grants"] = tree.grants
         lines = _pairs(plain)
         for title, table in tables.items():
             if table:
@@ -384,6 +404,8 @@ def _toml_value(value: Any) -> str:
             parts.append(f"within = {_quote(value.within)}")
         if value.channels is not None:
             parts.append(f"channels = [{', '.join(map(_quote, value.channels))}]")
+        if value.signed:
+            parts.append("signed = true")
         return f"{{{', '.join(parts)}}}"
     if isinstance(value, Mapping):
         return f"{{{', '.join(_pairs(value))}}}"

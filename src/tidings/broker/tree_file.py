@@ -11,13 +11,16 @@
     [router.edge-1]
     listen = 7401
     upstream = "root"                the rendezvous point if left out
+    public = "edge-1.example:7401"   `public` and `places` are as in a router's file
 
     [channels.tea]                   another channel, with a rendezvous point of its own: the node
     listen = 7500                    root-tea
-    extra = "keep"                   [channels.tea.columns] has its declared attributes
+    extra = "keep"                   [channels.tea.columns] has its declared attributes, and
+                                     [channels.tea.preprocessor] its kind of interest
 
-    [columns] [preprocessor] [tokens] [times] policy extra      as in a router's file, but for all
-                                                                nodes
+    [direct]                              most, links: as in the file of a rendezvous point
+    [columns] [preprocessor] extra        of the main channel, as in a router's file
+    [tokens] [grants] [times] policy      of all nodes, as in a router's file
 
 Paths are relative to the file; without `folder`, the folder is named after the file.
 """
@@ -31,12 +34,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from tidings.broker.admission.listen import Address
+from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import (
     ConfigError,
     address_of,
     find_column_problems,
+    find_grant_problems,
     find_time_problems,
     find_token_problems,
     read_kind,
@@ -59,6 +63,8 @@ class Member(NamedTuple):
     upstream: str | None
     depth: int
     channel: str = ""  # of a rendezvous point in `[channels]`
+    public: str | None = None  # as in a router's file
+    places: Literal["upstream", "preprocessor"] = "upstream"
 
     @property
     def reached(self) -> str:
@@ -72,6 +78,7 @@ class OtherRoot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str | int = 0
     columns: dict[str, Any] = {}
     extra: Extra | None = None
+    preprocessor: PreprocessorTable = PreprocessorTable()
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -85,10 +92,12 @@ class Tree(msgspec.Struct, frozen=True):
     extra: Extra | None
     preprocessor: PreprocessorTable
     tokens: dict[str, str | Grant] | None
+    grants: dict[str, str] | None  # public keys whose grants are accepted, by name
     times: dict[str, float]
     patience: float
     members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
     channels: dict[str, OtherRoot] = {}  # other channels
+    direct: Direct | None = None
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -107,6 +116,8 @@ class _Root(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Router(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str | int = 0
     upstream: str | None = None
+    public: str | None = None
+    places: Literal["upstream", "preprocessor"] = "upstream"
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,11 +128,13 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra: Extra | None = None
     preprocessor: PreprocessorTable = PreprocessorTable()
     tokens: dict[str, str | Grant] | None = None
+    grants: dict[str, str] | None = None
     times: dict[str, float] = {}
     patience: Annotated[float, msgspec.Meta(ge=3)] = 30.0
     root: _Root = _Root()
     router: dict[str, _Router] = {}
     channels: dict[str, OtherRoot] = {}
+    direct: Direct | None = None
 
 
 def load_tree(path: str | Path) -> Tree:
@@ -139,6 +152,8 @@ def load_tree(path: str | Path) -> Tree:
     if problems:
         raise ConfigError(raw.describe(problems))
     read_kind(path, file.preprocessor, file.columns, file.extra)
+    for one in file.channels.values():
+        read_kind(path, one.preprocessor, one.columns, one.extra)
     try:
         return _tree(path, file, folder)
     except SecretError as problem:  # the message already names the file
@@ -156,11 +171,13 @@ def _problems(file: _File, folder: Path) -> Iterator[Problem]:
         yield Problem(
             ("folder",), f"folder: {folder} is a file; expected a folder or an unused path"
         )
+    yield from find_grant_problems(file.grants)
     yield from find_preprocessor_problems(file.preprocessor)
     yield from _member_problems(file)
 
 
 def _with_absolute_path(table: PreprocessorTable, path: Path) -> PreprocessorTable:
+    """The table for a file in another folder than `path`."""
     if table.ontology is None:
         return table
     return msgspec.structs.replace(table, ontology=str((path.parent / table.ontology).absolute()))
@@ -176,10 +193,17 @@ def _tree(path: Path, file: _File, folder: Path) -> Tree:
         file.extra,
         _with_absolute_path(file.preprocessor, path),
         file.tokens,
+        file.grants,
         file.times,
         file.patience,
         tuple(_members(file)),
-        file.channels,
+        {
+            name: msgspec.structs.replace(
+                one, preprocessor=_with_absolute_path(one.preprocessor, path)
+            )
+            for name, one in file.channels.items()
+        },
+        file.direct,
         tuple(filter(None, [check_secret(path) if file.tokens else ""])),
     )
 
@@ -193,7 +217,7 @@ def _above(file: _File) -> dict[str, str]:
 
 
 def _member_problems(file: _File) -> Iterator[Problem]:
-    """The problems of names, addresses and the shape of the tree."""
+    """The problems with names, addresses and the shape of the tree."""
     root, above = file.root, _above(file)
     others = {other_root(channel): channel for channel in file.channels}
     for place, name in (
@@ -216,8 +240,12 @@ def _member_problems(file: _File) -> Iterator[Problem]:
         if name in above or name == root.name or channel == file.channel:
             sentence = f"channels.{channel}: the name {name!r} or the channel is used already"
             yield Problem(("channels", channel), sentence)
-        columns = find_column_problems({"columns": file.channels[channel].columns})
-        yield from (Problem(("channels", channel), one.sentence) for one in columns)
+        table = file.channels[channel]
+        for one in find_column_problems({"columns": table.columns}):
+            yield Problem(("channels", channel), one.sentence)
+        for one in find_preprocessor_problems(table.preprocessor):
+            place = ("channels", channel, *one.place)
+            yield Problem(place, f"channels.{channel}: {one.sentence}")
     for name, upstream in above.items():
         if upstream not in above and upstream != root.name:
             known = ", ".join([root.name, *above])
@@ -231,6 +259,11 @@ def _member_problems(file: _File) -> Iterator[Problem]:
     listens |= {
         other_root(name): (one.listen, f"channels.{name}") for name, one in file.channels.items()
     }
+    for name, router in file.router.items():
+        try:
+            address_of(router.public or f"{HERE}:0", f"router.{name}: public")
+        except ConfigError as problem:
+            yield Problem(("router", name, "public"), str(problem))
     for name, (listen, where) in listens.items():
         place = (*where.split(".", 1), "listen")
         try:
@@ -241,7 +274,7 @@ def _member_problems(file: _File) -> Iterator[Problem]:
         other = taken.setdefault(address, name) if address.port else name
         if other != name:
             at = f"{address.host}:{address.port}"
-            yield Problem(place, f"{other} and {name} can't both listen at {at}")
+            yield Problem(place, f"{other} and {name} can't both listen on {at}")
     left = dict(above)
     known_above = {root.name}
     while left:
@@ -268,8 +301,11 @@ def _members(file: _File) -> list[Member]:
     while above:
         for name in [name for name, upstream in above.items() if upstream in members]:
             upstream = above.pop(name)
-            address = _address(file.router[name].listen, f"router.{name}")
-            members[name] = Member(name, address, upstream, members[upstream].depth + 1)
+            router = file.router[name]
+            address, depth = _address(router.listen, f"router.{name}"), members[upstream].depth + 1
+            members[name] = Member(
+                name, address, upstream, depth, public=router.public, places=router.places
+            )
     return list(members.values())
 
 

@@ -1,9 +1,10 @@
-"""A channel as a pipeline uses it: its filters by version, and a link that takes tagged batches.
+"""A channel as a pipeline uses it: its filters by version, and a link that hands over tagged
+batches.
 
     pipeline ──describe, changes──> owner (the rendezvous point)      the filters, at a version
              ──hand_over(parts)──>        numbers, writes, forwards    each part once
 
-    changes.py    the description of a channel, and the changes of its nodes
+    changes.py    the description of a channel, and the changes to its nodes
     tagged_part.py  a part of a tagged batch, as columns
     channel_declaration.py  what the owner declares: its attributes and its kind of interest
     renumbering.py    replaces nodes whose interests have another meaning than before

@@ -1,5 +1,5 @@
 """What the owner of a channel sends to programs that tag for it: a description of the channel, and
-the changes of its nodes."""
+the changes to its nodes."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     journal ──> kind before ───┴──replace──> kind now ──> attributes of the channel, its definition
 
 The journal stores the declaration with which the nodes were computed. If another one is used at the
-next start, topics that are gone are retired, and all who tag start over.
+next start, topics that are gone are retired, and every process that tags starts over.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Declaration:
     def __init__(
         self, channel: str, attributes: Attributes | None, kind: KindDefinition, stored: str
     ) -> None:
-        """`attributes` and `kind` are those of the file; `stored` is the text of the declaration
-        before. TidingsError if the two don't fit."""
+        """`attributes` and `kind` are those of the file; `stored` is the text of the previous
+        declaration. Raises TidingsError if the two are not compatible."""
         before, types, extra = _read_stored(stored)
         definition, self.revision = replace_definition(before, kind)
         """`revision` says how the ontology changed; None if there is none."""
@@ -42,8 +42,8 @@ class Declaration:
         self.definition = _define(channel, self.kind)
 
     def kind_before(self) -> Kind | None:
-        """The kind of the declaration before; None if it can't be made any more, because the class
-        of an application has changed."""
+        """The kind of the previous declaration; None if it can't be created any more, because the
+        class of an application has changed."""
         definition, types, extra = self._before
         try:
             return make_kind(restore_attributes(types, extra, definition), definition)
@@ -54,7 +54,7 @@ class Declaration:
     def text(self) -> str:
         """The text that the journal stores; empty if nothing is declared."""
         what = self.definition
-        if what.attributes is None:
+        if what.attributes is None and not what.preprocessor:
             return ""
         parts: tuple[Any, ...] = (what.attributes, what.extra)
         if what.preprocessor:
@@ -72,6 +72,6 @@ def _read_stored(text: str) -> tuple[KindDefinition, dict[str, str] | None, Extr
 def _define(channel: str, kind: Kind) -> Definition:
     attributes, preprocessor = kind.attributes, kind.definition.encode()
     if attributes is None:
-        return Definition(channel)
+        return Definition(channel, preprocessor=preprocessor)
     types = {write_path((name,)): str(kind) for name, kind in attributes.tree.items()}
     return Definition(channel, types, attributes.extra, preprocessor)

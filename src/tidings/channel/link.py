@@ -7,7 +7,7 @@
 
 The link connects when it is first needed, and again whenever the connection is lost, because the
 owner may be restarted at any time. Every message that is not answered is then sent again, and the
-owner takes each part once.
+owner stores each part once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ChannelLink:
         )
 
     def changes(self, since: int = 0, life: int = 0) -> Changes:
-        """The changes of nodes since a version, as the owner currently knows them. All these
+        """The changes to nodes since a version, as the owner currently knows them. All these
         changes are on the owner's disk. The end of an unknown node must be ignored."""
         with self._lock:
             question = m.Follow(self._next_request(), since, life, follower=self._hello.name)
@@ -118,7 +118,7 @@ class ChannelLink:
                 return
             except (LostConnection, Later) as problem:
                 reason = str(problem)
-            except BaseException:  # late answers must not be taken for answers to the next work
+            except BaseException:  # late answers must not be mistaken for answers to the next work
                 self._drop()
                 raise
             self._drop()
@@ -135,7 +135,7 @@ class ChannelLink:
         now = time.monotonic()
         if now >= limit:
             self._give_up("it does not answer")
-        if now - max(moved, self._signed) > SIGN:  # a long silent end would be disconnected
+        if now - max(moved, self._signed) > SIGN:  # an end that is silent for long is disconnected
             self._signed = now
             connection.send(m.Trace(0), limit)
             work.remind(connection, limit)

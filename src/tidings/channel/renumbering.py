@@ -1,4 +1,5 @@
-"""Replaces nodes by new ones with the same interests: their old numbers stand for the new ones.
+"""Replaces nodes with new ones that have the same interests; the old numbers stand for the new
+ones.
 
     before   4 mlb                              4 is gone, and equal to 17
     after    17 mlb                             tags with 4 mean 17; subscribers to 4 ask again
@@ -16,8 +17,9 @@ from tidings.store.journal import FileJournal
 
 
 def renumber(journal: FileJournal, nodes: Iterable[int]) -> dict[int, int]:
-    """Give nodes new numbers; return the new ones by the old ones. All of it is on the disk when
-    this returns. The caller must have begun a life, and must not have changed anything since."""
+    """Give nodes new numbers; return a mapping from old to new numbers. All of it is on the disk
+    when this returns. The caller must have begun a life, and must not have changed anything
+    since."""
     gone = sorted(nodes)
     interests = dict(journal.interests())
     memory = journal.memory([Placed(node, (), ()) for node in gone])

@@ -5,8 +5,9 @@
     app.py           registers every command under its name; the folders export nothing
     filters/         check, convert, match, explain, doctor, graph
     subscriptions/   subscriptions, snapshot
-    pipelines/       pipeline, backtest
-    network/         router, preprocessor, up, top, publish, subscribe
+    pipelines/       pipeline, outbox, dead-letters, types
+    backtests/       backtest
+    network/         router, channel, preprocessor, key, up, top, publish, subscribe
     demo/, bench/    demo; bench and its subcommands
     common/          code that commands share: options, files, errors, screen, shutdown
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidings.cli.backtests.backtest_command import run_backtest
 from tidings.cli.bench.bench_chain import bench_chain
 from tidings.cli.bench.bench_command import bench
 from tidings.cli.bench.bench_route import bench_route
@@ -28,7 +29,6 @@ from tidings.cli.network.router_command import run_router
 from tidings.cli.network.subscribe_command import subscribe_to
 from tidings.cli.network.top_command import show_network
 from tidings.cli.network.up_command import start_tree
-from tidings.cli.pipelines.backtest_command import run_backtest
 from tidings.cli.pipelines.dead_letters_command import dead_letters
 from tidings.cli.pipelines.outbox_command import outbox
 from tidings.cli.pipelines.pipeline_command import pipeline

@@ -23,7 +23,7 @@ from tidings.files.private import open_private
 def take_lock(path: str | Path) -> int:
     """Take a lock exclusively; raise BlockingIOError if somebody else has it, or another OSError if
     the file can't be opened. The lock is held until `release_lock` is called with the returned
-    handle, or until the process ends. The file has the number of the process, for `holder_of`."""
+    handle, or until the process ends. The file contains the id of the process, for `holder_of`."""
     handle = _take(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
         os.ftruncate(handle, 0)
@@ -37,7 +37,7 @@ def take_lock(path: str | Path) -> int:
 
 
 def holder_of(path: Path) -> int | None:
-    """The number of the process that has taken a lock; None if nobody has it."""
+    """The id of the process that has taken a lock; None if nobody has it."""
     try:
         with try_lock(path) as is_free:
             return None if is_free else int(path.read_text())

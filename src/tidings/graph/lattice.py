@@ -84,7 +84,7 @@ def reach(nodes: set[V], up: bool) -> set[V]:
 
 
 class Follower(Protocol):
-    """Receives every change of a graph, to keep its history."""
+    """Receives every change to a graph, to keep its history."""
 
     def gone(self, number: int, to: Iterable[int]) -> None:
         """A node was removed; the nodes `to` are its substitutes."""

@@ -5,7 +5,7 @@
         def matches(self, notification): ...
         def key(self): ...                  objects with equal keys share a node
 
-The answers of `covers` are checked. A new object is compared with every node, in both directions,
+The results of `covers` are checked. A new object is compared with every node, in both directions,
 before the graph changes. The answers must agree with the existing paths:
 
 - if a node covers the object, all nodes above that node cover it too
@@ -32,7 +32,7 @@ from tidings.model import GraphError
 
 
 class SubscriptionObject(Protocol):
-    """The methods that an application's interest must have. The answers of these methods must never
+    """The methods that an application's interest must have. The results of these methods must never
     change."""
 
     def covers(self, other: Any) -> bool:

@@ -35,6 +35,7 @@ from tidings.model.errors import (
     Problem,
     RefusedFilters,
     TidingsError,
+    Undecided,
 )
 from tidings.model.gc_pause import pause_gc
 from tidings.model.ids import Id, id_pairs, list_some, need_id
@@ -90,6 +91,7 @@ __all__ = [
     "Scalar",
     "TidingsError",
     "Type",
+    "Undecided",
     "Value",
     "article",
     "compare",

@@ -5,6 +5,7 @@
     |   `-- RefusedFilters  several filters with ids: lists what is wrong with each
     |-- AttributesError     an attribute declaration is invalid
     |-- NotificationError   a notification does not fit the declared attributes
+    |-- Undecided           a notification can't be matched before predicates are called
     |-- GraphError          a node belongs to another graph, or an interest can't be placed
     `-- EnvironmentProblem  something outside tidings is missing: Java, a package, a file
 
@@ -51,6 +52,15 @@ class LimitError(FilterError):
     limit; a stored filter that then exceeds it is set aside, not deleted."""
 
 
+class Undecided(TidingsError):
+    """A notification can't be matched yet: its filters call predicates, which must be asked first.
+    `calls` are these calls."""
+
+    def __init__(self, calls: Iterable[Any]) -> None:
+        self.calls = tuple(calls)
+        super().__init__("predicates must be called before this notification can be matched")
+
+
 class RefusedFilters(FilterError):
     """Some of many filters were refused. `problems` maps the id of each refused filter to its
     error; the message lists the first ones."""
@@ -71,7 +81,8 @@ class RefusedFilters(FilterError):
 
 
 class Problem(NamedTuple):
-    """One problem of a declaration or a configuration: the keys that lead to it, and a sentence."""
+    """One problem with a declaration or a configuration: the keys that lead to it, and a
+    sentence."""
 
     place: tuple[str, ...]
     sentence: str

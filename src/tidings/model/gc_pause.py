@@ -1,4 +1,4 @@
-"""A pause of the garbage collector, while a program creates many objects that stay."""
+"""Pauses the garbage collector, while a program creates many objects that stay alive."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ import ssl
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 
+import msgspec
+
 from tidings.network.agents import (
     Broken,
     LinkState,
@@ -27,6 +29,7 @@ from tidings.network.agents import (
 )
 from tidings.network.agents.agent_channel import ANONYMOUS, AgentChannel, Order
 from tidings.network.agents.agent_link import AgentLink
+from tidings.network.agents.moving import Moving
 from tidings.network.agents.publishing import (
     LARGEST,
     LARGEST_WHOLE,
@@ -35,6 +38,7 @@ from tidings.network.agents.publishing import (
 )
 from tidings.network.router_url import RouterUrl, parse_addresses
 from tidings.network.tls import Path, context_for
+from tidings.routing.clients import ChoosingTimes
 from tidings.routing.protocol import Break, Times, messages as m
 
 __all__ = [
@@ -69,31 +73,51 @@ class Agent(AgentChannel):
         on_break: Callable[[Break], object] | None = None,
         on_link: Callable[[str], object] | None = None,
         tag: Tagging = "root",
+        direct: bool = True,
+        advice: ChoosingTimes | None = None,
     ) -> None:
         own = places[0].channel
         link = AgentLink(places, m.Hello(name, own, token), tls, times or Times(), on_link)
-        super().__init__(link, own, on_break=on_break, tag=tag)
+        super().__init__(link, own, on_break=on_break, tag=tag, direct=direct)
+        self._may_be_direct = direct
         self._others: dict[str, AgentChannel] = {}
+        if advice is not None:
+            self._moving = Moving(link, advice)
 
     async def start(self, timeout: float | None = None) -> None:
         """Connect; EnvironmentProblem or Refusal if that fails."""
         await self._agent_link.start(timeout)
-        await self.begin_tagging(timeout)
+        if self._moving is not None:
+            self._tasks.append(asyncio.create_task(self._moving.move_forever()))
+        self.begin_tagging()
+        await self.wait_for_tagging(timeout)
 
     @property
     def state(self) -> LinkState:
         """Whether there is a link at present, and to which router."""
-        return self._agent_link.state
+        state, direct = self._agent_link.state, self.direct
+        if direct.is_used:
+            state = msgspec.structs.replace(state, direct=direct.address)
+        return state
 
     def channel(
-        self, name: str, *, on_break: Callable[[Break], object] | None = None
+        self,
+        name: str,
+        *,
+        on_break: Callable[[Break], object] | None = None,
+        tag: Tagging | None = None,
     ) -> AgentChannel:
         """Another channel over the link of this agent, to subscribe and publish there as with the
         agent itself. Two calls with the same name return the same object, until it is closed. If
         the router does not serve the channel, `subscribe` and `publish` raise Refusal; the agent
-        asks again every few seconds. The notifications of other channels are tagged by their
-        rendezvous points."""
+        asks again every few seconds.
+
+        `tag` says who tags what is published in this channel, as for `connect`; by default, its
+        rendezvous point does. With "local" and "preprocessor", the rendezvous point tags until the
+        agent is ready; `await channel.wait_for_tagging()` waits for that."""
+        check_tag(tag or "root")
         if name == self.channel_name:
+            _check_same_tag(self, tag)
             return self
         if not name or len(name) > m.LONGEST_NAME:
             raise Refusal(
@@ -101,7 +125,15 @@ class Agent(AgentChannel):
             )
         found = self._others.get(name)
         if found is None or found.is_closed:
-            found = self._others[name] = AgentChannel(self._agent_link, name, on_break=on_break)
+            found = self._others[name] = AgentChannel(
+                self._agent_link,
+                name,
+                on_break=on_break,
+                tag=tag or "root",
+                direct=self._may_be_direct,
+            )
+            found.begin_tagging()
+        _check_same_tag(found, tag)
         return found
 
     async def close(self) -> None:
@@ -110,6 +142,20 @@ class Agent(AgentChannel):
         self.end()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._agent_link.close()
+
+
+def check_tag(tag: str) -> None:
+    """Raise Refusal if `tag` does not say who tags."""
+    if tag not in ("root", "local", "preprocessor"):
+        raise Refusal(f"found tag={tag!r}, expected 'root', 'local' or 'preprocessor'")
+
+
+def _check_same_tag(channel: AgentChannel, tag: Tagging | None) -> None:
+    if tag is not None and tag != channel.tag:
+        raise Refusal(
+            f"found tag={tag!r} for the channel {channel.channel_name!r}, which is open with "
+            f"tag={channel.tag!r}; close it first"
+        )
 
 
 @contextlib.asynccontextmanager
@@ -125,6 +171,8 @@ async def connect(
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
+    direct: bool = True,
+    advice: bool | ChoosingTimes = False,
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
@@ -143,9 +191,16 @@ async def connect(
     `tag` says who tags what the agent publishes: the rendezvous point ("root"), this process
     ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
     two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
+
+    If the rendezvous point offers it, because few others want the same notifications, the agent
+    receives them over a second link, which it opens to the rendezvous point itself; without
+    `direct`, it never does. If the second link can't be opened, nothing changes.
+
+    With `advice`, the agent asks its channel which routers there are and how busy they are,
+    measures the round trips, and moves to a router that is much better, without losing anything.
+    The address can then be that of any router, or of the rendezvous point.
     """
-    if tag not in ("root", "local", "preprocessor"):
-        raise Refusal(f"found tag={tag!r}, expected 'root', 'local' or 'preprocessor'")
+    check_tag(tag)
     if name is not None and not isinstance(name, str):
         raise Refusal(f"found a name of type {type(name).__name__}, expected a string")
     places = parse_addresses(address)
@@ -159,6 +214,8 @@ async def connect(
         on_break=on_break,
         on_link=on_link,
         tag=tag,
+        direct=direct,
+        advice=ChoosingTimes() if advice is True else advice or None,
     )
     try:
         await agent.start(timeout)

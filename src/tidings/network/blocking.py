@@ -48,7 +48,7 @@ from tidings.network.agents import (
 )
 from tidings.network.agents.blocking_channel import BlockingChannel
 from tidings.network.tls import Path
-from tidings.routing.clients import Delivery, Item
+from tidings.routing.clients import ChoosingTimes, Delivery, Item
 from tidings.routing.protocol import Break, Times
 
 MOST_UNDER_WAY = 10_000  # the most unacknowledged publications; beyond this, publishing waits
@@ -57,6 +57,27 @@ AT_EXIT = 2.0  # seconds that an agent may take to close when the interpreter en
 _T = TypeVar("_T")
 _CLOSED = "the agent is closed"
 _UNANSWERED = "the notification was not acknowledged"
+
+
+_RLock: Any = type(threading.RLock())
+
+
+class _Condition(_RLock, threading.Condition):  # type: ignore[misc]
+    """A condition that is its own lock, which Ctrl-C never leaves locked. `with` on a plain
+    condition runs Python code at a moment when the lock is held and no `finally` would release it;
+    an interrupt just then would block the thread of the agent forever. Here `with` runs the code
+    of the lock, in C, which can't be interrupted."""
+
+    def __init__(self) -> None:
+        self._waiters: Any = deque()  # all that the methods of a condition need besides the lock
+
+
+class _Acknowledgment(Future[int]):
+    """Set in the thread of the agent; others may be interrupted while they look at it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition = _Condition()
 
 
 class BlockingSubscription:
@@ -156,7 +177,7 @@ class BlockingAgent:
         self._loop: asyncio.AbstractEventLoop
         self._stop: asyncio.Event
         self._task: asyncio.Task[Any] | None = None
-        self._lock = threading.Condition()
+        self._lock = _Condition()
         self._is_closed = False
         self._under_way = 0
         self._abandoned: set[Future[int]] = set()  # futures that nobody waits for any more
@@ -231,7 +252,7 @@ class BlockingAgent:
         check_payload(payload)
         # encoded now, because the caller may change them afterwards
         content = encode_attributes(attributes)
-        done: Future[int] = Future()
+        done = _Acknowledgment()
         done.set_running_or_notify_cancel()  # the future can't be cancelled
         with self._lock:
             if self._under_way >= MOST_UNDER_WAY and not self._is_closed:
@@ -322,9 +343,12 @@ class BlockingAgent:
         }
         return self.run(self._subscribe(interest, dialect, how))
 
-    def channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
-        """Another channel over the link of this agent; see `Agent.channel`."""
-        return self.run(self._open_channel(name))
+    def channel(
+        self, name: str, *, tag: Tagging | None = None
+    ) -> BlockingChannel[BlockingSubscription]:
+        """Another channel over the link of this agent; see `Agent.channel`. With `tag`, this waits
+        until notifications can be tagged like that."""
+        return self.run(self._open_channel(name, tag))
 
     @property
     def preprocessed(self) -> int:
@@ -434,8 +458,12 @@ class BlockingAgent:
             self._publish_all()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
-    async def _open_channel(self, name: str) -> BlockingChannel[BlockingSubscription]:
-        return BlockingChannel(self, self._agent.channel(name), self._subscribe)
+    async def _open_channel(
+        self, name: str, tag: Tagging | None
+    ) -> BlockingChannel[BlockingSubscription]:
+        channel = self._agent.channel(name, tag=tag)
+        await channel.wait_for_tagging()
+        return BlockingChannel(self, channel, self._subscribe)
 
     async def _subscribe(
         self,
@@ -503,6 +531,8 @@ def connect_blocking(
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
+    direct: bool = True,
+    advice: bool | ChoosingTimes = False,
 ) -> BlockingAgent:
     """Connect an agent to the router at an address, for code without `async`; see `connect`. Close
     the agent, or use it in a `with` statement. `on_break` and `on_link` are called in the agent's
@@ -510,7 +540,8 @@ def connect_blocking(
     agent = BlockingAgent(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,
-            timeout=timeout, on_break=on_break, on_link=on_link, tag=tag,
+            timeout=timeout, on_break=on_break, on_link=on_link, tag=tag, direct=direct,
+            advice=advice,
         )
     )  # fmt: skip
     agent.start()

@@ -108,7 +108,7 @@ class Forwarder:
         return self._plan(labels, marks) if plan is None else plan
 
     def _catch_up(self) -> None:
-        """Forget the plans that changes of the graph affect."""
+        """Forget the plans that changes to the graph affect."""
         if self._changes.everything:
             self._forget()
         else:

@@ -63,11 +63,13 @@ class Link(asyncio.Protocol):
         self.patience = patience
         self.name = ""
         self.dropped = 0  # notifications
-        self._skipped: set[int] = set()  # channels that missed notifications since the last one
+        self._skipped: set[int] = set()  # channels whose latest notification was dropped
         self.number = 0
         """The channel of the frames that `received` gets."""
         self._out_number = 0  # the channel of the frame that was sent last
         self.bytes_in = self.bytes_out = 0
+        self.taken: dict[int, int] = {}  # bytes of complete frames that came, by channel
+        self.sent: dict[int, int] = {}  # bytes of frames that were sent or wait, by channel
         self.batches = 0  # how often complete frames arrived
         self.strange = False  # whether to process the first frame alone
         self.owner = ""  # the owner of this link, and perhaps of other links
@@ -112,9 +114,7 @@ class Link(asyncio.Protocol):
     def send_notifications(self, data: bytes | memoryview, count: int, number: int = 0) -> None:
         """Send frames of notifications, unless too much data is already waiting."""
         if self.waiting > self.most_waiting:
-            if self.policy is Policy.DISCONNECT:
-                self.close("it reads too slowly")
-            self.dropped += count
+            self.drop(count)
             self._skipped.add(number)
         else:
             if number in self._skipped:
@@ -122,6 +122,12 @@ class Link(asyncio.Protocol):
                 self._put(frames.encode(m.Skipped()), number)
             self.told_out += count
             self._put(data, number)
+
+    def drop(self, count: int) -> None:
+        """Count notifications that are not sent, because the other end is too slow."""
+        if count and self.policy is Policy.DISCONNECT:
+            self.close("it reads too slowly")
+        self.dropped += count
 
     @property
     def waiting(self) -> int:
@@ -138,6 +144,7 @@ class Link(asyncio.Protocol):
             self._out_size += frames.SWITCH_SIZE
         self._out.append(data)
         self._out_size += len(data)
+        self.sent[number] = self.sent.get(number, 0) + len(data)
         if not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -149,6 +156,11 @@ class Link(asyncio.Protocol):
         self._out_size = 0
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+
+    def forget_channel(self, number: int) -> None:
+        """Stop counting the bytes of a channel that was closed."""
+        self.taken.pop(number, None)
+        self.sent.pop(number, None)
 
     def certificate_names(self) -> frozenset[str]:
         """The names in the certificate of the other end, if it has a verified one."""
@@ -259,6 +271,9 @@ class Link(asyncio.Protocol):
         if is_first and data[:2] == b"\x16\x03" and data[2:3] in (b"\1", b"\2", b"\3"):
             self.close("found TLS, expected none: use an address with tidings://")
             return
+        if is_first and data[:5] == b"HTTP/":
+            self.abort("found an HTTP server, expected a tidings router: check the port")
+            return
         if self._rest:  # the pieces of a frame are joined once, when all of them have arrived
             self._rest += data
             if len(self._rest) < self._needed:
@@ -278,9 +293,11 @@ class Link(asyncio.Protocol):
         at = 0
         try:
             while not self._over:
+                begun = at
                 starts, at = scanning.scan(data, at, self.largest)
                 if starts:
                     self.batches += 1
+                    self.taken[self.number] = self.taken.get(self.number, 0) + at - begun
                     self._received(self, data, starts)
                 number = frames.switch_at(data, at)
                 if number is None:

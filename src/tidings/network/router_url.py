@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from tidings.model import EnvironmentProblem
 
 PORT = 7400
+SCHEMES = ("tidings", "tidings+tls")
 
 
 class RouterUrl(NamedTuple):
@@ -22,12 +23,14 @@ def parse_address(address: str) -> RouterUrl:
     """Parse the address of a router; raise EnvironmentProblem if it is invalid."""
     try:
         parts = urlsplit(address)
-        port, host = parts.port or PORT, parts.hostname
-    except ValueError:
-        port, host = 0, None
-    if not host or parts.scheme not in ("tidings", "tidings+tls"):
+        host, problem = parts.hostname, ""
+        port = PORT if parts.port is None else parts.port
+    except ValueError as found:
+        host, port, problem = None, 0, f" ({found})".lower()
+    if not host or not port or parts.scheme not in SCHEMES:
         raise EnvironmentProblem(
-            f"found the address {address!r}, expected one such as 'tidings://127.0.0.1:7400'"
+            f"found the address {address!r}{problem}, expected one such as "
+            f"'tidings://127.0.0.1:{PORT}'"
         )
     return RouterUrl(host, port, parts.path.lstrip("/"), parts.scheme == "tidings+tls")
 
@@ -38,7 +41,13 @@ def parse_addresses(address: str | Sequence[str]) -> tuple[RouterUrl, ...]:
     invalid, or if the addresses differ in more than host and port."""
     found: list[RouterUrl] = []
     for one in (address,) if isinstance(address, str) else address:
-        head, _, rest = one.partition("://")
+        head, mark, rest = one.partition("://")
+        if head not in SCHEMES or not mark:
+            hint = f"tidings://{rest if mark else one}" if one else f"tidings://127.0.0.1:{PORT}"
+            raise EnvironmentProblem(
+                f"found the address {one!r}, which does not begin with tidings:// or "
+                f"tidings+tls://, expected one such as {hint!r}"
+            )
         hosts, slash, channel = rest.partition("/")
         found += [parse_address(f"{head}://{host}{slash}{channel}") for host in hosts.split(",")]
     if not found:

@@ -6,7 +6,9 @@
     channel_view.py   the view: changes go in, tags come out
     contents/         the attributes of notifications, as mappings and as columns
     kinds/            kinds of interest: filters, topics, types, those of an application
-    change.py         a change of a node, in the form that snapshots take
+    surroundings.py   the nodes above and below a node, for routers
+    predicates/       programs of the operator that filters call by name
+    change.py         a change to a node, in the form that snapshots use
 
 A view only tags. The rendezvous point numbers notifications, and corrects tags that are too old.
 
@@ -15,10 +17,12 @@ preprocessor` (broker). channel uses `contents` and `kinds`; broker, spark and c
 Start at channel_view.py.
 """
 
-from tidings.preprocessing.channel_view import ChannelView, Place
-from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tidings.preprocessing.kinds import (
     DIALECTS,
+    PREDICATE_MILLIS,
     Kind,
     KindDefinition,
     KindName,
@@ -29,22 +33,53 @@ from tidings.preprocessing.kinds import (
     restore_attributes,
     version_of,
 )
+from tidings.preprocessing.predicates import (
+    PREDICATES,
+    CallIndex,
+    Decisions,
+    PredicateCall,
+    need_predicates,
+)
+
+if TYPE_CHECKING:
+    from tidings.preprocessing.channel_view import ChannelView, Place
+    from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields, Read
 
 __all__ = [
     "DIALECTS",
+    "PREDICATES",
+    "PREDICATE_MILLIS",
+    "CallIndex",
     "ChannelView",
     "Contents",
+    "Decisions",
     "EventColumns",
     "ExtraFields",
     "Kind",
     "KindDefinition",
     "KindName",
     "Place",
+    "PredicateCall",
     "Read",
     "Replaced",
     "declare",
     "make_kind",
+    "need_predicates",
     "replace_definition",
     "restore_attributes",
     "version_of",
 ]
+
+_LATER = {
+    **dict.fromkeys(("ChannelView", "Place"), "tidings.preprocessing.channel_view"),
+    **dict.fromkeys(
+        ("Contents", "EventColumns", "ExtraFields", "Read"), "tidings.preprocessing.contents"
+    ),
+}
+"""Names from modules that load the kernels. Routers only need the definitions of kinds."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

@@ -1,4 +1,4 @@
-"""A change of a node, in the form in which snapshots take changes of subscriptions."""
+"""A change to a node, in the form that snapshots use for changes to subscriptions."""
 
 from __future__ import annotations
 

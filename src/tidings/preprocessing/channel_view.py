@@ -1,18 +1,19 @@
 """The nodes of a channel in this process, at a version, ready to tag notifications.
 
     Changed, whole ──compile──> snapshot ──┐
-    Changed, since the version before ─────┴──> view ──> tags of this version
+    Changed, since its last version ───────┴──> view ──> tags of this version
 
 The snapshots and views are those that pipelines on Spark use, in memory. A filter that can't be
 read is left out, as at the rendezvous point.
 
-Cost: a change takes some milliseconds, and after REBUILD_AFTER changes all nodes are compiled again
-(a second for 10,000 filters). `put` may run in another thread: until it is done, tags have the
-version before.
+Cost: a change takes a few milliseconds, and after REBUILD_AFTER changes all nodes are compiled
+again (a second for 10,000 filters). `put` may run in another thread: until it is done, tags have
+the previous version.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,18 +22,21 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.filters import parse
+from tidings.filters import Filter, parse
 from tidings.matching import load_kernels
 from tidings.model import Event, FilterError, TidingsError, need_extra
 from tidings.preprocessing.change import Change
 from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields
 from tidings.preprocessing.kinds import Kind, KindDefinition, make_kind, restore_attributes
+from tidings.preprocessing.predicates import CallIndex, PredicateCall
+from tidings.preprocessing.surroundings import Surroundings
 from tidings.routing.protocol import messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
 LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
 FEW = 50  # fewer notifications are tagged one by one, because a batch costs a millisecond
 REBUILD_AFTER = 2_000  # changes
+MOST_AROUND = 500_000  # nodes in the places of one answer
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -51,13 +55,15 @@ class _State(NamedTuple):
     version: int
     view: View
     tells_null: bool
+    epoch: int
+    is_whole: bool  # are all nodes of the channel in the view?
 
 
 class ChannelView:
     """The nodes of a channel at one version. One thread may call `put` while others tag."""
 
     def __init__(self, told: m.Described) -> None:
-        """TidingsError if the kind of the channel can't be used in this process."""
+        """Raises TidingsError if the kind of the channel can't be used in this process."""
         self._kind = _kind_of(told)
         self.attributes = self._kind.attributes
         self._nodes: dict[int, str] = {}
@@ -66,7 +72,11 @@ class ChannelView:
         self._changes = 0
         self._state: _State | None = None
         self._columns = EventColumns()
+        self._surroundings: tuple[View, Surroundings] | None = None
         self._contents = Contents(self._kind, LARGEST, ExtraFields())
+        self.decisions = self._kind.decisions
+        """The results of predicates; a notification that needs others is not tagged."""
+        self._calls = CallIndex(self.decisions)
 
     @property
     def life(self) -> int:
@@ -77,13 +87,32 @@ class ChannelView:
         """The version of the view's tags; 0 if no nodes are known yet."""
         return 0 if self._state is None else self._state.version
 
+    @property
+    def epoch(self) -> int:
+        """The life of the rendezvous point that sent this version; 0 if no nodes are known yet."""
+        return 0 if self._state is None else self._state.epoch
+
     def __len__(self) -> int:
         return len(self._nodes)
+
+    @property
+    def definition(self) -> KindDefinition:
+        return self._kind.definition
+
+    def missing_calls(self, contents: Iterable[bytes]) -> list[PredicateCall]:
+        """The calls of predicates that must be decided before these notifications are tagged."""
+        found: dict[bytes, PredicateCall] = {}
+        for content in contents if len(self._calls) else ():
+            with contextlib.suppress(TidingsError):  # it can't be tagged at all
+                event = self._contents.read(content)
+                found.update((call.key, call) for call in self._calls.missing(event))
+        return [*found.values()]
 
     # -- changes -------------------------------------------------------------------------------
 
     def put(self, told: m.Changed) -> None:
-        """Apply an answer of the rendezvous point: all nodes, or the changes since this version."""
+        """Apply an answer from the rendezvous point: all nodes, or the changes since this
+        version."""
         if told.whole or self._live is None or told.life != self.life:
             self._nodes = {}
             self._replay(told.changes)
@@ -105,7 +134,8 @@ class ChannelView:
             tells_null = bool(view.matcher.null_paths())
         else:
             tells_null = self._state.tells_null
-        state = _State(told.life, told.version, view, tells_null)
+        is_whole = len(view.ids) == len(self._nodes)
+        state = _State(told.life, told.version, view, tells_null, told.epoch, is_whole)
         if self._state is None:
             self._warm(state)
         self._state = state
@@ -122,25 +152,36 @@ class ChannelView:
         """Whether the filter of a new node can be read; if so, note its identity."""
         assert one.filter is not None
         try:
-            self._keys[parse(one.filter, attributes=self.attributes).key] = one.node
+            filter_ = self._parse(one.filter)
         except FilterError:
             return False
+        self._keys[filter_.key] = one.node
+        self._calls.add(one.node, filter_.form)
         return True
+
+    def _parse(self, text: str) -> Filter:
+        return parse(text, attributes=self.attributes, functions=self._kind.functions)
 
     def _replay(self, changes: Iterable[m.NodeChange]) -> None:
         for _, node, text in changes:
             if text is None:
                 self._nodes.pop(node, None)
+                self._calls.discard(node)
             else:
                 self._nodes[node] = text
 
     def _compile(self, version: int) -> None:
-        distinct, numbers = DistinctFilters(self.attributes), dict[bytes, int]()
+        distinct = DistinctFilters(self.attributes, self._kind.functions)
+        numbers: dict[bytes, int] = {}
+        calls = CallIndex(self.decisions)
         for node, text in sorted(self._nodes.items()):
             try:
                 numbers.setdefault(distinct.add(node, text), node)
+                if any(name in text for name in self._kind.functions):
+                    calls.add(node, self._parse(text).form)
             except FilterError:
                 continue
+        self._calls = calls
         self._live = VersionedSnapshot(Snapshot(version, *build_nodes(distinct, numbers)))
         self._keys = numbers
         self._changes = 0
@@ -152,17 +193,19 @@ class ChannelView:
 
     def tag(self, content: bytes) -> bytes:
         """The tag of a notification; raises TidingsError if it can't be read, or if no nodes are
-        known."""
+        known, and Undecided if it needs predicates."""
         state = self._need_state()
         nodes = self._lowest(state.view, self._contents.read(content))
         return pack_tag(state.life, state.version, nodes)
 
     def tag_many(self, contents: Sequence[bytes]) -> list[bytes]:
-        """The tags of many notifications; the tag is empty if a notification can't be read."""
+        """The tags of many notifications; the tag is empty if a notification can't be read, or if
+        it needs predicates that are not decided."""
         state = self._need_state()
         tags: list[bytes] = []
         read = None
-        if self.attributes is None and len(contents) >= FEW and not state.tells_null:
+        is_simple = self.attributes is None and not state.tells_null and not len(self._calls)
+        if is_simple and len(contents) >= FEW:
             read = self._columns.read(contents)
         if read is None:
             return [self._tag_or_leave(state, content) for content in contents]
@@ -182,6 +225,23 @@ class ChannelView:
         node = self._keys.get(self._kind.parse(interest, dialect).key, 0)
         return Place(node if node in self._nodes else 0, state.life, state.version)
 
+    def locate(self, asked: m.Locate) -> m.Located:
+        """The places of nodes among all nodes of this version. There are none if a node of the
+        channel is not in this view, because its filter can't be read here: then places would be
+        incomplete."""
+        state = self._need_state()
+        known = self._surroundings
+        if known is None or known[0] is not state.view:
+            known = self._surroundings = state.view, Surroundings(state.view)
+        around = known[1]
+        left, places = MOST_AROUND, list[m.NodePlace]()
+        for node in asked.nodes if state.is_whole else ():
+            found = around.around(node) if left > 0 else None
+            if found is not None:
+                left -= len(found[0]) + len(found[1])
+                places.append(m.NodePlace(node, tuple(found[0]), tuple(found[1])))
+        return m.Located(state.epoch, asked.request, state.version, tuple(places))
+
     def _need_state(self) -> _State:
         if self._state is None:
             raise TidingsError("the nodes of the channel are not known yet")
@@ -197,6 +257,7 @@ class ChannelView:
     def _lowest(self, view: View, event: Event) -> list[int]:
         """The numbers of the lowest nodes that match: matching nodes that are not above another
         matching node."""
+        self._calls.need_decided(event)
         count = len(view.numbers)
         matched: list[Any] = view.matcher.match(event)
         matched = [place for place in matched if place < count]

@@ -31,7 +31,7 @@ Array = npt.NDArray[Any]
 
 
 class ChangeLike(Protocol):
-    """A change of a subscription: `filter` is its new text, or None if it was removed."""
+    """A change to a subscription: `filter` is its new text, or None if it was removed."""
 
     @property
     def version(self) -> int: ...
@@ -61,8 +61,8 @@ class VersionedSnapshot:
 
     def apply(self, changes: Iterable[ChangeLike], upto: int = 0) -> None:
         """Apply changes in the order of their versions; changes up to the latest known version are
-        skipped. They must be all changes since then, up to the version `upto`; some versions may
-        have none."""
+        skipped. No change since then, up to the version `upto`, may be missing; some versions have
+        no change."""
         with self._lock:
             for change in changes:
                 if change.version <= self.version:

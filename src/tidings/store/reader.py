@@ -6,7 +6,7 @@ needs no lock. To find the end, a reader reads one small file and calls stat onc
 mark comes from a writer that is still writing, or from a writer that died. After a writer died,
 settling.py keeps the data or cuts it off.
 
-Cost: a reader that follows a log reads all groups since its last look at the end, and those of a
+Cost: a reader that follows a log reads all groups since it last read the end mark, and those of a
 rendezvous point contain notifications too.
 """
 
@@ -104,7 +104,7 @@ class Reader:
             base = read_checkpoint(self._folder, end)
             if walk.end.number >= base.at.number:
                 raise
-            self._refuse(after, base.version, base)  # a repair has put up with this damage
+            self._refuse(after, base.version, base)  # a repair has accepted this damage
 
     def _point_before(self, version: int, end: Mark, log: GroupLog) -> Point:
         """The nearest point from which all changes after a version can be read."""

@@ -7,9 +7,9 @@
     host/        the machine, its processes, and driver programs that measure on request
     tables.py    formats measurements as tables
 
-Results are checked against the correct answers before they are timed; a wrong result is not
-reported. This room is for cli (`tidings bench`) and the tests, not for users of the package.
-docs/performance.md quotes the figures. Start at workloads/workloads.py, then
+Results are checked against the correct answers before they are timed; if a result is wrong, no
+figures are reported. This room is for cli (`tidings bench`) and the tests, not for users of the
+package. docs/performance.md quotes the figures. Start at workloads/workloads.py, then
 engine/matching_bench.py.
 """
 

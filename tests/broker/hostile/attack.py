@@ -1,4 +1,4 @@
-"""What every attack has: where the routers are, connections that come back, counts."""
+"""What all attacks share: the ports of the routers, connections that reconnect, and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What connections alone can do: floods, half of something, nothing."""
+"""Attacks with connections alone: floods, incomplete messages, and silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters that are dear to place, to keep or to match, each within 64 KiB."""
+"""Filters that are expensive to place, to keep or to match, each within 64 KiB."""
 
 from __future__ import annotations
 

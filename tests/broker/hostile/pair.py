@@ -1,4 +1,4 @@
-"""The honest pair, as a process: it publishes, is told, and measures.
+"""The honest publisher and subscriber, as a process that also measures latency.
 
     python -m tests.broker.hostile.pair PORT OUT
 

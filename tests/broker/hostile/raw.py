@@ -1,4 +1,4 @@
-"""A neighbour that says what it likes, over a socket of its own."""
+"""A neighbour that can send any bytes, over its own socket."""
 
 from __future__ import annotations
 

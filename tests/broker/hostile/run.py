@@ -1,4 +1,4 @@
-"""A tree of real routers with an honest pair, and everybody who means no good beside it.
+"""A tree of real routers with an honest publisher and subscriber, and all attackers at once.
 
                root            everybody with a token may connect to each of them
              /   |  \\

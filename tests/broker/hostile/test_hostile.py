@@ -1,5 +1,5 @@
-"""A subscriber, a publisher and a router that mean no good try everything at once, with ordinary
-tokens and all limits at their defaults. An honest pair beside them goes on.
+"""A hostile subscriber, publisher and router try all attacks at once, with ordinary tokens and
+default limits. An honest publisher and subscriber must not be disturbed.
 
 TIDINGS_HOSTILE is for how many seconds in the long run, TIDINGS_ATTACKS which attacks, with commas
 between them; see attacker.py for their names.

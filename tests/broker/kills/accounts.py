@@ -1,4 +1,5 @@
-"""Who was promised what, and whether that was kept: the judge of the time machine.
+"""The judge of the time machine: which notifications must be delivered to whom, and whether they
+were.
 
 A notification that was acknowledged must come to whoever wants it, once, as it was. Where it does
 not come, somebody must have said so:

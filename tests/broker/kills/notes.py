@@ -1,4 +1,4 @@
-"""What is published, and who is told what: the same on all sides, without asking tidings."""
+"""What is published, and which subscribers must receive it, computed without tidings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _PAYLOAD = struct.Struct("<Bq")
 Interest = tuple[str, Callable[[int, int], bool]]
 """A filter, and what it means for notification n of a publisher."""
 
+APART = 8  # from the number of a publisher in one channel to its number in the next
 KEPT: list[Interest] = [
     ("n >= 0", lambda _, n: True),
     ("k >= 20 AND k < 60", lambda _, n: 20 <= n % 100 < 60),
@@ -26,7 +27,16 @@ KEPT: list[Interest] = [
 
 
 def attributes_of(publisher: int, number: int) -> dict[str, int]:
-    return {"p": publisher, "n": number, "k": number % 100}
+    """The same in each channel, so that what strays from one to another is wanted there."""
+    return {"p": publisher % APART, "n": number, "k": number % 100}
+
+
+def in_channel(interest: Interest, which: int, channels: int) -> Interest:
+    """What a filter means in one of several channels."""
+    text, wants = interest
+    if channels == 1:
+        return interest
+    return text, lambda p, n: p // APART == which and wants(p % APART, n)
 
 
 def payload_of(publisher: int, number: int) -> bytes:

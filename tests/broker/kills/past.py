@@ -350,7 +350,7 @@ class World:
         node = self.tree.nodes[name]
         try:
             await until(
-                lambda: "listens at" in self._said_by(name)[before:] or not node.alive(), START
+                lambda: "listens on" in self._said_by(name)[before:] or not node.alive(), START
             )
         except TimeoutError:
             raise Failed(f"{name} neither listens nor ends in {START:g} seconds") from None

@@ -1,8 +1,9 @@
-"""A process with subscribers that write down what they are told, and judge it in the end.
+"""A process with subscribers that record what they receive, and judge it at the end.
 
-python -m tests.broker.kills.reader FOLDER TIMES NUMBER SEED VISITORS {KEPT=ADDRESS}...
+python -m tests.broker.kills.reader FOLDER TIMES NUMBER SEED VISITORS CHANNELS {KEPT=ADDRESS}...
 
-Some stay, from before the first notification to the end; visitors come and go.
+Some stay, from before the first notification to the end; visitors come and go. CHANNELS are names
+with commas between them: who stays is subscribed in all of them, over one link.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import contextlib
 import random
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import msgspec
 from tests.broker.kills.board import FINISH, PUBLISH, PUBLISHERS, STOP, Board
-from tests.broker.kills.notes import KEPT, Interest, Ledger, Verdict, between
+from tests.broker.kills.notes import KEPT, Interest, Ledger, Verdict, between, in_channel
 from tests.waiting import until
 
 from tidings.network.agent import Agent, Subscription, connect
@@ -32,8 +33,11 @@ QUIET = 1.5  # seconds in which nothing may be told a second time
 
 
 class Reader:
-    def __init__(self, folder: Path, number: int, seed: int, times: Times) -> None:
+    def __init__(
+        self, folder: Path, number: int, seed: int, times: Times, channels: Sequence[str]
+    ) -> None:
         self.board = Board(folder / "board")
+        self.channels = channels
         self.folder = folder
         self.number = number
         self.chance = random.Random(f"{seed} reader {number}")
@@ -43,9 +47,16 @@ class Reader:
         self.told = 0
 
     async def stay(self, address: str, interest: Interest) -> None:
-        async with connect(address, times=self.times) as agent, agent.subscribe(interest[0]) as one:
+        async with connect(address, times=self.times) as agent, asyncio.TaskGroup() as group:
+            for which in range(len(self.channels)):
+                group.create_task(self._stay_in(agent, which, interest))
+
+    async def _stay_in(self, agent: Agent, which: int, interest: Interest) -> None:
+        channel = agent.channel(self.channels[which])
+        async with channel.subscribe(interest[0]) as one:
             self.entered += 1
-            async with self._writing(one, interest) as ledger:
+            wants = in_channel(interest, which, len(self.channels))
+            async with self._writing(one, wants) as ledger:
                 await until(lambda: self.board.stage >= FINISH, FOREVER)
                 await self._judge(ledger, {}, "kept")
 
@@ -59,7 +70,9 @@ class Reader:
 
     async def _visit_once(self, agent: Agent) -> None:
         interest = between(self.chance.randrange(90), self.chance.randrange(1, 10))
-        async with agent.subscribe(interest[0]) as one:
+        which = self.chance.randrange(len(self.channels))
+        interest = in_channel(interest, which, len(self.channels))
+        async with agent.channel(self.channels[which]).subscribe(interest[0]) as one:
             # whatever is published from now on is acknowledged after the entering
             after = {number: self.board.said(number) for number in range(PUBLISHERS)}
             async with self._writing(one, interest) as ledger:
@@ -105,15 +118,18 @@ class Reader:
         self.verdicts.append(ledger.conclude(missing))
 
 
-async def main(folder: str, times: str, number: str, seed: str, visitors: str, *kept: str) -> None:
-    reader = Reader(Path(folder), int(number), int(seed), msgspec.json.decode(times, type=Times))
+async def main(
+    folder: str, times: str, number: str, seed: str, visitors: str, channels: str, *kept: str
+) -> None:
+    read = msgspec.json.decode(times, type=Times)
+    reader = Reader(Path(folder), int(number), int(seed), read, channels.split(","))
     each = [one.split("=", 1) for one in kept]
     async with asyncio.TaskGroup() as group:
         for which, address in each:
             group.create_task(reader.stay(address, KEPT[int(which)]))
         for at in range(int(visitors)):
             group.create_task(reader.visit(each[at % len(each)][1]))
-        await until(lambda: reader.entered == len(each), FOREVER)
+        await until(lambda: reader.entered == len(each) * len(reader.channels), FOREVER)
         (reader.folder / f"reader-{number}.ready").touch()
     (reader.folder / f"reader-{number}.json").write_bytes(msgspec.json.encode(reader.verdicts))
 

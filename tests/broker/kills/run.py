@@ -25,6 +25,9 @@ KINDS = {"root": 4, "inner": 2, "edge": 2, "several": 2, "again": 1}
 PATIENCE = 120.0  # seconds that a tree is given to get on after a kill
 WRITERS = [["root", "i1"], ["e0", "e3"]]  # by process: where its publishers are
 READERS = [["e0", "e1", "e2", "e3"], ["e3", "e2", "i0", "root"]]
+AT_ROUTERS = {"writers": [["i0", "i1"], ["e0", "e3"]], "readers": [["e0", "e1", "e2", "e3"],
+              ["e3", "e2", "i0", "i2"]]}  # fmt: skip
+"""Where everyone is with several channels: no rendezvous point has all of them."""
 
 
 class Run:
@@ -57,12 +60,21 @@ class Run:
         sys.stdout.write(f"  {time.monotonic() - self._began:6.1f} s  {line}\n")
         sys.stdout.flush()
 
-    def go(self, kills: int, notifications: int, *, pause: float = 3.0, rest: float = 4.0) -> None:
+    def go(
+        self,
+        kills: int,
+        notifications: int,
+        *,
+        pause: float = 3.0,
+        rest: float = 4.0,
+        readers: Sequence[Sequence[str]] = READERS,
+        writers: Sequence[Sequence[str]] = WRITERS,
+    ) -> None:
         """Kill at least as often as told, and until as many are published; let it come to rest;
         judge."""
         self.say(f"TIDINGS_SEED={self.seed}: {kills} kills, {notifications:,} notifications")
         try:
-            self.begin()
+            self.begin(readers, writers)
             while self.strokes.total() < kills or self.board.total() < notifications:
                 self._await_moment(rest)
                 kind = self.chance.choices([*KINDS], [*KINDS.values()])[0]
@@ -86,19 +98,21 @@ class Run:
         for name in self.tree.names:
             self.tree.start(name)
         listening = [self.folder / f"{name}.errors" for name in self.tree.names]
-        assert wait_for(lambda: all("listens" in one.read_text() for one in listening))
+        assert wait_for(
+            lambda: all("listens" in one.read_text() for one in listening), 3 * PATIENCE
+        )  # many processes start at once
         times = msgspec.json.encode(self.tree.times).decode()
-        kept = iter(range(len(KEPT)))
+        kept, channels = iter(range(len(KEPT))), ",".join(self.tree.channels)
         for number, places in enumerate(readers):
             each = [f"{next(kept)}={self.tree.addresses[place]}" for place in places]
-            more = [str(number), str(self.seed), str(self.visitors), *each]
+            more = [str(number), str(self.seed), str(self.visitors), channels, *each]
             self._agent(f"reader-{number}", ["tests.broker.kills.reader", times, *more])
         self._await_agents()
         rest = iter(range(PUBLISHERS))
         for number, places in enumerate(writers):
             each = [f"{next(rest)}={self.tree.addresses[place]}" for place in places]
             name = f"writer-{number}"
-            more = [name, str(self.pace), *each]
+            more = [name, str(self.pace), channels, *each]
             self._agent(name, ["tests.broker.kills.writer", times, *more])
         self._await_agents()  # nothing is killed before they are there
         self.board.stage = PUBLISH

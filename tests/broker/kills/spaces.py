@@ -1,4 +1,4 @@
-"""Network namespaces, one for each of some names, with a wire between them."""
+"""Network namespaces, one per name, connected by a simulated wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of the time machine must be able to find fault."""
+"""The judge of the time machine finds each kind of error."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ async def run(folder: Path, seed: int, kills: int) -> tuple[Tagging, Watch, int]
             visits = asyncio.create_task(watch.visit(over))
             while killed < kills:
                 before = tagging.parts
-                await until(lambda: tagging.parts > before + 3 or not tagging.is_alive())  # noqa: B023
+                await until(lambda: tagging.parts > before + 3 or not tagging.is_alive())
                 assert tagging.is_alive(), tagging.problem
                 await asyncio.sleep(chance.uniform(0, 0.5))
                 tree.kill(ROOT)

@@ -1,5 +1,5 @@
-"""Journals that go back in time, and worse, under agents that stay: whatever was acknowledged
-comes, or somebody says that it does not.
+"""Journals that are restored or damaged while agents stay connected: everything acknowledged is
+delivered, or its loss is reported.
 
 A round is determined by TIDINGS_SEED and its number; TIDINGS_ROUND plays one alone, ROUNDS of `make
 timemachine` says how many there are. See tests/rounds.py.

@@ -5,6 +5,9 @@
          i0    i1    i2           inner routers
         /  \\    |     |
       e0   e1  e2    e3           edges, where agents are
+
+With several channels, each has a rendezvous point of its own, and the inner routers are linked to
+all of them: root, root-tea.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ listen = "{host}:{port}"
 
 [times]
 {times}
-"""
+{tables}"""
 
 
 def kind_of(name: str) -> str:
@@ -70,7 +73,7 @@ class Process:
 
 class Tree:
     """The routers of a run. `hosts` and `within` say at which address each is, and in which
-    namespace."""
+    namespace; `channels` are the names of several channels."""
 
     def __init__(
         self,
@@ -81,9 +84,13 @@ class Tree:
         hosts: Mapping[str, str] | None = None,
         within: Callable[[str], Sequence[str]] = lambda _: (),
         journal: str = "journal.db",
+        channels: Sequence[str] = ("",),
     ) -> None:
         self.folder = folder
-        self.names = [ROOT, *above]
+        self.channels = channels
+        first, *others = channels
+        roots = {ROOT: first, **{f"{ROOT}-{channel}": channel for channel in others}}
+        self.names = [*roots, *above]
         self.nodes: dict[str, Process] = {}
         self.within = within
         self.times = times
@@ -92,14 +99,25 @@ class Tree:
         places = {
             name: f"{hosts[name]}:{port}" for name, port in zip(self.names, ports, strict=True)
         }
-        self.addresses = {name: f"tidings://{place}" for name, place in places.items()}
+        own = {name: f"/{roots.get(name, first)}".rstrip("/") for name in self.names}
+        self.addresses = {name: f"tidings://{place}{own[name]}" for name, place in places.items()}
         lines = "\n".join(f"{k} = {v}" for k, v in msgspec.structs.asdict(times).items())
         for name in self.names:
             host, _, port = places[name].rpartition(":")
-            more = (
-                f'upstream = "{places[above[name]]}"' if name in above else f'journal = "{journal}"'
+            more, tables = f'journal = "{name.removeprefix(ROOT)}{journal}"', ""
+            if name in above:
+                more = f'upstream = "{places[above[name]]}"'
+                hops = {
+                    channel: f"{ROOT}-{channel}" if above[name] == ROOT else ""
+                    for channel in others
+                }
+                tables = _table("upstreams", {one: places[one] for one in hops.values() if one})
+                tables += _table("channels", hops)
+            if first:
+                more += f'\nchannel = "{roots.get(name, first)}"'
+            text = _FILE.format(
+                name=name, host=host, port=port, more=more, times=lines, tables=tables
             )
-            text = _FILE.format(name=name, host=host, port=port, more=more, times=lines)
             (folder / f"{name}.toml").write_text(text)
 
     def start(self, name: str) -> None:
@@ -119,3 +137,8 @@ class Tree:
     def end(self) -> None:
         for name in [*self.nodes]:
             self.kill(name)
+
+
+def _table(name: str, rows: Mapping[str, str]) -> str:
+    lines = [f'{key} = "{value}"\n' for key, value in rows.items()]
+    return "".join([f"[{name}]\n", *lines]) if lines else ""

@@ -1,6 +1,8 @@
 """A process with publishers: each publishes as fast as acknowledgments come.
 
-python -m tests.broker.kills.writer FOLDER TIMES NAME PACE {NUMBER=ADDRESS}...
+python -m tests.broker.kills.writer FOLDER TIMES NAME PACE CHANNELS {NUMBER=ADDRESS}...
+
+CHANNELS are names with commas between them: each publisher publishes in all of them, over one link.
 """
 
 from __future__ import annotations
@@ -9,15 +11,15 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 from tests.broker.kills.board import PUBLISH, Board
-from tests.broker.kills.notes import attributes_of, payload_of
+from tests.broker.kills.notes import APART, attributes_of, payload_of
 from tests.waiting import until
 
-from tidings.network.agent import connect
+from tidings.network.agent import AgentChannel, connect
 from tidings.routing.protocol.times import Times
 
 WINDOW = 500  # that are not acknowledged
@@ -25,39 +27,46 @@ FOREVER = 1e6  # seconds: whoever started this ends it
 
 
 async def publish(
-    board: Board, publisher: int, address: str, times: Times, pace: int, ready: Callable[[], None]
-) -> None:
+    board: Board, publisher: int, channels: Sequence[str], address: str, times: Times, pace: int,
+    ready: Callable[[], None],
+) -> None:  # fmt: skip
     async with connect(address, name=f"publisher-{publisher}", times=times) as agent:
         ready()
         await until(lambda: board.stage >= PUBLISH, FOREVER)
-        waiting: deque[asyncio.Future[int]] = deque()
-        number = done = 0
-        began = time.monotonic()
-        while waiting or board.stage == PUBLISH:
-            while len(waiting) < WINDOW and board.stage == PUBLISH:
-                number += 1
-                board.say(publisher, number)
-                attributes, payload = (
-                    attributes_of(publisher, number),
-                    payload_of(publisher, number),
-                )
-                waiting.append(agent.publish_soon(attributes, payload))
-                late = pace * (time.monotonic() - began) - number
-                if late < 0:
-                    break
-                if late > pace:  # what was not published in time is not made up for
-                    began += late / pace
-            if not waiting:
-                await asyncio.sleep(0.01)
-                continue
-            await waiting[0]
-            while waiting and waiting[0].done():
-                waiting.popleft().result()
-                done += 1
-            board.acknowledge(publisher, done)
+        async with asyncio.TaskGroup() as group:
+            for which, name in enumerate(channels):
+                channel = agent.channel(name)
+                group.create_task(publish_in(channel, board, publisher + which * APART, pace))
 
 
-async def main(folder: str, times: str, name: str, pace: str, *publishers: str) -> None:
+async def publish_in(channel: AgentChannel, board: Board, publisher: int, pace: int) -> None:
+    waiting: deque[asyncio.Future[int]] = deque()
+    number = done = 0
+    began = time.monotonic()
+    while waiting or board.stage == PUBLISH:
+        while len(waiting) < WINDOW and board.stage == PUBLISH:
+            number += 1
+            board.say(publisher, number)
+            attributes, payload = attributes_of(publisher, number), payload_of(publisher, number)
+            waiting.append(channel.publish_soon(attributes, payload))
+            late = pace * (time.monotonic() - began) - number
+            if late < 0:
+                break
+            if late > pace:  # what was not published in time is not made up for
+                began += late / pace
+        if not waiting:
+            await asyncio.sleep(0.01)
+            continue
+        await waiting[0]
+        while waiting and waiting[0].done():
+            waiting.popleft().result()
+            done += 1
+        board.acknowledge(publisher, done)
+
+
+async def main(
+    folder: str, times: str, name: str, pace: str, channels: str, *publishers: str
+) -> None:
     board = Board(Path(folder) / "board")
     each = (one.split("=", 1) for one in publishers)
     read = msgspec.json.decode(times, type=Times)
@@ -70,7 +79,9 @@ async def main(folder: str, times: str, name: str, pace: str, *publishers: str) 
 
     async with asyncio.TaskGroup() as group:
         for number, address in each:
-            group.create_task(publish(board, int(number), address, read, int(pace), ready))
+            group.create_task(
+                publish(board, int(number), channels.split(","), address, read, int(pace), ready)
+            )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The chain from rows to agents, whose processes are killed at random moments: everything is told
-once, and nobody gets a break.
+"""The chain from rows to agents, whose processes are killed at random moments: everything is
+delivered once, and nobody gets a break.
 
 TIDINGS_SEED replays what comes and what is killed in which order; not the moment to the
 microsecond.
@@ -16,6 +16,7 @@ from tests.spark.kills.chain_run import ChainRun
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow  # `tidings bench chain` is tested with two kills
 @pytest.mark.timeout(900)
 def test_one_kill(tmp_path: Path, seed: int) -> None:
     """A node of the tree, or the driver at the worst moment."""

@@ -1,4 +1,4 @@
-"""Pipelines that are killed at random moments tell everything once, with the right subscriptions.
+"""Pipelines that are killed at random moments write every match once, with the right subscriptions.
 
 TIDINGS_SEED replays what comes, what changes, and what is killed in which order; not the moment to
 the microsecond.

@@ -35,7 +35,7 @@ class ConnectionLimits:
         # for each neighbour: its link, its number of batches, and when either last changed
         self._quiet: dict[Name, tuple[Link, int, float]] = {}
         self._came: dict[Link, int] = {}  # the bytes received so far, by link
-        self._busy = 0  # neighbours that sent something, at the last check or since they came
+        self._busy = 0  # neighbours that sent something, at the last check or since they connected
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 
@@ -111,8 +111,8 @@ class ConnectionLimits:
             link.read_at_once(TURN if link.routes else self._share())
 
     def begin_reading(self, link: Link) -> None:
-        """Set how much is read at once from a new neighbour, until the next check. Each new one
-        counts as busy, so many that come together are read in small amounts."""
+        """Set how much is read at once from a new neighbour, until the next check. Each new
+        neighbour counts as busy, so if many connect at once, little is read from each."""
         self._busy += 1
         link.read_at_once(self._share())
 

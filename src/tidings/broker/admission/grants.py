@@ -22,21 +22,22 @@ BUSY = "too many questions were asked; present the grant again later"
 class Grants:
     """The keys whose grants a node accepts."""
 
-    def __init__(self, keys: Mapping[str, str] | None, channel: str) -> None:
+    def __init__(self, keys: Mapping[str, str] | None) -> None:
         self._keys = PublicKeys(keys)
-        self._channel = channel
 
     def take(
-        self, machine: Downstream, name: Name, who: Permissions, data: bytes, now: float
-    ) -> str:
-        """Check a grant that a neighbour presents; return why it is refused, or an empty string."""
+        self, channel: str, machine: Downstream, name: Name, who: Permissions, data: bytes,
+        now: float,
+    ) -> str:  # fmt: skip
+        """Check a grant that a neighbour presents in a channel; return why it is refused, or an
+        empty string."""
         machine.context.now = now
         machine.hear(name)
         if not machine.charges.may_ask(name):
             return BUSY
         machine.charges.charge(name, CHECK)
         clock = time.time()
-        found = self._keys.judge(data, who.owner, self._channel, clock)
+        found = self._keys.judge(data, who.owner, channel, clock)
         if isinstance(found, str):
             machine.beyond["grants"] += 1
             return found
@@ -46,9 +47,12 @@ class Grants:
         machine.beyond["grants"] += bool(refusal)
         return refusal
 
-    def renew(self, keys: Mapping[str, str] | None, machine: Downstream, now: float) -> list[Sent]:
-        """Use other keys; end the grants of the keys that are gone."""
+    def renew(self, keys: Mapping[str, str] | None) -> None:
+        """Use other keys."""
         self._keys = PublicKeys(keys)
+
+    def revoke(self, machine: Downstream, now: float) -> list[Sent]:
+        """End the grants of the keys that are gone."""
         return machine.revoke(now, lambda one: one.key not in self._keys)
 
     def expire(self, machine: Downstream, now: float) -> list[Sent]:

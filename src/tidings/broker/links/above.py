@@ -1,5 +1,5 @@
-"""The link of a router to a node above it. When the link is lost, it is made again, to the next of
-the addresses of that node: several nodes can lead to the same rendezvous point."""
+"""The link of a router to a node above it. When the link is lost, the router connects again, to the
+next of the addresses of that node: several nodes can lead to the same rendezvous point."""
 
 from __future__ import annotations
 
@@ -107,6 +107,8 @@ class Above:
     def welcome(self, link: Link, message: m.Welcome) -> None:
         """The node above accepts this router."""
         link.name = self.hop
+        if self._said:
+            _log.warning("%s: the router above: linked again", self._node)
         self.link, self.name, self._said = link, message.name, ""
 
     def say_goodbye(self, link: Link, message: m.Goodbye) -> None:

@@ -5,7 +5,7 @@
 
 A subscription takes much longer than a notification, and can wait a little. So the backlog is
 worked on for about a millisecond at a time, and notifications that arrive meanwhile go first. While
-notifications with many marks arrive, changes are also batched. Each change of the graph invalidates
+notifications with many marks arrive, changes are also batched. Each change to the graph invalidates
 cached plans, and it is cheaper to compute the plans of a thousand marks once after many changes
 than after each change.
 

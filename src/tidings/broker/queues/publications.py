@@ -5,7 +5,7 @@
 
 Parts that are handed over wait here too, in pieces, under the name of their source. Publications of
 one publisher that arrive together wait as one run, and waiting runs are joined. If the beginning of
-a run takes long, the rest waits for the next turn of its publisher. A single publication is
+a run takes a long time, the rest waits for the next turn of its publisher. A single publication is
 processed at once. When many publications arrive, publishers take turns. Publications from one
 router count as one publisher if the names of their publishers agree up to the first "/". So all
 guests behind a router count as one, which is intended, because guests can use any name.
@@ -48,6 +48,10 @@ class Publications:
 
     def __len__(self) -> int:
         return len(self._turns)
+
+    def waiting(self, link: Lane) -> int:
+        """Bytes of a lane that wait."""
+        return self._turns.size_of(link)
 
     def begin(self) -> None:
         """Begin a slice for a new buffer; until it ends, publications may be processed at once."""
@@ -100,7 +104,7 @@ class Publications:
 
     def _schedule_runs(self) -> None:
         """Like `_schedule`, but wait a few turns of the event loop for more publications. The more
-        publications are taken together, the less each of them costs."""
+        publications are processed together, the less each of them costs."""
         if not self._scheduled and self._turns:
             self._scheduled = True
             self._lingered, self._rows_before = 0, self._rows

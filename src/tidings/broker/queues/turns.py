@@ -6,9 +6,9 @@
     guests ─┬ link g1 ──── g1        ▇▇▇           the items of a name stay in order
             └ link g2 ──── g2        ▇▇▇▇▇▇▇▇▇
 
-An owner is a bound name or a guest token. All links and names of an owner share its turns. A turn
-that takes long counts as several, for the owner, the link and the name. Each step
-takes time logarithmic in the number of waiting keys.
+An owner is a bound name or a guest token. All links and names of an owner share its turns. A long
+turn counts as several, for the owner, the link and the name. Each step takes time logarithmic in
+the number of waiting keys.
 """
 
 from __future__ import annotations
@@ -107,6 +107,11 @@ class Turns(Generic[Item]):
 
     def __len__(self) -> int:
         return self._count
+
+    def size_of(self, link: Lane) -> int:
+        """The total size of the waiting items of a link."""
+        waiting = self._waiting.get(link)
+        return 0 if waiting is None else waiting.size
 
     def put(self, link: Lane, name: str, item: Item, size: int = 1) -> None:
         owner = link.owner

@@ -1,7 +1,7 @@
 """Loads the kernels for parts that are handed over and for runs of publications, before the first
 part or run arrives.
 
-Without a cache, compiling the kernels takes some seconds, during which nobody would be served.
+Without a cache, compiling the kernels takes a few seconds, during which nobody would be served.
 """
 
 from __future__ import annotations

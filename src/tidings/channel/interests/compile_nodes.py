@@ -36,10 +36,11 @@ from tidings.channel.interests.compiled import (
 )
 from tidings.channel.interests.graph.patched_edges import CompiledGraph, compile_graph
 from tidings.channel.interests.kinds import NEVER, WIDE, kind_of
-from tidings.filters import Attributes, parse
+from tidings.filters import Attributes
 from tidings.matching.covering import HullGathering, bounds, cover_hulls, in_threads
 from tidings.matching.placing import merge_filters, segment_at_places
 from tidings.model import TidingsError
+from tidings.preprocessing import Kind, KindDefinition
 from tidings.snapshots import Forms
 
 Array = npt.NDArray[Any]
@@ -65,12 +66,14 @@ class Plan(msgspec.Struct, frozen=True):
     numbers: bytes  # int64, ascending: nodes that were added
     texts: list[str]
     edges: PlannedEdges | None  # None: not known
+    predicates: list[str] = []  # the names of predicates that filters may call
 
     @property
     def setting(self) -> Setting:
         declared = self.attributes
         attributes = None if declared is None else Attributes.from_declared(declared)
-        return Setting(attributes, self.most_parts)
+        definition = KindDefinition(predicates=dict.fromkeys(self.predicates, ""))
+        return Setting(attributes, self.most_parts, Kind(attributes, definition))
 
 
 def compile_nodes(plan: Plan) -> None:
@@ -99,7 +102,7 @@ def _compile_texts(plan: Plan, setting: Setting, numbers: Array) -> None:
     taken = np.zeros(len(numbers), bool)
     for at, text in enumerate(plan.texts):
         try:
-            filter_ = parse(text, attributes=setting.attributes, most_parts=setting.most_parts)
+            filter_ = setting.parse(text, setting.most_parts)
             key, kind = filter_.key, kind_of(filter_.form)
         except TidingsError:
             continue  # `load_nodes` parses each missing filter again, and reports why
@@ -112,7 +115,7 @@ def _compile_texts(plan: Plan, setting: Setting, numbers: Array) -> None:
             firsts.append(text)
     numbers, kinds = numbers[taken], np.array(found_kinds, np.uint8)
     form_of = np.array([distinct[key] for key in keys], np.int64)
-    forms = Forms(firsts, setting.attributes)
+    forms = Forms(firsts, setting.attributes, setting.kind.functions)
     gathered = hulls.finish()
     found = cover_hulls(gathered, forms, in_threads(1))
     edges = _chain(found.first[form_of], found.above, found.below, kinds == NEVER)
@@ -151,7 +154,7 @@ def _graph(numbers: Array, lower: Array, upper: Array) -> CompiledGraph:
 
 
 def _merge(plan: Plan, setting: Setting, added: Array, base: Compiled | None) -> None:
-    filters = [parse(text, attributes=setting.attributes) for text in plan.texts]
+    filters = [setting.parse(text) for text in plan.texts]
     old = np.zeros(0, np.int64) if base is None else base.graph.numbers
     stays = ~np.isin(old, np.frombuffer(plan.gone, np.int64))
     numbers = np.concatenate([old[stays], added])

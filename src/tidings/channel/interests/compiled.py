@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from tidings import filters, matching, model
 from tidings.channel.interests.graph.patched_edges import CompiledGraph
-from tidings.filters import Attributes
+from tidings.filters import Attributes, Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.covering import Boxed, CompiledBoxes
 from tidings.matching.disk import (
@@ -62,7 +62,17 @@ class Setting(NamedTuple):
 
     def notes(self) -> dict[str, Any]:
         declared = None if self.attributes is None else self.attributes.declared()
-        return {"attributes": declared, "parts": self.most_parts, "program": _program()}
+        predicates = sorted(self.kind.functions)
+        return {
+            "attributes": declared, "parts": self.most_parts, "predicates": predicates,
+            "program": _program(),
+        }  # fmt: skip
+
+    def parse(self, text: str, most_parts: int | None = None) -> Filter:
+        """A filter in SQL, as nodes store it."""
+        return parse(
+            text, attributes=self.attributes, functions=self.kind.functions, most_parts=most_parts
+        )
 
 
 @cache
@@ -188,7 +198,9 @@ def _read(folder: Path, setting: Setting) -> Compiled:
         arrays["loose"],
     )
     graph, keys = _tuple(CompiledGraph, "graph", arrays), _tuple(Keys, "key", arrays)
-    matcher = Matcher.open(folder / "index", setting.attributes, background=False)
+    matcher = Matcher.open(
+        folder / "index", setting.attributes, functions=setting.kind.functions, background=False
+    )
     texts = read_table(folder / "index" / "filters.arrow").column("text")
     manifest.need(folder, nodes=len(graph.numbers))
     manifest.need(folder, nodes=len(matcher))

@@ -1,5 +1,6 @@
-"""Filters that compute something. Calls, patterns and programs can take long, so their time is
-charged to the owners of the filters. Filters that only test attributes are not kept here.
+"""Filters that compute something. Calls, patterns and programs can be slow, so their time is
+charged to the owners of the filters. Filters that only test attributes and topics are not kept
+here.
 
     all at once, timed ── in time ──> the nodes that match
             └─ too long ─> one by one, oldest first, each charged to one of its owners:
@@ -27,7 +28,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidings.filters import Filter
-from tidings.filters.canonical import Form, is_opaque
+from tidings.filters.canonical import Form, is_opaque, is_plain_term
 from tidings.filters.language import (
     FUNCTIONS,
     Attribute,
@@ -38,10 +39,10 @@ from tidings.filters.language import (
     In,
     Not,
     evaluate,
-    term_value,
 )
 from tidings.filters.values import Key, WorkError, key, limit_work, look, sets
 from tidings.matching import Matcher
+from tidings.preprocessing import CallIndex, Decisions
 from tidings.routing.root import TooMuchWork
 
 BYTES = 100_000  # a notification of this many bytes doubles the share of an owner
@@ -72,8 +73,10 @@ class KeptFilter(NamedTuple):
 class Computing:
     """The filters that compute, by the numbers of their nodes."""
 
-    def __init__(self, seconds: float) -> None:
-        """`seconds` is the share of an owner for one short notification."""
+    def __init__(self, seconds: float, decisions: Decisions | None = None) -> None:
+        """`seconds` is the share of an owner for one short notification; `decisions` are the
+        results of predicates that filters call."""
+        self.calls = CallIndex(decisions or Decisions())
         self._share = seconds
         self._all = seconds
         self._filters: dict[int, KeptFilter] = {}
@@ -92,12 +95,14 @@ class Computing:
             self._matchers.setdefault(needs, Matcher())
         self._matchers[needs].add(number, filter_)
         self._filters[number] = KeptFilter(filter_.form, needs)
+        self.calls.add(number, filter_.form)
 
     def remove(self, number: int) -> None:
         needs = self._filters[number].needs
         matcher = self._matchers[needs]
         matcher.remove(number)
         del self._filters[number]
+        self.calls.discard(number)
         if not len(matcher):
             del self._matchers[needs]
 
@@ -145,7 +150,7 @@ class Computing:
             form, needs = self._filters[number]
             if not _is_there(event, needs):
                 continue
-            reached = _is_reached(form, event, values)
+            reached = form.passes_plain_tests(event, values)
             terms = [one for one in _computed_terms(form, reached) if one[0] not in values]
             if terms:
                 owner = min(owners(number) or ("",), key=spent.__getitem__)
@@ -215,19 +220,7 @@ def _strict_in(node: Expression) -> set[str]:
 
 def _computed_terms(form: Form, reached: bool) -> Iterator[tuple[str, Expression]]:
     """The terms that a matcher computes for a notification. Opaque conditions are computed only if
-    all attribute tests pass; other terms are always computed."""
+    all plain tests pass; other terms are always computed."""
     for text, node in form.terms.items():
-        if type(node) is not Attribute and (reached or not is_opaque(node)):
+        if not is_plain_term(node) and (reached or not is_opaque(node)):
             yield text, node
-
-
-def _is_reached(form: Form, event: Mapping[str, object], values: dict[str, Key]) -> bool:
-    """Do all attribute tests of the hull pass, so that the rest must be computed?"""
-    for term, allowed in form.hull.items():
-        node = form.terms[term]
-        if type(node) is Attribute:
-            if term not in values:
-                values[term] = key(term_value(node, event))
-            if values[term] not in allowed:
-                return False
-    return True

@@ -27,7 +27,7 @@ from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
 from tidings.matching.jit import shorten_turns
 from tidings.model import LimitError, TidingsError
-from tidings.preprocessing import Contents, ExtraFields, Kind
+from tidings.preprocessing import Contents, ExtraFields, Kind, PredicateCall
 from tidings.routing.protocol import LONG, Limits
 from tidings.routing.root import Fair, Placed, Places, TaggedMany
 
@@ -163,6 +163,14 @@ class ArrayInterests:
 
     def tag(self, content: bytes) -> list[int]:
         return self._tagging.tag(content)
+
+    def missing_calls(self, content: bytes) -> Sequence[PredicateCall]:
+        """The calls of predicates that a notification needs and that are not decided; none if it
+        will be refused."""
+        try:
+            return self._tagging.missing_calls(content)
+        except TidingsError:
+            return ()
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         return self._tagging.tag_many(contents)

@@ -1,15 +1,15 @@
 """Kinds of filters, by how they are indexed.
 
-- PLAIN: a union of boxes over attributes, kept completely in arrays.
+- PLAIN: a union of boxes over attributes and topics, kept completely in arrays.
 - WIDE: a tree of such tests, matched in arrays, but compared with other filters one by one.
-- COMPUTING: calls, patterns and programs, matched apart because they can take long (computing.py).
+- COMPUTING: calls, patterns and programs, matched separately because they can be slow
+  (computing.py).
 - NEVER: a filter that matches nothing; its node has no edges.
 """
 
 from __future__ import annotations
 
-from tidings.filters.canonical import Form
-from tidings.filters.language import Attribute
+from tidings.filters.canonical import Form, is_plain_term
 from tidings.matching.placing import is_plain
 
 PLAIN, WIDE, COMPUTING, NEVER = range(4)
@@ -24,5 +24,5 @@ def kind_of(form: Form) -> int:
 
 
 def computes(form: Form) -> bool:
-    """Does a filter do more than test attributes?"""
-    return any(type(term) is not Attribute for term in form.terms.values())
+    """Does a filter do more than test attributes and topics?"""
+    return not all(map(is_plain_term, form.terms.values()))

@@ -25,7 +25,7 @@ from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.channel.interests.kinds import COMPUTING, NEVER, WIDE, kind_of
 from tidings.channel.interests.neighbours import PARSING, HullFilters, Search
 from tidings.channel.interests.recent import Recent
-from tidings.filters import Filter, parse
+from tidings.filters import Filter
 from tidings.matching import Matcher
 from tidings.matching.placing import Found, Question, ask
 from tidings.routing.root import Placed, Places
@@ -54,7 +54,7 @@ class Nodes:
         self._setting = setting
         self.compiled = compiled
         self.graph = NodeGraph() if compiled is None else NodeGraph(compiled.graph)
-        self.computing = Computing(seconds)
+        self.computing = Computing(seconds, setting.kind.decisions)
         self._recent = [Recent()]
         self._hulls = HullFilters()
         self._gone = 0  # compiled nodes that were removed
@@ -83,7 +83,7 @@ class Nodes:
 
     def _parse(self, place: int) -> Filter:
         assert self.compiled is not None
-        return parse(self.compiled.text(place), attributes=self._setting.attributes)
+        return self._setting.parse(self.compiled.text(place))
 
     def text(self, number: int) -> str:
         place = self.graph.need(number)
@@ -118,7 +118,7 @@ class Nodes:
         if compiled is None or filter_.never:
             return
         if next(compiled.places_of(filter_.key), None) is None:
-            question = ask(filter_.form)
+            question = self._ask(filter_)
             found = Prepared(filter_, compiled, question, compiled.index.find(question))
             self._prepared[id(filter_)] = found
             if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
@@ -128,7 +128,7 @@ class Nodes:
         """Add a node. If this fails, nothing has changed."""
         ready = self._prepared.pop(id(filter_), None)
         if ready is None or ready.compiled is not self.compiled:
-            question = None if filter_.never else ask(filter_.form)
+            question = None if filter_.never else self._ask(filter_)
             over, under = self._search(filter_, question, None)
         else:
             question = ready.question
@@ -143,6 +143,9 @@ class Nodes:
             self._forget_apart(number)
             raise
         return self._as_placed(number, *found)
+
+    def _ask(self, filter_: Filter) -> Question:
+        return ask(filter_.form, self._setting.attributes)
 
     def placed(self, number: int) -> Placed:
         """A node with its parents and children."""
@@ -290,5 +293,5 @@ def plan_texts(folder: str, setting: Setting, texts: Iterable[tuple[int, str]]) 
     return Plan(
         folder, None if attributes is None else attributes.declared(), setting.most_parts, "", b"",
         np.array([number for number, _ in pairs], np.int64).tobytes(),
-        [text for _, text in pairs], None,
+        [text for _, text in pairs], None, sorted(setting.kind.functions),
     )  # fmt: skip

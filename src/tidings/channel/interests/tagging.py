@@ -17,7 +17,7 @@ from tidings.channel.interests.kinds import computes
 from tidings.channel.interests.nodes import Nodes
 from tidings.matching.covering import bounds
 from tidings.model import Event, TidingsError
-from tidings.preprocessing import Contents, EventColumns, Read
+from tidings.preprocessing import Contents, EventColumns, PredicateCall, Read
 from tidings.routing.root import Fair, TaggedMany, TooMuchWork
 
 Array = npt.NDArray[Any]
@@ -36,15 +36,21 @@ class Tagging:
 
     def tag(self, content: bytes) -> list[int]:
         event = self._contents.read(content)
+        self._nodes.computing.calls.need_decided(event)
         computed = self._nodes.computing.match(event, len(content))
         self._contents.count_extra(event)
         return self._lowest(event, computed)
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         event = self._contents.read(content)
+        self._nodes.computing.calls.need_decided(event)
         found = self._nodes.computing.match_each(event, len(content), owners)
         self._contents.count_extra(event)
         return Fair(self._lowest(event, found.matched), found.over)
+
+    def missing_calls(self, content: bytes) -> Sequence[PredicateCall]:
+        calls = self._nodes.computing.calls
+        return calls.missing(self._contents.read(content)) if len(calls) else ()
 
     def among(self, content: bytes, numbers: Sequence[int]) -> list[int]:
         """The nodes among a few that match; raises TooMuchWork if the filter of any of them
@@ -123,8 +129,8 @@ class Tagging:
     def _tag_or_refuse(
         self, content: bytes, at: int, refused: dict[int, TidingsError]
     ) -> list[int]:
-        """The nodes of a tag, ascending. If the notification is refused, return no nodes, and add
-        the problem to `refused`."""
+        """The nodes of a tag, ascending. If the notification is refused or not decided, return no
+        nodes, and add the problem to `refused`."""
         try:
             return sorted(self.tag(content))
         except TidingsError as problem:

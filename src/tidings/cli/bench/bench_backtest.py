@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidings.cli.backtests import backtest_tables
 from tidings.cli.common import options
 from tidings.cli.common.amounts import read_amount
 from tidings.cli.common.arrow import load_pyarrow
@@ -20,7 +21,6 @@ from tidings.cli.common.screen import (
     show,
     tasks_bar,
 )
-from tidings.cli.pipelines import backtest_tables
 from tidings.files import user_cache_folder
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def bench_backtest(
     """Measure a backtest: many filters on many flights.
 
     The flights are those of the demo, repeated over ten years with shifted dates and delays. The
-    flights are written on first use; a million flights take some 15 MB on disk.
+    flights are written on first use; a million flights take about 15 MB on disk.
 
     Memory is the peak of each process: the driver, Spark's Java process, and the largest Python
     worker.

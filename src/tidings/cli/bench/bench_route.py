@@ -19,8 +19,8 @@ def bench_route(
         typer.Option(
             "--only",
             metavar="PART",
-            help="forward, latency, durable, parts, preprocessors, interests, channels, lookup or "
-            "modes; may be repeated. [default: all]",
+            help="forward, latency, durable, parts, preprocessors, interests, channels, direct, "
+            "lookup or modes; may be repeated. [default: all]",
             show_default=False,
         ),
     ] = None,
@@ -57,14 +57,16 @@ def bench_route(
     notifications the preprocessors tag. interests: adding interests to a rendezvous point that has
     a million, one at a time and at 500/s, with and without 20,000 publications/s; and its restart.
     channels: the memory, the processor time and the bytes that 10,000 channels without traffic,
-    each with one subscription, cost two routers. lookup: a router's work for a header and for a
+    each with one subscription, cost two routers. direct: the latency and the processor time of
+    notifications for one of 1,000 subscriptions, through three routers and over a link that
+    bypasses them. lookup: a router's work for a header and for a
     subscription, without a network, for up to a million subscribers. modes: the cost of labels, of
     lists and of choosing between them, in graphs of different shapes.
 
     If anything that was sent is not received, the command fails without figures.
 
     With --json, one object: machine, forward, latency, durable, mixed, parts, preprocessors,
-    interests, channels, lookup, modes.
+    interests, channels, direct, lookup, modes.
     """
     load_pyarrow()
     from tidings.studies.network import PARTS, bench_route as measure, route_lines, route_sections

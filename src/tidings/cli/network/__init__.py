@@ -6,6 +6,7 @@
     preprocessor_command.py   runs a preprocessor
     key_command.py            makes a key that signs grants
     publish_command.py, subscribe_command.py    connect to one (connecting.py: options, tokens)
+    grant_file.py             files with a signed grant
     up_command.py             starts a whole tree of nodes from one file
     top_command.py            shows a running network
     network_view.py           the tree of a running network as a table, or as JSON

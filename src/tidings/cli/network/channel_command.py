@@ -50,12 +50,12 @@ def revise_channel(
     authorities: connecting.Authorities = None,
 ) -> int:
     """Make the running rendezvous point of FILE use the [preprocessor] that FILE has now, such as a
-    revised ontology, and wait until all who tag have acknowledged it.
+    revised ontology, and wait until every process that tags has acknowledged it.
 
     Run it on the machine of the rendezvous point, as the same user. A bad file changes nothing.
 
-    Exit code: 0; 1 when some have not acknowledged it in time; 2 when FILE is refused or nobody
-    takes it.
+    Exit code: 0; 1 when some have not acknowledged it in time; 2 when FILE is refused, or is not
+    accepted in time.
     """
     from tidings.broker import load_config
     from tidings.store import owner_of
@@ -87,7 +87,7 @@ def revise_channel(
                     first = report.nodes[0]
                     if first.defined == config.kind.digest:
                         if found is None:
-                            say(f"taken as version {first.renewed}")
+                            say(f"accepted as version {first.renewed}")
                         found = first
                         if first.acknowledged == first.followers:
                             break
@@ -101,7 +101,7 @@ def revise_channel(
 def _conclude(found: NodeStatus | None, config: Config, timeout: float) -> int:
     if found is None:
         raise EnvironmentProblem(
-            f"{config.name} did not take the definition within {timeout:g} seconds; see its log"
+            f"{config.name} did not accept the definition within {timeout:g} seconds; see its log"
         )
     who = count_of(found.followers, "process that tags", "processes that tag")
     say(f"acknowledged by {found.acknowledged:,} of {who}")

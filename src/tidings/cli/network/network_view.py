@@ -154,6 +154,9 @@ class NetworkView:
         channels = max((one.channels for one in nodes), default=1)
         if channels > 1:
             parts.append(f"{channels:,} channels")
+        off = ", ".join(one.switched_off for one in nodes if one.switched_off)
+        if off:
+            parts.append(f"predicates switched off: {off}")
         undeclared = sum(one.undeclared for one in nodes)
         if undeclared:
             parts.append(count_of(undeclared, "undeclared field"))
@@ -192,7 +195,7 @@ class NetworkView:
             elif isinstance(child, m.LinkStatus):
                 path = (*one.path, f"{child.kind} {child.name}")
                 made.add_row(
-                    _name_cell(here, child.name, "dim"), plain_text("agent", "dim"),
+                    _name_cell(here, child.name, "dim"), plain_text(child.kind, "dim"),
                     *_cells(child.nodes, self.rates(*path), child),
                 )  # fmt: skip
             else:
@@ -202,12 +205,14 @@ class NetworkView:
                 )
 
     def _agents(self, status: m.NodeStatus | None) -> tuple[list[m.LinkStatus], int]:
-        """The agents of a node that are shown, and the number of agents that are not shown."""
+        """The agents of a node that are shown, and the number of agents that are not shown. Agents
+        that bypass the tree come last."""
         if status is None:
             return [], 0
-        agents = [link for link in status.links if link.kind == "agent"]
+        direct = [link for link in status.links if link.kind == "direct"]
+        agents = [*(link for link in status.links if link.kind == "agent"), *direct]
         shown = agents if self.every or len(agents) <= AGENTS else agents[: AGENTS - 1]
-        return shown, max(0, status.neighbours - _others(status) - len(shown))
+        return shown, max(0, status.neighbours - _others(status) + len(direct) - len(shown))
 
     def _numbers(self, one: ShownNode) -> list[Text]:
         if one.status is None:
@@ -257,9 +262,9 @@ def _into(status: m.NodeStatus) -> int:
 
 
 def _others(status: m.NodeStatus) -> int:
-    """The number of neighbours below that are not agents. Routers are listed first, so all of them
-    are counted unless there are very many."""
-    return sum(link.kind in ("router", "watcher") for link in status.links)
+    """The number of neighbours below that are not agents, or are agents that are linked to a router
+    too. Routers are listed first, so all of them are counted unless there are very many."""
+    return sum(link.kind in ("router", "watcher", "direct") for link in status.links)
 
 
 def _rates_between(old: Sample, new: Sample) -> Rates:

@@ -19,7 +19,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 if TYPE_CHECKING:
     from tidings.broker import PreprocessorNode
 
-EVERYWHERE = ("0.0.0.0", "::")  # a server there listens at all addresses of its machine
+EVERYWHERE = ("0.0.0.0", "::")  # a server there listens on all addresses of its machine
 
 
 def run_preprocessor(
@@ -80,8 +80,8 @@ def run_preprocessor(
     door = make_door(listen, place.channel, loaded)
     if host is None and door.address.host in EVERYWHERE:
         raise EnvironmentProblem(
-            f"found --listen {listen}, which is no host that agents can connect to; "
-            "expected --host HOST with it"
+            f"found --listen {listen}, which is not a host that agents can connect to; "
+            "expected --host HOST in addition"
         )
     secret = choose_token(token, token_file)
     signer = None if key is None else Signer(choose_token("", key))
@@ -95,7 +95,7 @@ def run_preprocessor(
             await node.start()
             ending = asyncio.create_task(wait_for_end(lambda: _read_again(node, config)))
             await asyncio.sleep(0)  # lets handlers be installed
-            say(f"the preprocessor listens at {door.address.host}:{node.port}")
+            say(f"the preprocessor listens on {door.address.host}:{node.port}")
             sys.stdout.flush()
             await ending
             await node.stop()
@@ -109,8 +109,9 @@ def _read_again(node: PreprocessorNode, config: str | None) -> None:
 
     try:
         if config is None:
-            raise TidingsError("found no --config, expected the file that has them")
-        count = node.renew(load_config(config).tokens)
+            raise TidingsError("found no --config, expected the file with the tokens")
+        loaded = load_config(config)
+        count = node.renew(loaded.tokens, loaded.tickets)
     except TidingsError as problem:
         remark(f"the tokens are unchanged: {problem}")
         return

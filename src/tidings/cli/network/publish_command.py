@@ -179,9 +179,9 @@ class _Sending:
         self.waiting[one] = self._count
 
     async def settle(self) -> None:
-        """Wait until all notifications are acknowledged; print a note if that takes long. Raise
-        EnvironmentProblem if none of them is acknowledged within the limit, and Refusal, with all
-        positions, if some were refused."""
+        """Wait until all notifications are acknowledged; print a note if that takes a long time.
+        Raise EnvironmentProblem if none of them is acknowledged within the limit, and Refusal, with
+        all positions, if some were refused."""
         late = asyncio.get_running_loop().call_later(
             PATIENCE, remark, "the rendezvous point has not answered yet; still waiting"
         )

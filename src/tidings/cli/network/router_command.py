@@ -71,7 +71,7 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
         ending = asyncio.create_task(wait_for_end(again))
         # the handlers are installed now, because whoever reads the next line may send a signal
         await asyncio.sleep(0)
-        say(f"{node.machine.name} listens at {node.door.address.host}:{node.port}")
+        say(f"{node.machine.name} listens on {node.door.address.host}:{node.port}")
         sys.stdout.flush()
         beside = [asyncio.create_task(collect_seldom())]
         if follows_stdin:

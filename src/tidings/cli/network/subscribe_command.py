@@ -16,6 +16,7 @@ from tidings.cli.common.shutdown import run_until_ended
 from tidings.cli.common.subscription_files import refuse_never
 from tidings.cli.network import connecting
 from tidings.cli.network.connecting import choose_token, note_link, run_async
+from tidings.cli.network.grant_file import find_grant
 from tidings.filters import Attributes, parse
 from tidings.model import FilterError
 
@@ -28,7 +29,9 @@ TOO_FEW = 1  # exit code: fewer than --most notifications arrived in time
 
 
 def subscribe_to(
-    interest: Annotated[str, typer.Argument(metavar="FILTER", help="The filter.", hidden=True)],
+    interest: Annotated[
+        str, typer.Argument(metavar="FILTER", help="The filter.", hidden=True, show_default=False)
+    ] = "",
     most: Annotated[
         int | None, typer.Option("--most", metavar="N", min=1, help="End after N notifications.")
     ] = None,
@@ -42,6 +45,9 @@ def subscribe_to(
             "--durable", metavar="NAME", help="Go on where the last that used NAME ended."
         ),
     ] = "",
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Give up the NAME of --durable, and end.")
+    ] = False,
     order: Annotated[
         str, typer.Option("--order", metavar="ORDER", help="serial, or none: don't wait for gaps.")
     ] = "serial",
@@ -57,6 +63,10 @@ def subscribe_to(
             show_default=False,
             help="End after an interruption of this many seconds.",
         ),
+    ] = None,
+    grant: Annotated[
+        str | None,
+        typer.Option("--grant", metavar="FILE", help="Subscribe with the signed grant in FILE."),
     ] = None,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
@@ -75,6 +85,13 @@ def subscribe_to(
     With --types, the filter is checked before it is sent. The filter is sent as it is written. A
     filter that can never match is refused without --force.
 
+    With --durable, the rendezvous point keeps notifications for NAME until they are printed. NAME
+    belongs to one filter, however it is written; --drop gives it up, and needs no FILTER. A second
+    command with the same NAME takes it over, and the first one ends.
+
+    With --grant, a signed grant of a preprocessor is used. If FILE does not exist, or its grant has
+    expired, a grant for FILTER is asked for, and stored in FILE.
+
     With --json, one object per line: serial, payload, subject, time (when it was published, in
     seconds since 1970), attributes (null if the publisher kept them to itself), matched.
 
@@ -88,7 +105,23 @@ def subscribe_to(
         raise BadInput(f"found --order {order}, expected serial or none")
     chosen: Literal["serial", "none"] = "none" if order == "none" else "serial"
     token = choose_token(token, token_file)
-    alone = f"subscribe-{durable}" if durable and not token else None  # names belong to somebody
+    alone = f"subscribe-{durable}" if durable and not token else None  # a name needs an owner
+    if drop and not durable:
+        raise BadInput("found --drop without --durable, expected --durable NAME --drop")
+    if not drop and not interest:
+        raise BadInput("found no filter, expected FILTER, or --durable NAME --drop")
+
+    async def give_up() -> int:
+        async with connect(
+            router, name=name or alone, token=token, authorities=authorities, timeout=timeout,
+            on_link=note_link,
+        ) as agent:  # fmt: skip
+            await agent.drop_named(durable, timeout)
+        remark(f"dropped {durable}: nothing is kept for it any more")
+        return 0
+
+    if drop:
+        return run_async(run_until_ended(give_up())) or 0
     declared = read_types(types, others)
     noted = _check_filter(interest, dialect, declared.attributes, force)
 
@@ -100,8 +133,9 @@ def subscribe_to(
                 on_link=note_link,
             ) as agent,
             agent.subscribe(
-                interest, dialect, name=durable, order=chosen, fast=fast, drop_after=drop_after,
-                timeout=timeout,
+                "" if grant is not None else interest, dialect, name=durable, order=chosen,
+                fast=fast, drop_after=drop_after, timeout=timeout,
+                grant=None if grant is None else await find_grant(grant, agent, interest, dialect),
             ) as told,
         ):  # fmt: skip
             if told.note != noted:  # the note depends on the attributes that the channel declares
@@ -147,8 +181,8 @@ def subscribe_to(
 
 
 def _check_filter(text: str, dialect: str, attributes: Attributes | None, force: bool) -> str:
-    """The note on a filter; BadInput if it is refused. A filter that only the channel can read is
-    not checked here."""
+    """The note on a filter; raises BadInput if it is refused. A filter that only the channel can
+    read is not checked here."""
     if dialect != "sql":
         from tidings.preprocessing import DIALECTS
 

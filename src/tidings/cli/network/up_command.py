@@ -39,8 +39,8 @@ def start_tree(
     """Start the rendezvous point and all routers that FILE describes, each in its own process.
 
     The processes run until Ctrl-C or SIGTERM. A process that dies or stops responding is restarted.
-    On SIGHUP, the tokens in FILE are read again. By default, FILE is network.toml or tidings.toml
-    in the current folder.
+    On SIGHUP, the tokens and grants in FILE are read again. By default, FILE is network.toml or
+    tidings.toml in the current folder.
     """
     from tidings.broker import load_tree
 
@@ -48,7 +48,7 @@ def start_tree(
     for warning in tree.warnings:
         remark(warning)
     for one in tree.open_to_others:
-        remark(f"{one.name} listens at {one.listen.host}, and without [tokens] anybody may connect")
+        remark(f"{one.name} listens on {one.listen.host}, and without [tokens] anybody may connect")
     if check:
         _show_plan(tree)
     else:
@@ -67,7 +67,7 @@ def _show_plan(tree: Tree) -> None:
         (one.name, f"{one.listen.host}:{one.listen.port or '(a free port)'}", one.upstream or "")
         for one in tree.members
     ]
-    show(table(["node", "listens at", "upstream"], rows), "")
+    show(table(["node", "listens on", "upstream"], rows), "")
     say(f"{count_of(len(rows), 'node')}, with their files in {relative_path(str(tree.folder))}")
 
 
@@ -80,8 +80,7 @@ async def _run(tree: Tree) -> None:
 
     def read_again() -> None:
         try:
-            found = load_tree(tree.path)
-            running.renew(found.tokens, found.preprocessor)
+            running.renew(load_tree(tree.path))
         except TidingsError as problem:
             screen.add(f"the tokens are unchanged: {problem}")
         else:

@@ -45,7 +45,7 @@ def init_pipeline(
     """Write a pipeline file for data like that in FILE.
 
     The pipeline reads all files in the folder of FILE, with the columns found in FILE, and the
-    subscriptions in the folder "subscriptions" beside the pipeline file. An existing file is not
+    subscriptions in the folder "subscriptions" next to the pipeline file. An existing file is not
     overwritten.
     """
     target = Path(output)

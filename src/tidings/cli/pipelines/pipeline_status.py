@@ -39,8 +39,8 @@ def show_status(file: File, every: options.All = False, json: options.Json = Fal
     extra_rows, extra_fields), last (the last commit), latest (the current version of the
     subscriptions), subscriptions, snapshots, open_pins, notifications, counters (node, number,
     filter), nodes, dead_letters (reason, rows, batch, raw), damaged (file, problem: dead
-    letters that can't be read), feeds (problems of the feeds that could not be read the last time),
-    aside (subscriptions that are left out because their filters are now refused: id, filter,
+    letters that can't be read), feeds (problems with the feeds that could not be read the last
+    time), aside (subscriptions that are left out because their filters are now refused: id, filter,
     reason), channel (address, handed: the last batch handed over, waiting: since, reason).
     """
     settings = settings_of(file)

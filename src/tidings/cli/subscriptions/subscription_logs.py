@@ -122,7 +122,7 @@ def convert_id(log: ChangeLog, who: str) -> Id:
 
 
 def convert_ids(log: ChangeLog, pairs: list[tuple[Id, str]]) -> list[tuple[Id, str]]:
-    """Convert ids to the type of the log's ids, integer or text; an empty log takes either."""
+    """Convert ids to the type of the log's ids, integer or text; an empty log accepts either."""
     kind = log.id_kind or _common_kind(id_ for id_, _ in pairs)
     numbers = all(re.fullmatch("-?[0-9]+", str(id_)) for id_, _ in pairs)
     if kind is str or (not numbers and not log.subscriptions()):

@@ -15,7 +15,7 @@ from typing import Any as Anything, TypeVar
 import msgspec
 
 from tidings.filters.canonical.boxes import Box
-from tidings.filters.canonical.set_tree import All, Node, Test
+from tidings.filters.canonical.set_tree import All, Node, Test, is_plain_term
 from tidings.filters.language.evaluation import term_value
 from tidings.filters.language.expression import Attribute, Expression, attributes_of
 from tidings.filters.language.foreign import null_paths as language_null_paths
@@ -65,6 +65,18 @@ class Form(msgspec.Struct, frozen=True):
             else:
                 return True
         return False
+
+    def passes_plain_tests(self, event: Event, values: dict[str, Key]) -> bool:
+        """Whether the notification passes the plain tests of the hull, so that computed terms
+        decide whether it matches. `values` caches the values of terms."""
+        for term, allowed in self.hull.items():
+            node = self.terms[term]
+            if is_plain_term(node):
+                if term not in values:
+                    values[term] = key(term_value(node, event))
+                if values[term] not in allowed:
+                    return False
+        return True
 
     def _inside(self, node: Node, event: Event, values: dict[str, Key]) -> bool:
         if isinstance(node, Test):

@@ -21,6 +21,7 @@ from tidings.filters.language.evaluation import truth
 from tidings.filters.language.expression import (
     CONDITIONS,
     And,
+    Attribute,
     Call,
     Compare,
     Expression,
@@ -238,3 +239,13 @@ def is_opaque(term: Expression) -> bool:
     if isinstance(term, Call):
         return static_type_of(term, None) == "boolean" and term.name != "array_contains"
     return isinstance(term, CONDITIONS)
+
+
+def is_topic_number(term: Expression) -> bool:
+    """Whether a term is the number of the topic that an attribute has."""
+    return type(term) is Call and term.name == "preorder" and type(term.args[0]) is Attribute
+
+
+def is_plain_term(term: Expression) -> bool:
+    """Whether a term is an attribute, or the number of its topic: it is looked up, not computed."""
+    return type(term) is Attribute or is_topic_number(term)

@@ -37,6 +37,8 @@ from tidings.filters.language.expression import (
     Not,
     Or,
     attributes_of,
+    children,
+    variables_of,
 )
 from tidings.filters.language.foreign import null_paths, program_of
 from tidings.filters.language.functions import FUNCTIONS, MOST_TEXT
@@ -65,6 +67,7 @@ __all__ = [
     "Types",
     "article",
     "attributes_of",
+    "children",
     "conform",
     "evaluate",
     "find",
@@ -75,5 +78,6 @@ __all__ = [
     "read",
     "term_value",
     "text_of",
+    "variables_of",
     "without_nested",
 ]

@@ -121,7 +121,7 @@ def _to_date(value: dt.date, _target: str) -> dt.date:
 
 
 def _to_timestamp(value: Any, _target: str) -> dt.datetime | None:
-    """A number counts as seconds since 1970."""
+    """A number is read as seconds since 1970."""
     if isinstance(value, dt.datetime):
         return value
     if isinstance(value, dt.date):

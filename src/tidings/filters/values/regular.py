@@ -174,7 +174,7 @@ def _count_positions(re2: Any, pattern: str, program: Any) -> int:
     options = _make_options(re2, MOST_MEMORY)
     options.encoding = re2.Options.Encoding.LATIN1
     # the pattern is processed escape by escape, so that \\x{41}, an escaped backslash and plain
-    # text, is not taken for a character code
+    # text, is not mistaken for a character code
     short = _ESCAPED.sub(lambda found: "a" if found[1] else found[0], pattern)
     bytewise = re2._re2.RE2(short.encode(), options)
     return max(1, int((bytewise if bytewise.ok() else program).ProgramSize()))
@@ -236,7 +236,7 @@ def _refuse_other_meanings(pattern: str) -> None:
             elif pattern.startswith("&&", at):
                 raise RegularError(
                     "the regular expression has "
-                    r"&& in a class, an intersection: list the characters, or write \&\&"
+                    r"an intersection (&&) in a class: list the characters, or write \&\&"
                 )
         elif char == "[":
             in_class = at

@@ -19,12 +19,19 @@ import numpy.typing as npt
 
 from tidings.filters.canonical import MOST_BOXED
 from tidings.matching.covering.cover_join import Found
-from tidings.matching.covering.cover_kernels import MAYBE, NO, YES, is_pinned, spans_hold
+from tidings.matching.covering.cover_kernels import (
+    MAYBE,
+    MOST_NEAR,
+    NO,
+    YES,
+    add_column,
+    is_pinned,
+    spans_hold,
+)
 from tidings.matching.covering.hulls import Boxes
 from tidings.matching.jit.compiling import kernel
 
 Array = npt.NDArray[Any]
-MOST_NEAR = 64  # with more overlapping boxes than this, the answer is MAYBE
 
 
 class Decider:
@@ -107,13 +114,8 @@ def decide_pairs(above, below, boxes, hulls, most, out):  # type: ignore[no-unty
                     is_inside = True
                     break
                 if meets and apart:
-                    apart = near < MOST_NEAR
-                    for i in range(min(near, MOST_NEAR)):
-                        if left[i] == leaves:
-                            apart = False
-                    if apart:
-                        left[near] = leaves
-                        near += 1
+                    apart = add_column(left, near, leaves)
+                    near += 1
             if not is_inside:
                 answer = NO if apart and not decides else MAYBE
                 if answer == NO:

@@ -16,6 +16,7 @@ from tidings.matching.jit.simd import inside, lowest_bit
 
 NO, MAYBE, YES = 0, 1, 2
 LANES = 64
+MOST_NEAR = 64  # with more overlapping boxes than this, the answer is MAYBE
 MOST_COLUMNS = 256  # the matrix of a join has about this many columns at most, to bound its size
 Array = npt.NDArray[Any]
 
@@ -65,9 +66,22 @@ def sort_places(places, first, last, by):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def add_column(left, near, column):  # type: ignore[no-untyped-def]
+    """Add a column to the first `near` of `left`, int64 [MOST_NEAR]; False if it is already there,
+    or if there is no room."""
+    if near >= MOST_NEAR:
+        return False
+    for i in range(near):
+        if left[i] == column:
+            return False
+    left[near] = column
+    return True
+
+
+@kernel
 def order_tests(hulls, order):  # type: ignore[no-untyped-def]
-    """Fill `order`: sort the tests of each hull by the number of tests, in all hulls, that begin
-    inside them."""
+    """Fill `order`: sort the tests of each hull. The test inside which the fewest tests of all
+    hulls begin comes first."""
     starts, computed, column, spans = hulls.starts, hulls.computed, hulls.column, hulls.spans
     low, high, base = hulls.low, hulls.high, hulls.base
     share = np.zeros(column.shape[0], np.int64)

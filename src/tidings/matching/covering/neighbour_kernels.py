@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.matching.covering.cover_kernels import MAYBE, NO, YES
+from tidings.matching.covering.cover_kernels import MAYBE, MOST_NEAR, NO, YES, add_column
 from tidings.matching.jit.compiling import kernel
 
-MOST_NEAR = 64  # with more overlapping boxes than this, the answer is MAYBE
 Array = npt.NDArray[Any]
 
 
@@ -128,13 +127,8 @@ def boxes_hold(outer, first, last, inner, other, columns, left):  # type: ignore
         if answer == MAYBE or decided:
             open_ = True
         elif meets and apart:
-            apart = near < MOST_NEAR
-            for i in range(min(near, MOST_NEAR)):
-                if left[i] == leaves:
-                    apart = False
-            if apart:
-                left[near] = leaves
-                near += 1
+            apart = add_column(left, near, leaves)
+            near += 1
     return MAYBE if open_ or not apart else NO
 
 

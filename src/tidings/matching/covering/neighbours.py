@@ -70,6 +70,8 @@ class Neighbours:
             self._column(term.elements, term.text, term.node, term.ranks.cuts)
         for text, node in segment.opaque.items():
             self._column(False, text, node, [])
+        self.tested = len(self._nodes)
+        """Columns from here on are those of attributes that no compiled filter tests."""
         # attributes that computed terms read also get columns: a new filter may restrict them to
         # points
         for _, node in list(self._nodes):

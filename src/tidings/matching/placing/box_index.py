@@ -125,7 +125,7 @@ class BoxIndex:
         return int(test), int(count)
 
     def _encode(self, piece: Piece, known: Spans) -> EncodedPiece | None:
-        """A piece in positions; None if no compiled filter tests one of its attributes."""
+        """A piece in positions; None if no compiled filter tests one of its terms."""
         columns: list[int] = []
         found: list[list[tuple[int, int]]] = []
         mask = 0
@@ -133,7 +133,7 @@ class BoxIndex:
         tests += [(name, None) for name in piece.reads if name not in piece.tests]
         for term, values in tests:
             column = self._neighbours.column_of(term)
-            if column is None:
+            if column is None or column >= self._neighbours.tested:
                 return None
             mask |= 1 << column % 64
             if column + 1 < len(self.arrays.corners.starts):

@@ -1,30 +1,55 @@
 """Questions to an index about a new filter: which filters may cover it, and which it may cover.
 
-A filter is *plain* if it is a union of boxes over attributes alone. Its sets are then independent
-of each other, and points of its boxes decide where to look:
+A filter is *plain* if it is a union of boxes over attributes and topics alone. The term of a topic
+is its number in the ontology, `preorder(topic)`, which is looked up and not computed. Points of the
+boxes of plain filters decide where to look:
 
     above    a filter that covers the new one contains every point of it, so it contains the
-             *corner* of one box: the first value of each attribute that the box tests, with all
-             other attributes absent
+             *corner* of one box: the first value of each term that the box tests, with all other
+             terms absent
     below    the corner of a plain filter that the new one covers lies in one of the new one's
              *pieces*: in its hull, or in one of its boxes
 
 This search finds only candidates; comparing the filters decides. A filter that computes something
 covers a plain filter only if the plain filter restricts every attribute that the computation reads.
 So a piece also lists attributes that a covered filter must test in any way.
+
+A topic's number is determined by the topic, so `isa(topic, 'sports')` covers `topic = 'baseball'`,
+although their boxes have no term in common. So if a box allows only a few topics, its corner also
+has the number of a topic. A piece that tests the number gets a copy that only requires a test of
+the attribute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from tidings.filters.canonical import All, Box, Form, Node, Test
-from tidings.filters.language import Attribute, Expression, attributes_of, name_text
+from tidings.filters import Attributes
+from tidings.filters.canonical import (
+    All,
+    Box,
+    Form,
+    Node,
+    Test,
+    image,
+    is_plain_term,
+    is_topic_number,
+)
+from tidings.filters.language import (
+    Attribute,
+    Call,
+    Expression,
+    Literal,
+    attributes_of,
+    name_text,
+    text_of,
+)
 from tidings.filters.values import ValueSet
-from tidings.filters.values.sets import ABSENT_KEY
+from tidings.filters.values.sets import ABSENT_KEY, NULL
 
 MOST_STEPS = 4_000  # the most steps of the search for a box in a tree
+MOST_TOPICS = 2  # the most topics' numbers that a piece tests; each doubles the pieces
 
 
 class Piece(NamedTuple):
@@ -39,7 +64,7 @@ class Question(NamedTuple):
     """A new filter, and where to look for its neighbours."""
 
     form: Form
-    corner: Box | None  # the attribute tests of a box in the new filter; None if none is known
+    corner: Box | None  # the plain tests of a box in the new filter; None if none is known
     alternatives: tuple[tuple[Piece, ...], ...]
     """Each alternative is a tuple of pieces that contain all corners below. A piece without tests
     and attributes contains every corner."""
@@ -48,38 +73,71 @@ class Question(NamedTuple):
 
 
 def is_plain(form: Form) -> bool:
-    """Whether a filter is a union of boxes over attributes, and not empty."""
-    return bool(form.boxes) and all(type(term) is Attribute for term in form.terms.values())
+    """Whether a filter is a union of boxes over plain terms, and not empty."""
+    return bool(form.boxes) and all(map(is_plain_term, form.terms.values()))
 
 
-def ask(form: Form) -> Question:
-    """The question about a new filter, which must be able to match."""
+def ask(form: Form, attributes: Attributes | None = None) -> Question:
+    """The question about a new filter, which must be able to match. `attributes` are the declared
+    ones, with which all filters of the index were read."""
     alternatives: list[tuple[Piece, ...]] = []
     terms = form.terms
-    hull = {term: values for term, values in form.hull.items() if _is_attribute(terms[term])}
-    if hull:
-        alternatives.append((Piece(hull, frozenset(), True),))
-    if form.boxes is not None and (len(form.boxes) > 1 or not hull):
-        alternatives.append(tuple(_piece(box, terms, len(form.boxes) == 1) for box in form.boxes))
+    hull = {term: values for term, values in form.hull.items() if is_plain_term(terms[term])}
+    whole = tuple(_pieces(hull, terms, frozenset(), is_tight=True))
+    if all(one.tests or one.reads for one in whole):
+        alternatives.append(whole)
+    if form.boxes is not None and (len(form.boxes) > 1 or not alternatives):
+        is_tight = len(form.boxes) == 1
+        boxes = (_pieces_of_box(box, terms, is_tight=is_tight) for box in form.boxes)
+        alternatives.append(tuple(piece for pieces in boxes for piece in pieces))
     if not alternatives:
         alternatives.append((Piece({}, frozenset(), False),))
-    return Question(form, _corner_of(form), tuple(alternatives), {})
+    return Question(form, _corner_of(form, attributes), tuple(alternatives), {})
 
 
-def _is_attribute(node: Expression) -> bool:
-    return type(node) is Attribute
-
-
-def _piece(box: Box, terms: Mapping[str, Expression], is_tight: bool) -> Piece:
+def _pieces_of_box(box: Box, terms: Mapping[str, Expression], *, is_tight: bool) -> Iterator[Piece]:
     tests: dict[str, ValueSet] = {}
     reads: set[str] = set()
     for term, values in box.items():
-        node = terms[term]
-        if not _is_attribute(node):
-            reads.update(name_text(path) for path in attributes_of(node))
+        if not is_plain_term(terms[term]):
+            reads.update(name_text(path) for path in attributes_of(terms[term]))
         elif ABSENT_KEY not in values:  # otherwise the corner need not have the attribute
             tests[term] = values
-    return Piece(tests, frozenset(reads), is_tight)
+    return _pieces(tests, terms, frozenset(reads), is_tight=is_tight)
+
+
+def _pieces(
+    tests: Box, terms: Mapping[str, Expression], reads: frozenset[str], *, is_tight: bool
+) -> Iterator[Piece]:
+    """A piece, and the same piece with an attribute in place of each topic's number."""
+    numbers = [term for term in tests if is_topic_number(terms[term])]
+    for term in numbers[MOST_TOPICS:]:
+        tests = _without(tests, term)
+    return _expand(tests, terms, reads, numbers[:MOST_TOPICS], is_tight)
+
+
+def _expand(
+    tests: Box,
+    terms: Mapping[str, Expression],
+    reads: frozenset[str],
+    numbers: list[str],
+    is_tight: bool,
+) -> Iterator[Piece]:
+    if not numbers:
+        yield Piece(tests, reads, is_tight)
+        return
+    term, rest = numbers[0], numbers[1:]
+    others = _without(tests, term)
+    if tests[term] & NULL:  # nothing is required: a filter may be covered by several boxes together
+        yield from _expand(others, terms, reads, rest, is_tight)
+        return
+    names = {name_text(path) for path in attributes_of(terms[term])}
+    yield from _expand(tests, terms, reads, rest, is_tight)
+    yield from _expand(others, terms, reads | names, rest, is_tight)
+
+
+def _without(box: Box, term: str) -> Box:
+    return {one: values for one, values in box.items() if one != term}
 
 
 def corner_box(form: Form) -> Box:
@@ -87,14 +145,33 @@ def corner_box(form: Form) -> Box:
     return max(form.boxes or ({},), key=len)
 
 
-def _corner_of(form: Form) -> Box | None:
+def _corner_of(form: Form, attributes: Attributes | None) -> Box | None:
     if form.boxes is None:
         box = None if form.tree is None else _box_in_tree(form.tree)
     else:
         box = min(form.boxes, key=len)
     if box is None:
         return None
-    return {term: values for term, values in box.items() if _is_attribute(form.terms[term])}
+    found = {term: values for term, values in box.items() if is_plain_term(form.terms[term])}
+    if attributes is not None:
+        for term in list(found):
+            node = form.terms[term]
+            if type(node) is Attribute:
+                _add_topic(found, box, node, attributes)
+    return found
+
+
+def _add_topic(corner: Box, box: Box, node: Attribute, attributes: Attributes) -> None:
+    """Add the numbers of an attribute's topics to a corner, if its box allows only a few topics."""
+    ontology = attributes.ontology(node.path)
+    if ontology is None:
+        return
+    number = Call("preorder", (node, Literal(ontology.fingerprint)), ontology)
+    term = text_of(number)
+    if term not in corner:
+        values = image(term, number, box)
+        if values:
+            corner[term] = values
 
 
 def _box_in_tree(tree: Node) -> Box | None:

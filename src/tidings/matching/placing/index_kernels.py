@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.matching.jit.compiling import kernel
-from tidings.matching.segments.probe_kernels import first_from
+from tidings.matching.segments.join_kernels import first_from
 
 Array = npt.NDArray[Any]
 

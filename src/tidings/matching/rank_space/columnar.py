@@ -55,8 +55,8 @@ class Columnar:
         self._known: dict[str, Any] = {}
 
     def condition(self, node: Expression) -> Any:
-        """Compute the array of a condition, without caching it; NotColumnar if Arrow can't compute
-        it."""
+        """Compute the array of a condition, without caching it; raises NotColumnar if Arrow
+        can't compute it."""
         try:
             found = self._compute(node)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -117,7 +117,7 @@ def _is_list_view(kind: Any) -> bool:
 
 
 def conform(batch: pa.RecordBatch, attributes: Attributes) -> pa.RecordBatch:
-    """Read text columns as their declared types; NotificationError if a text can't be read.
+    """Read text columns as their declared types; raises NotificationError if a text can't be read.
 
     Columns of other types are left as they are.
     """

@@ -151,6 +151,18 @@ def find_used(starts, size, used):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
+    """The place of the first of the sorted values [first, last) that is not below `least`."""
+    while first < last:
+        middle = (first + last) >> 1
+        if np.int64(values[middle]) < least:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@kernel
 def next_hit(position, last, width, low, high, used):  # type: ignore[no-untyped-def]
     """The next entry of a group that contains the code of an event; `last` if there is none.
 
@@ -166,12 +178,7 @@ def next_hit(position, last, width, low, high, used):  # type: ignore[no-untyped
         end = last
         if position < last and np.int64(low[position]) >= least:
             end = position
-        while position < end:
-            middle = (position + end) >> 1
-            if np.int64(low[middle]) < least:
-                position = middle + 1
-            else:
-                end = middle
+        position = first_from(low, position, end, least)
     return last
 
 
@@ -182,12 +189,12 @@ def join_group(  # type: ignore[no-untyped-def]
     """The batch join of the entries [position, last) of one group against a sorted batch.
 
     The events that pass the access test of an entry form one slice of the order; the other tests
-    run over this slice, 64 events at a time. Matches go to `pairs.out_*`, which already have
-    `n_out`, and pairs that must still be evaluated to `pairs.rest_*`, which have `n_rest`. The
-    kernel stops early when an output could overflow. If `counts` (int64 per event) is not empty,
-    matches of filters with one box are counted there and not written. `dead` and `many`, uint8
-    [slots], mark removed filters and filters with several boxes. Returns (position reached, number
-    of matches, number of pairs to evaluate).
+    run over this slice, 64 events at a time. Matches are appended to `pairs.out_*`, after the first
+    `n_out`; pairs that must still be evaluated are appended to `pairs.rest_*`, after the first
+    `n_rest`. The kernel stops early when an output could overflow. If `counts` (int64 per event) is
+    not empty, matches of filters with one box are counted there and not written. `dead` and `many`,
+    uint8 [slots], mark removed filters and filters with several boxes. Returns (position reached,
+    number of matches, number of pairs to evaluate).
     """
     room_out, room_rest = pairs.out_event.shape[0], pairs.rest_event.shape[0]
     while position < last:

@@ -90,8 +90,8 @@ def _fitting_slots(
 ) -> Slots:
     """The filters that have a program and a test that fits, by the column that the test reads.
 
-    `wrong` has the slots whose test of a column does not fit (None: all of them), and `wrong_rest`
-    the same for the terms of residuals."""
+    `wrong` has, by column, the slots whose test does not fit (None: all of them); `wrong_rest` has
+    the same by term, for residuals."""
     apart = disassemble(segment)
     element_boxes: dict[int, list[int]] = {}
     for element in apart.elements:

@@ -284,7 +284,7 @@ class Part:
             if count >= 0:
                 break
             room *= 8
-            values = values[: len(self._columns) + 1]  # the kernel has replaced integers by codes
+            values = values[: len(self._columns) + 1]  # the kernel has replaced integers with codes
         if watch is not None:
             watch(values)
         return found[:count]

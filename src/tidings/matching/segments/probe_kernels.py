@@ -14,7 +14,7 @@ from tidings.matching.array_fields import ArrayField, Int64, UInt8, UInt32
 from tidings.matching.jit.compiling import kernel, short_kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes
-from tidings.matching.segments.join_kernels import ListColumns, extras_hold
+from tidings.matching.segments.join_kernels import ListColumns, extras_hold, first_from
 from tidings.matching.segments.segment import Arrays
 
 Array = npt.NDArray[Any]
@@ -99,18 +99,6 @@ def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
         else:
             high = middle
     return numbers[column, 0] + (low - first)
-
-
-@kernel
-def first_from(values, first, last, least):  # type: ignore[no-untyped-def]
-    """The place of the first of the sorted values [first, last) that is not below `least`."""
-    while first < last:
-        middle = (first + last) >> 1
-        if np.int64(values[middle]) < least:
-            first = middle + 1
-        else:
-            last = middle
-    return first
 
 
 @kernel

@@ -1,6 +1,7 @@
 """The parts of agents: links, channels, subscriptions, errors, Arrow data, and tags.
 
-    agent_link.py     the link to a router, made again when it is lost; it carries many channels
+    agent_link.py     the link to a router, which reconnects if lost; it carries many channels
+    direct_link.py    a second link, to the rendezvous point itself
     agent_channel.py  one channel: a small router with the application's subscriptions
     publishing.py     the publishing half of a channel
     blocking_channel.py  a channel for code without `async`
@@ -8,6 +9,7 @@
     grants.py         signed grants, with which an agent subscribes to nodes
     header.py         a tag that was obtained in advance
     refusals.py       the errors of agents
+    moving.py         moves an agent to a better router, by the advice of its channel
     following.py      tags in the agent's own process, which follows the nodes of the channel
     preprocessors.py  tags from preprocessors, which the agent finds through the channel
     encoding.py       attributes as JSON or MessagePack
@@ -22,6 +24,7 @@ from tidings.network.agents.arrow_rows import ArrowRows, Pairs, check_pair, pair
 from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.grants import SignedGrant
 from tidings.network.agents.header import Header
+from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
 
@@ -32,6 +35,7 @@ __all__ = [
     "LinkState",
     "Outdated",
     "Pairs",
+    "Preprocessors",
     "Refusal",
     "SignedGrant",
     "Subscription",

@@ -13,17 +13,19 @@ import msgspec
 
 from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agents.agent_link import AgentLink
+from tidings.network.agents.direct_link import DIRECT, DirectLink
 from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
 from tidings.network.agents.grants import HeldGrants, SignedGrant, place_of
 from tidings.network.agents.header import Header
+from tidings.network.agents.moving import Moving
 from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.publishing import CLOSED, LOCAL, PUBLISHER, Publishing, Tagging
 from tidings.network.agents.refusals import Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
 from tidings.network.lives import draw_life
-from tidings.routing.clients import Subscriber
-from tidings.routing.forwarding import Cache, Name, Router, Sent
+from tidings.routing.clients import Phase, Subscriber
+from tidings.routing.forwarding import Cache, MovingRouter, Name, Sent
 from tidings.routing.protocol import NONE, Break, messages as m
 
 UPSTREAM = "<upstream>"
@@ -46,6 +48,7 @@ class AgentChannel(Publishing):
         *,
         on_break: Callable[[Break], object] | None = None,
         tag: Tagging = "root",
+        direct: bool = True,
     ) -> None:
         hello, times = link.hello, link.times
         following = Following(self.send_up, times)
@@ -54,7 +57,7 @@ class AgentChannel(Publishing):
         self.channel_name = channel
         self._agent_link = link
         self._is_anonymous = hello.name.startswith(ANONYMOUS) and not hello.token
-        self._router = Router(hello.name, UPSTREAM, times, Cache(1000), draw_life(), NONE)
+        self._router = MovingRouter(hello.name, UPSTREAM, times, Cache(1000), draw_life(), NONE)
         self._subscriptions: dict[int, tuple[Subscriber, Subscription]] = {}
         self._texts: dict[int, str] = {}  # filters as the application wrote them
         self._live: tuple[str, ...] | None = None  # filters that the current notification matches
@@ -62,14 +65,33 @@ class AgentChannel(Publishing):
         self._tasks: list[asyncio.Task[None]] = []
         self._seeking = False
         self._grants = HeldGrants(self.send_up)
+        self.direct = DirectLink(
+            link, channel, self._router, self._nodes_in_force, self.send_up, self._dispatch,
+            self._receive_directly, self._end_directly, self._spawn, enabled=direct,
+        )  # fmt: skip
+        self._moving: Moving | None = None
         link.add(self)
 
     # -- for applications ----------------------------------------------------------------------
 
-    async def begin_tagging(self, timeout: float | None) -> None:
-        """Wait until notifications can be tagged as the application wants."""
+    def begin_tagging(self) -> None:
+        """Begin to tag as the application wants. Until that is possible, the rendezvous point
+        tags."""
         if self._tagging == "local":
             self._tasks.append(asyncio.create_task(self._following.follow_forever()))
+        elif self._tagging == "preprocessor":
+            self._seek()
+
+    @property
+    def tag(self) -> Tagging:
+        """Who tags what is published in this channel."""
+        return self._tagging
+
+    async def wait_for_tagging(self, timeout: float | None = None) -> None:
+        """Wait until notifications can be tagged as the application wants: by this process, or by a
+        preprocessor, for which this waits at most a second. Raise Refusal if the rendezvous point
+        refuses its nodes, and TimedOut after `timeout` seconds."""
+        if self._tagging == "local":
             try:
                 async with asyncio.timeout(timeout):
                     await self._following.ready.wait()
@@ -78,7 +100,6 @@ class AgentChannel(Publishing):
             if self._following.refusal:
                 raise Refusal(self._following.refusal)
         elif self._tagging == "preprocessor":
-            self._seek()
             await self._preprocessors.wait_for_any(min(1.0, timeout or 1.0))
 
     def _seek(self) -> None:
@@ -165,6 +186,7 @@ class AgentChannel(Publishing):
             self.unsubscribe(machine)
         for task in self._tasks:
             task.cancel()
+        self.direct.close()
         self._untagged.close()
         self._preprocessors.close()
         self._give_up("the agent was closed before the notification was acknowledged")
@@ -207,11 +229,9 @@ class AgentChannel(Publishing):
             raise Refusal(CLOSED)
         if not isinstance(interest, str):  # dialects of JSON
             interest = msgspec.json.encode(interest).decode()
-        if (node is not None) + (grant is not None) + bool(interest) != 1:
-            raise Refusal(
-                "found several of a filter, a node and a grant, or none, expected exactly one of "
-                "them"
-            )
+        count = (node is not None) + (grant is not None) + bool(interest)
+        if count != 1:
+            raise Refusal(f"found {count} of filter, node and grant, expected exactly one of them")
         granted = None if grant is None else place_of(grant)
         node = node if granted is None else granted[1]
         if node is not None:
@@ -243,6 +263,28 @@ class AgentChannel(Publishing):
         self._subscriptions[number] = machine, subscription
         self._hand_over(number, machine.start(self._now))
         return subscription
+
+    async def drop_named(self, name: str, timeout: float | None = None) -> None:
+        """Give up the name of a subscription of this agent, whatever its filter is; its
+        notifications are no longer kept. A name that is not used stays so. Raise TimedOut after
+        `timeout` seconds."""
+        if not name or self._is_anonymous:
+            raise Refusal(
+                "found no name of a subscription, or an agent without a name or a token, expected "
+                "both, because subscriptions are stored under the agent's name"
+            )
+        number, self._next = self._next, self._next + 1
+        machine = Subscriber(
+            number, LOCAL, b"", self._times, 1, durable=name, only_drops=True
+        )  # fmt: skip
+        subscription = Subscription(self, machine, timeout)
+        self._texts[number] = ""
+        self._subscriptions[number] = machine, subscription
+        self._hand_over(number, machine.start(self._now))
+        try:
+            await subscription.drop(timeout)
+        finally:
+            subscription.close()
 
     def confirm(self, machine: Subscriber, serial: int) -> None:
         assert isinstance(machine.name, int)
@@ -280,7 +322,10 @@ class AgentChannel(Publishing):
         self._dispatch(self._router.join_upstream(self._now))
 
     def interrupt(self, reason: str) -> None:
-        """The link has ended, or the channel is not served any more."""
+        """The link has ended, or the channel is not served any more. What arrives over the second
+        link is still processed."""
+        if self.direct.is_used:
+            return
         for machine, subscription in self._subscriptions.values():
             machine.interrupt(reason, self._now)
             subscription.wake()
@@ -293,19 +338,57 @@ class AgentChannel(Publishing):
         self._give_up(reason)
         self._begin_publishing()
 
+    def displace(self, reason: str) -> None:
+        """The agent has no link any more, and gets none. Subscriptions are refused, too."""
+        self.refuse(reason)
+        for machine, subscription in self._subscriptions.values():
+            machine.refuse(reason)
+            subscription.wake()
+
     def receive(self, message: m.Message) -> None:
         """Handle a message from above."""
         if isinstance(message, m.Described | m.Changed):
             self._following.receive(message)
         elif isinstance(message, m.Found):
             self._spawn(self._preprocessors.receive(message))
+        elif isinstance(message, m.Advised):
+            if self._moving is not None:
+                self._moving.receive(message)
+        elif isinstance(message, m.Identified):
+            self._preprocessors.take_ticket(message)
         elif isinstance(message, m.Presented):
             self._grants.receive(message)
+        elif isinstance(message, m.Offered):
+            self.direct.take(message)
         else:
-            if isinstance(message, m.Notification):
-                self._live = self._texts_for(message)
-            self._dispatch(self._router.receive(UPSTREAM, message, self._now))
-            self._live = None
+            self._receive_from(UPSTREAM, message)
+
+    def _receive_from(self, above: str, message: m.Message) -> None:
+        if isinstance(message, m.Notification):
+            self._live = self._texts_for(message)
+        self._dispatch(self._router.receive(above, message, self._now))
+        self._live = None
+
+    # -- for the second link -------------------------------------------------------------------
+
+    def _nodes_in_force(self) -> list[int] | None:
+        """The nodes of all subscriptions, none if they are too many for a second link; None if some
+        of them are not in force."""
+        if len(self._subscriptions) > m.MOST_DIRECT:
+            return []
+        machines = [machine for machine, _ in self._subscriptions.values()]
+        if any(machine.phase is not Phase.ON for machine in machines):
+            return None
+        return [*{machine.node for machine in machines}]
+
+    def _receive_directly(self, message: m.Message) -> None:
+        self._receive_from(DIRECT, message)
+        self._agent_link.note_change()
+
+    def _end_directly(self, reason: str) -> None:
+        """The second link has ended: without the link to the router, there is none left."""
+        if not self._agent_link.is_linked:
+            self.interrupt(reason)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -314,11 +397,13 @@ class AgentChannel(Publishing):
     def tick(self, now: float) -> None:
         """Do the work that is due."""
         self._dispatch(self._router.tick(now))
-        if self._agent_link.waiting < BUSY:  # otherwise too many are still unsent
+        link = self._agent_link
+        if link.waiting < BUSY and link.has_credit(self):  # otherwise too many are still unsent
             self._hand_over(PUBLISHER, self._publisher.tick(now))
         for number, (machine, subscription) in [*self._subscriptions.items()]:
             self._hand_over(number, machine.tick(now))
             subscription.wake()
+        self.direct.tend(now)
         if self._grants.is_due() and self._agent_link.is_linked:
             self._spawn(self._grants.renew(self.grant))
 
@@ -329,17 +414,17 @@ class AgentChannel(Publishing):
         return self._agent_link.send(self, message)
 
     def _has_room(self) -> bool:
-        return self._agent_link.has_room()
+        return self._agent_link.has_room() and self._agent_link.has_credit(self)
 
     def _hand_over(self, sender: Name, sent: list[Sent]) -> None:
         """Pass the messages of one of our state machines to our router. The router would forward
         publications unchanged. So if there are many, only the first passes through the router,
         which notes where the answers go; the rest is sent directly."""
         if sender == PUBLISHER and len(sent) > FEW and self._agent_link.is_linked:
-            rest = [message for _, message in sent[1:]]
-            if all(isinstance(one, m.Publish) for _, one in sent):
+            rest = [message for _, message in sent[1:] if isinstance(message, m.Publish)]
+            if len(rest) == len(sent) - 1 and isinstance(sent[0][1], m.Publish):
                 self._dispatch(self._router.receive(sender, sent[0][1], self._now))
-                self._agent_link.send_all(self, rest)
+                self._agent_link.publish_all(self, rest)
                 return
         for _, message in sent:
             self._dispatch(self._router.receive(sender, message, self._now))
@@ -349,6 +434,8 @@ class AgentChannel(Publishing):
         for to, message in sent:
             if to == UPSTREAM:
                 self._agent_link.send(self, message)
+            elif to == DIRECT:
+                self.direct.send(message)
             elif to == PUBLISHER:
                 self._hand_over(PUBLISHER, self._publisher.receive(message, self._now))
                 self._acknowledge()

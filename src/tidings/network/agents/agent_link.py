@@ -1,7 +1,7 @@
 """The link of an agent to a router, which all channels of the agent share.
 
-The link is made again when it is lost, to the next of several routers. Every channel has a number
-on the link; the channel that the agent was connected for has number 0.
+When the link is lost, the agent connects again, to the next of several routers. Every channel has a
+number on the link; the channel that the agent was connected for has number 0.
 """
 
 from __future__ import annotations
@@ -20,22 +20,25 @@ from tidings.network.agents.refusals import Refusal, TimedOut
 from tidings.network.link import Link
 from tidings.network.router_url import RouterUrl
 from tidings.network.tls import sentence_of
-from tidings.routing.channels import Heard, Repeats
+from tidings.routing.channels import Flow, Frames, Heard, Repeats
 from tidings.routing.protocol import Times, frames, messages as m
 
 RETRY = (0.1, 5.0)  # the first and the longest pause in seconds before reconnecting
+REPLACED = "another program has connected with the name {!r}, so this one has ended"
 GREETING = 10.0  # how many seconds the router may take to answer
 
 
 class LinkState(msgspec.Struct, frozen=True):
     """Whether an agent is linked to a router: if so, to which one (`router`, as "host:port");
     otherwise the reason why it is not, and the router that it tries next or tried last. `since` is
-    the time of the last change, in seconds since 1970."""
+    the time of the last change, in seconds since 1970. `direct` is the address of the rendezvous
+    point if notifications come from there over a second link."""
 
     linked: bool
     router: str
     reason: str
     since: float
+    direct: str = ""
 
 
 class LinkedChannel(Protocol):
@@ -47,6 +50,7 @@ class LinkedChannel(Protocol):
     def join(self, publisher: str) -> None: ...
     def interrupt(self, reason: str) -> None: ...
     def refuse(self, reason: str) -> None: ...
+    def displace(self, reason: str) -> None: ...
     def receive(self, message: m.Message) -> None: ...
     def tick(self, now: float) -> None: ...
 
@@ -71,6 +75,11 @@ class AgentLink:
         self.tls = tls
         self._link: Link | None = None
         self._refusal = self._reason = self._publisher = ""
+        self._replaced = ""  # the reason, if another program has taken the name of this agent
+        self.router_name = ""
+        """The name of the router that is linked, or was linked last."""
+        self._new: tuple[Link, RouterUrl] | None = None  # the link to which the agent moves
+        self._moved: set[RouterUrl] = set()  # the router to which the agent moved, if any
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -78,6 +87,7 @@ class AgentLink:
         self._channels: dict[int, LinkedChannel] = {}
         self._highest = 0
         self._heard, self._repeats = Heard(), Repeats()
+        self._flow = Flow()
         self._pulsed = self._opened = float("-inf")
 
     async def start(self, timeout: float | None) -> None:
@@ -114,6 +124,10 @@ class AgentLink:
         why = f": {self._gone}" if self._gone else ""
         return TimedOut(f"{what} after {timeout or 0:g} seconds{why}")
 
+    def note_change(self) -> None:
+        """Wake those who wait for a change, because a message came over another link."""
+        self._change.set()
+
     async def wait_for_change(self) -> None:
         """Wait until a message comes or the link ends."""
         self._change.clear()
@@ -136,6 +150,7 @@ class AgentLink:
             self._forget_number(number)
             if self._link is not None and number:
                 self._link.send(m.Close(number))
+                self._link.forget_channel(number)
 
     def _next_number(self) -> int:
         self._highest += 1
@@ -145,6 +160,7 @@ class AgentLink:
         self._channels.pop(number, None)
         self._heard.remove(number)
         self._repeats.remove(number)
+        self._flow.forget(number)
 
     def _join(self, channel: LinkedChannel) -> None:
         number = self._numbers[channel]
@@ -159,16 +175,42 @@ class AgentLink:
         number = self._numbers.get(channel)
         if number is None:
             return False
-        if not number or not isinstance(message, m.Resubscribe) or self._repeats.is_news(
+        if isinstance(message, m.Publish):
+            self._publish(self._link, number, (message,))
+        elif not number or not isinstance(message, m.Resubscribe) or self._repeats.is_news(
             number, message
         ):  # fmt: skip
             self._link.send(message, number)
         return True
 
-    def send_all(self, channel: LinkedChannel, messages: Sequence[m.Message]) -> None:
-        """Send messages of a channel as one piece."""
+    def publish_all(self, channel: LinkedChannel, messages: Sequence[m.Publish]) -> None:
+        """Send publications of a channel, as far as there is credit for them."""
         if self._link is not None and not channel.refusal:
-            self._link.send_all(messages, self._numbers[channel])
+            self._publish(self._link, self._numbers[channel], messages)
+
+    def _publish(self, link: Link, number: int, messages: Sequence[m.Publish]) -> None:
+        if self._flow.fits(number, messages):
+            link.send_all(messages, number)
+            return
+        for message in messages:
+            self._flow.put(number, message)
+        self._use_credit(link, number)
+
+    def _use_credit(self, link: Link, number: int) -> None:
+        """Send the publications for which there is credit."""
+        while messages := [
+            one for one in self._flow.draw(number, m.Publish) if not isinstance(one, Frames)
+        ]:
+            link.send_all(messages, number)
+
+    def has_credit(self, channel: LinkedChannel) -> bool:
+        """Can a channel publish at once, because none of its publications waits for credit?"""
+        return not self._flow.waits(self._numbers.get(channel, 0))
+
+    def send_first(self, message: m.Message) -> None:
+        """Send a message of the first channel, if there is a link."""
+        if self._link is not None:
+            self._link.send(message)
 
     @property
     def is_linked(self) -> bool:
@@ -184,6 +226,45 @@ class AgentLink:
         return link is not None and link.waiting <= link.most_waiting
 
     # -- the link ------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> RouterUrl:
+        """The router that is linked, or is tried next."""
+        return self._places[0]
+
+    async def move(self, place: RouterUrl) -> bool:
+        """Use another router from now on; False if it can't be used, or if there is no link at
+        present. The old link is used until the new router has answered. The first routers stay
+        known, for when the link is lost."""
+        if self._link is None or self._new is not None:
+            return False
+        new: Link | None = None
+        try:
+            async with asyncio.timeout(min(GREETING, self.times.silent)):
+                _, new = await asyncio.get_running_loop().create_connection(
+                    lambda: Link(
+                        self._receive,
+                        self._handle_end,
+                        patience=self.times.silent,
+                        largest=frames.LARGEST_DOWN,
+                    ),
+                    place.host,
+                    place.port,
+                    ssl=self.tls,
+                )
+                self._new = new, place
+                new.send(self.hello)
+                while not new.name and not new.is_over:
+                    await self.wait_for_change()
+        except (OSError, ssl.SSLError):  # a timeout is an OSError too
+            pass
+        finally:
+            self._new = None
+        if new is None or not new.name:
+            if new is not None:
+                new.close("the agent stays at its router")
+            return False
+        return True
 
     @property
     def _where(self) -> str:
@@ -225,8 +306,9 @@ class AgentLink:
             sentence = f"can't connect to {host}:{port}: no answer within {patience:g} seconds"
             raise EnvironmentProblem(sentence) from None
         except (OSError, ssl.SSLError) as problem:
+            hint = "; expected a router there" if isinstance(problem, ConnectionError) else ""
             raise EnvironmentProblem(
-                f"can't connect to {host}:{port}: {sentence_of(problem)}"
+                f"can't connect to {host}:{port}: {sentence_of(problem)}{hint}"
             ) from None
         link.send(self.hello)
         try:
@@ -251,7 +333,16 @@ class AgentLink:
             if not self._gone:
                 self._tell_link(self._refusal)
                 self._places.rotate(-1)  # another router may answer at once
+            if self._replaced:  # if this agent came back, both would take the name in turns
+                for channel in [*self._numbers]:
+                    channel.displace(self._replaced)
+                self._change.set()
+                return
             await asyncio.sleep(pause)
+            if self._link is not None:  # the agent has moved meanwhile
+                self._lost.clear()
+                self._tell_link("")
+                continue
             pause = min(2 * pause, RETRY[1])
             try:
                 await self._connect_to_any()
@@ -283,20 +374,28 @@ class AgentLink:
                     reason += "; over TLS this can mean that a certificate was refused"
             self._refusal = self._reason = self._refusal or reason
             self._lost.set()
-            self._change.set()
+        self._change.set()
 
     def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+        if link.name and link is not self._link:
+            return  # the agent has moved to another router
         for start in starts:
             message = frames.decode(buffer, start)
             if isinstance(message, m.Welcome):
                 self._begin(link, message)
-            elif isinstance(message, m.Goodbye):
+            elif isinstance(message, m.Goodbye) and not self._is_new(link):
                 self._refusal = message.reason
+                if message.reason == m.REPLACED and link is self._link:
+                    self._refusal = self._replaced = REPLACED.format(self.hello.name)
                 link.close("goodbye")
             elif isinstance(message, m.Closed):
                 self._take_closed(message)
             elif isinstance(message, m.Pulse):
                 self._take_pulse(link, message)
+            elif isinstance(message, m.Credit):
+                self._flow.take(message)
+                for number in message.upto:
+                    self._use_credit(link, number)
             elif isinstance(message, m.Repeat):
                 for number, said in self._repeats.said.items():
                     link.send(said, number)
@@ -306,13 +405,28 @@ class AgentLink:
                 channel = self._channels.get(link.number)
                 if channel is not None:
                     channel.receive(message)
+        limit = self._flow.raise_limit(link.number)
+        if limit is not None and link.name:
+            link.send(m.Credit({link.number: limit}))
         self._change.set()
 
+    def _is_new(self, link: Link) -> bool:
+        """Is this a link to a router to which the agent would move, and not its present link?"""
+        return self._link is not None and link is not self._link
+
     def _begin(self, link: Link, message: m.Welcome) -> None:
-        link.name = "<upstream>"
-        self._link, self._since = link, time.time()
+        link.name, self.router_name = "<upstream>", message.name
+        before, self._link, self._since = self._link, link, time.time()
+        if self._new is not None and link is self._new[0]:
+            place = self._new[1]
+            first = [one for one in self._places if one not in self._moved]
+            self._moved = {place} - set(first)
+            self._places = deque(dict.fromkeys((place, *first)))
+        if before is not None:
+            before.close("the agent moves to another router")
         self._publisher = message.publisher
         self._heard, self._repeats = Heard(), Repeats()
+        self._flow = Flow(link.taken, link.sent, is_lower=True)
         for channel in [*self._numbers]:
             self._join(channel)
 

@@ -46,7 +46,7 @@ def pairs_of(notifications: Pairs | ArrowRows) -> Iterator[tuple[Mapping[str, An
 
 
 def check_pair(one: Any) -> tuple[Mapping[str, Any] | bytes, bytes]:
-    """The attributes and the payload of a notification. Raise Refusal if it is no such pair."""
+    """The attributes and the payload of a notification. Raise Refusal if it is not such a pair."""
     if isinstance(one, tuple | list) and len(one) == 2:
         attributes, payload = one
         return attributes, payload
@@ -86,8 +86,8 @@ def _rows(given: Any) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _fits_json(rows: pa.RecordBatch) -> bool:
-    """Whether JSON has all values: no times, and no numbers that are not finite. Numbers in nested
-    columns are not examined; for these, the answer is no."""
+    """Whether JSON can express all values: it has no times, and no numbers that are not finite.
+    Numbers in nested columns are not examined; for these, the answer is no."""
     import pyarrow.compute as pc
     from pyarrow import types
 

@@ -1,4 +1,5 @@
-"""Encodes the attributes of a notification, so that filters see what the publisher has.
+"""Encodes the attributes of a notification, so that filters test the same values that the publisher
+has.
 
     plain values, decimals                         ──> JSON
     times, dates, NaN and infinite numbers too     ──> MessagePack, because JSON has none of them
@@ -50,8 +51,8 @@ def encode_attributes(attributes: Mapping[str, Any] | bytes | bytearray | memory
         return _encode_json(found)
     if converting.decimal:
         raise Refusal(
-            f"attribute {converting.decimal}: found a decimal that is no double, beside a time or "
-            "a number that is not finite; expected one or the other in a notification"
+            f"attribute {converting.decimal}: found a decimal that no double equals, together with "
+            "a time or a number that is not finite; expected only one of the two in a notification"
         )
     return _encode_map(found)
 
@@ -62,7 +63,7 @@ def _is_plain(value: dict[Any, Any] | list[Any], levels: int) -> bool:
         return False
     if type(value) is dict:
         try:
-            "".join(value)  # the fastest way to find a key that is no string
+            "".join(value)  # the fastest way to find a key that is not a string
         except TypeError:
             return False
     for one in value.values() if type(value) is dict else value:
@@ -78,7 +79,7 @@ class _Converting:
     """Converts values to types of JSON or MessagePack."""
 
     needs_map = False  # is there a value that JSON does not have?
-    decimal = ""  # an attribute whose decimal is no double
+    decimal = ""  # an attribute with a decimal that no double equals
 
     def convert(self, given: Any, name: str, levels: int) -> Any:
         value = normalise(given)

@@ -84,8 +84,8 @@ class HeldGrants:
             held.machine.refuse(message.refusal)
 
     async def renew(self, obtain: Callable[[str, str], Awaitable[SignedGrant]]) -> None:
-        """Replace the grants that are half over. A grant that can't be renewed is used until it
-        expires."""
+        """Replace the grants whose time is half over. A grant that can't be renewed is used until
+        it expires."""
         for number, held in [*self._held.items()]:
             now = time.time()
             if now < held.renew_at or not held.grant.interest:

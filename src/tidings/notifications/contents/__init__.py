@@ -4,8 +4,8 @@
                  0x80..   MessagePack  the same, shorter
                  <        XML          <n><price type="double">95.0</price></n>
 
-The first byte distinguishes the formats, so a channel takes all of them. A CloudEvent in structured
-mode is decoded like any other JSON object.
+The first byte distinguishes the formats, so a channel accepts all of them. A CloudEvent in
+structured mode is decoded like any other JSON object.
 
     content.py       decodes any format
     xml_content.py   elements as attributes

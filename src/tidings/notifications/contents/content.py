@@ -24,8 +24,11 @@ def is_json(content: bytes) -> bool:
 
 def decode_content(content: bytes) -> dict[str, Any]:
     """The attributes; raises NotificationError if they can't be decoded."""
-    if content[:1] == b"<":
+    if content[:1] == b"<" and content[1:2] != b"\0":
         return decode_xml(content)
+    wrong = _find_xml(content)
+    if wrong:
+        raise NotificationError(f"the notification looks like XML, but {wrong}")
     try:
         if is_json(content):
             what = "JSON object"
@@ -37,6 +40,17 @@ def decode_content(content: bytes) -> dict[str, Any]:
     for name, value in found.items():
         _check(value, name, DEEPEST)
     return found
+
+
+def _find_xml(content: bytes) -> str:
+    """What is wrong with XML that does not begin with its first tag; empty if this is not XML."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff") or content[:2] in (b"<\0", b"\0<"):
+        return "it is in UTF-16; expected UTF-8"
+    if content[:3] == b"\xef\xbb\xbf" and content[3:].lstrip()[:1] == b"<":
+        return "it begins with a byte order mark; expected '<' as the first byte"
+    if content[:1].isspace() and content.lstrip()[:1] == b"<":
+        return "it begins with blanks; expected '<' as the first byte"
+    return ""
 
 
 def _check(value: Any, name: str, levels: int) -> None:

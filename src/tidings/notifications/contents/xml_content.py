@@ -104,8 +104,8 @@ class _Reader:
         if element.inner:
             if text.strip() or element.kind or element.nil:
                 raise self._problem(
-                    f"element {element.name}: found elements and a text, a type or nil, expected "
-                    "only elements or only a text"
+                    f"element {element.name}: found elements together with a text, a type or nil; "
+                    "expected only elements or only a text"
                 )
             return element.inner
         if element.nil:

@@ -51,6 +51,7 @@ class Contents:
             if not isinstance(event, dict):
                 raise ValueError("Expected `object`")
         except (ValueError, RecursionError) as problem:  # raised by msgspec, or for invalid UTF-8
+            decode_content(content)  # says what is wrong with XML
             raise NotificationError(f"the notification is not a JSON object: {problem}") from None
         return self._attributes.read(self._kind.read(event))
 

@@ -4,11 +4,11 @@
          └─ many odd ones ──msgspec, into one class──> records ──^
                   └─ refused: an attribute is new, or of another type ──> learn it, or leave it out
 
-A channel without declared attributes takes any JSON object. But notifications that arrive together
-mostly have the same attributes, of the same types. So the columns are the attributes seen so far,
-with their types. A kernel fills the columns. If the kernel can't read many of the notifications,
-because of escapes for instance, msgspec fills a class with the same attributes. Neither way runs
-Python code for single values.
+A channel without declared attributes accepts any JSON object. But notifications that arrive
+together usually have the same attributes, of the same types. So the columns are the attributes seen
+so far, with their types. A kernel fills the columns. If the kernel can't read many of the
+notifications, because of escapes for instance, msgspec fills a class with the same attributes.
+Neither way runs Python code for single values.
 
 A batch must match exactly the filters that its notifications match one by one. So each value must
 be of the type of its column, with two exceptions. An absent value counts as null; if a filter
@@ -28,7 +28,7 @@ from tidings.matching.json_columns import KINDS, JsonReader
 
 MOST_NAMES = 256  # the most attributes of the record class
 MOST_LEARNED = 8  # the most notifications of one batch whose attributes are added to the class
-MOST_ODD = 8  # at most one in this many notifications may be left out, or there is no batch
+MOST_ODD = 8  # if more than one in this many notifications is left out, there is no batch
 EXACT = 2.0**53  # whole numbers below this are exact as doubles
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode

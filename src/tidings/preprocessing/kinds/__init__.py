@@ -6,7 +6,7 @@
     application   a text that an installed class turns into a filter
 
 Every interest becomes a filter on attributes. So all kinds share one content graph, one numbering
-and one store, and nothing after this step depends on the kind. A channel of any kind also takes
+and one store, and nothing after this step depends on the kind. A channel of any kind also accepts
 filters in every dialect.
 
     definition.py    a channel's definition of its kind, as the journal stores it
@@ -20,7 +20,12 @@ Used by channel and by the view of a channel; broker reads definitions from file
 """
 
 from tidings.preprocessing.kinds.application import GROUP, InterestClass, version_of
-from tidings.preprocessing.kinds.definition import DIALECTS, KindDefinition, KindName
+from tidings.preprocessing.kinds.definition import (
+    DIALECTS,
+    PREDICATE_MILLIS,
+    KindDefinition,
+    KindName,
+)
 from tidings.preprocessing.kinds.kind import Kind
 from tidings.preprocessing.kinds.making import (
     Replaced,
@@ -33,6 +38,7 @@ from tidings.preprocessing.kinds.making import (
 __all__ = [
     "DIALECTS",
     "GROUP",
+    "PREDICATE_MILLIS",
     "InterestClass",
     "Kind",
     "KindDefinition",

@@ -1,4 +1,4 @@
-"""Interests of an application: a class that is installed beside tidings turns them into filters.
+"""Interests of an application: a class that is installed alongside tidings turns them into filters.
 
     interest ──read_interest──> filter in SQL ──> node
     event ──read_event──> attributes ──match──> nodes
@@ -24,9 +24,9 @@ NAME = "application"
 
 
 class InterestClass(Protocol):
-    """The class of an application. It is made with the channel's settings as keyword arguments. Its
-    methods must return the same for the same arguments, in every process. If its rules change, its
-    `version` must change too: stored interests are then read again."""
+    """The class of an application. It is made with the channel's settings as keyword arguments. For
+    the same arguments, its methods must return the same results in every process. If its rules
+    change, its `version` must change too: stored interests are then read again."""
 
     version: str
 
@@ -34,11 +34,11 @@ class InterestClass(Protocol):
         """The attributes that it adds to those of the channel, with their types."""
 
     def read_interest(self, text: str) -> str:
-        """A filter in SQL; ValueError, with a sentence, if the interest is refused."""
+        """The filter in SQL. To refuse the interest, raise ValueError with the reason."""
 
     def read_event(self, event: dict[str, Any]) -> Mapping[str, Any]:
-        """The attributes that filters test; ValueError, with a sentence, if the notification is
-        refused."""
+        """The attributes that filters test. To refuse the notification, raise ValueError with the
+        reason."""
 
 
 class Application(Kind):
@@ -84,8 +84,8 @@ class Application(Kind):
 
 
 def load_object(definition: KindDefinition) -> InterestClass:
-    """The application's object; EnvironmentProblem if its class is missing, does not have the
-    version of the definition, or can't be used."""
+    """The application's object; raises EnvironmentProblem if its class is missing, does not have
+    the version of the definition, or can't be used."""
     name = definition.entry_point
     found = _load(name)
     have = version_of(name)
@@ -110,7 +110,7 @@ def version_of(name: str) -> str:
 
 
 def _load(name: str) -> Any:
-    """The installed class with a name; EnvironmentProblem if there is none."""
+    """The installed class with a name; raises EnvironmentProblem if there is none."""
     known = entry_points(group=GROUP)
     if name not in known.names:
         others = ", ".join(sorted(known.names)) or "no such preprocessor"
@@ -125,6 +125,6 @@ def _load(name: str) -> Any:
 
 
 def _failed(name: str, problem: Exception) -> str:
-    if isinstance(problem, ValueError):  # its text is a sentence for people
+    if isinstance(problem, ValueError):  # its text is the reason
         return str(problem)[:300] or f"the preprocessor '{name}' refuses this"
     return f"the preprocessor '{name}' raised {type(problem).__name__}: {str(problem)[:200]}"

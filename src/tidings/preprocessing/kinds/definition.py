@@ -4,6 +4,7 @@ as JSON."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ from tidings.model import TidingsError
 KindName = Literal["content", "topics", "types", "application"]
 DIALECTS = frozenset({"topics", "types", "application"})
 """The dialects that only channels of the kind with the same name have."""
+PREDICATE_MILLIS = 500
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -33,6 +35,12 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     """The version of the application's class."""
     settings: dict[str, Any] = {}
     """The settings that the application's class is made with."""
+    predicates: dict[str, str] = {}
+    """The predicates that filters may call, with the versions of their packages."""
+    off: dict[str, str] = {}
+    """Those of them that are switched off, with the reasons."""
+    predicate_millis: int = PREDICATE_MILLIS
+    """The time of one call of a predicate."""
 
     @property
     def ontology(self) -> Ontology:
@@ -45,17 +53,30 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def encode(self) -> str:
-        """As JSON; empty for the kind `content`. Equal definitions have equal texts."""
-        return "" if self.kind == "content" else _encode(self).decode()
+        """As JSON; empty for the kind `content` without predicates. Equal definitions have equal
+        texts."""
+        is_empty = self.kind == "content" and not self.predicates
+        return "" if is_empty else _encode(self).decode()
+
+    @property
+    def callable_predicates(self) -> list[str]:
+        """The predicates that are not switched off."""
+        return [name for name in self.predicates if name not in self.off]
+
+    def switch_off(self, off: Mapping[str, str]) -> KindDefinition:
+        """The same definition, with more predicates switched off."""
+        known = {name: reason for name, reason in off.items() if name in self.predicates}
+        return msgspec.structs.replace(self, off={**known, **self.off})
 
     @property
     def digest(self) -> str:
-        """Distinguishes definitions in reports."""
-        return hashlib.blake2b(self.encode().encode(), digest_size=8).hexdigest()
+        """Distinguishes the definitions of files in reports."""
+        text = msgspec.structs.replace(self, off={}).encode()
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     @classmethod
     def decode(cls, text: str) -> KindDefinition:
-        """Read what `encode` wrote; TidingsError if a newer release wrote it."""
+        """Read what `encode` wrote; raises TidingsError if a newer release wrote it."""
         if not text:
             return cls()
         try:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from tidings.filters import Attributes, Filter, parse
-from tidings.model import Event
+from tidings.model import Event, FilterError
 from tidings.preprocessing.kinds.definition import KindDefinition
+from tidings.preprocessing.predicates import Decisions
+from tidings.preprocessing.predicates.call_index import need_callable
 
 CONTENT = KindDefinition()
 
@@ -19,12 +23,34 @@ class Kind:
     ) -> None:
         self.attributes = attributes
         self.definition = definition
+        self.decisions = Decisions()
+        """The results of predicates."""
+        self.functions = self.decisions.functions(definition.callable_predicates)
+        """The predicates that filters may call; they look up `decisions`."""
 
     def parse(self, text: str, dialect: str = "sql", most_parts: int | None = None) -> Filter:
-        """The filter of an interest; FilterError if the interest is refused."""
-        return parse(text, dialect, attributes=self.attributes, most_parts=most_parts)
+        """The filter of an interest; raises FilterError if the interest is refused."""
+        try:
+            found = parse(
+                text, dialect, attributes=self.attributes, functions=self.functions,
+                most_parts=most_parts,
+            )  # fmt: skip
+        except FilterError as problem:
+            self._tell_off(text, problem)
+            raise
+        if self.functions:
+            need_callable(found, text)
+        return found
+
+    def _tell_off(self, text: str, problem: FilterError) -> None:
+        """If a filter is refused because it calls a predicate that is switched off, say so."""
+        for name, reason in self.definition.off.items():
+            call = re.search(rf"\b{re.escape(name)}\s*\(", text)
+            if call is not None and f"'{name}'" in problem.reason:
+                told = f"the predicate '{name}' is switched off: {reason}"
+                raise FilterError(told, text, call.start()) from None
 
     def read(self, event: Event) -> Event:
         """The event that filters test, before its values are converted to the declared types;
-        NotificationError if the notification is refused."""
+        raises NotificationError if the notification is refused."""
         return event

@@ -2,7 +2,7 @@
 
 The declared attributes of a channel are those of its file, those that its kind adds (the attribute
 with the topic, the attributes of types, the columns of an application's class), and an ontology for
-the topic. Everybody who reads filters of the channel needs the same ones.
+the topic. Every process that reads filters of the channel needs the same attributes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ class Replaced(NamedTuple):
 
 
 def replace_definition(before: KindDefinition, after: KindDefinition) -> Replaced:
-    """The definition `after`; topics that only `before` has are retired."""
+    """The definition `after`; topics that only `before` has are retired. A predicate that was
+    switched off stays off until its package has another version."""
+    same = {
+        name: reason
+        for name, reason in before.off.items()
+        if after.predicates.get(name) == before.predicates.get(name)
+    }
+    if same:
+        after = after.switch_off(same)
     if after.kind not in _WITH_ONTOLOGY or before.kind != after.kind:
         return Replaced(after)
     revision = revise(before.ontology, after.ontology)
@@ -38,8 +46,8 @@ def replace_definition(before: KindDefinition, after: KindDefinition) -> Replace
 
 
 def declare(attributes: Attributes | None, definition: KindDefinition) -> Attributes | None:
-    """The attributes that a channel of this kind declares, from those of its file. Without any in
-    the file, filters may also use undeclared ones."""
+    """The attributes that a channel of this kind declares, from those of its file. If the file
+    declares none, filters may also use undeclared attributes."""
     if definition.kind == "content":
         return attributes
     given = {} if attributes is None else dict(attributes.tree)
@@ -61,7 +69,7 @@ def restore_attributes(
 
 
 def make_kind(attributes: Attributes | None, definition: KindDefinition) -> Kind:
-    """The kind of a channel with these attributes; TidingsError if it can't be used here."""
+    """The kind of a channel with these attributes; raises TidingsError if it can't be used here."""
     if definition.kind == "content":
         return Kind(attributes, definition)
     if attributes is None:
@@ -72,7 +80,7 @@ def make_kind(attributes: Attributes | None, definition: KindDefinition) -> Kind
 
 
 def _add_columns(types: Mapping[str, Any], definition: KindDefinition) -> dict[str, Any]:
-    """The declared types with those that the kind adds; AttributesError if they disagree."""
+    """The declared types with those that the kind adds; raises AttributesError if they disagree."""
     found = dict(types)
     if definition.kind == "application":
         who = f"the preprocessor '{definition.entry_point}'"

@@ -4,7 +4,7 @@
     |-- quote  (price)              'quote WHERE price > 90' gets quotes. A quote has the attributes
     `-- trade  (price, volume)      at and price; a type may inherit from several types.
 
-Types are topics whose topics declare attributes. A condition may use only attributes that the type
+Types are topics that declare attributes. A condition may use only attributes that the type
 declares or inherits, and attributes of the whole channel. A notification may have only those, too.
 """
 

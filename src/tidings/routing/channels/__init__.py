@@ -10,23 +10,32 @@
     channels.py     the channels of a node: made when a neighbour opens them, and dropped when no
                     neighbour has them any more
     channel.py      one channel: its state machine, and its numbers on links
+    links.py        the links of a node: what is sent over them, and what waits
+    channel_link.py the channels of one link
+    credit.py       how much data of each channel may be in flight on a link
     routes.py       a table from channel to hop
     repeats.py      pulses: one message for each link repeats what was said last in each channel
     sleeping.py     channels without traffic, of which only a few values are kept
 
 Numbers belong to one link. The lower end of a link chooses them, because a channel is always first
-named from below, by a subscriber or a publisher. So no answer has to be waited for, and two ends
-never choose the same number. A number is not used again on the same link.
+named from below, by a subscriber or a publisher. So neither end waits for an answer, and the two
+ends never choose the same number. A number is not used again on the same link.
 
-The state machine of a channel (forwarding/router.py) knows nothing of other channels, so nothing of
-one channel can be seen in another, if numbers are translated correctly. Nothing here does I/O or
+The state machine of a channel (forwarding/router.py) does not know other channels, so no message of
+one channel can reach another, if numbers are translated correctly. Nothing here does I/O or
 reads a clock. Used by network, broker and studies, not by users; but users who run routers in their
 own programs import `Route`. Start at channels.py.
 """
 
 from tidings.routing.channels.channel import Channel, Machine
-from tidings.routing.channels.channels import ABOVE, Channels, Out
+from tidings.routing.channels.channel_link import Out
+from tidings.routing.channels.channels import Channels
+from tidings.routing.channels.credit import WINDOW, Flow, Frames
+from tidings.routing.channels.links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
 from tidings.routing.channels.routes import Route, Routes
 
-__all__ = ["ABOVE", "Channel", "Channels", "Heard", "Machine", "Out", "Repeats", "Route", "Routes"]
+__all__ = [
+    "ABOVE", "WINDOW", "Channel", "Channels", "Flow", "Frames", "Heard", "Links", "Machine", "Out",
+    "Repeats", "Route", "Routes",
+]  # fmt: skip

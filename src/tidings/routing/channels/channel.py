@@ -33,7 +33,7 @@ class Channel:
         self.name = name
         self.machine: Any = machine
         self.asleep: Asleep | None = None
-        self.hop = hop  # the node above on the way to the rendezvous point; None if this is it
+        self.hop = hop  # the node above for this channel; None at its rendezvous point
         self.up = 0  # its number on the link to the hop
         self.below: dict[Name, int] = {}  # its number on the link of each neighbour that has it
         self.is_kept = False  # whether the node keeps the channel even if nobody has it

@@ -17,6 +17,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from tidings.routing.channels.channel import Channel
+from tidings.routing.channels.channel_link import ChannelLink, Out, answer_pulse, pulses
+from tidings.routing.channels.credit import Flow
+from tidings.routing.channels.links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
 from tidings.routing.channels.routes import Routes
 from tidings.routing.channels.sleeping import may_sleep, put_to_sleep, wake
@@ -26,24 +29,8 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
 
-Out = tuple[Name, int, m.Message]
-ABOVE = "<upstream>"
-"""The name under which every state machine knows the node above it."""
-MISSED = 4  # beats without which a channel counts as silent
+MISSED = 4  # a channel that misses this many beats counts as silent
 QUIET = 2  # beats without traffic after which a channel may sleep
-
-
-class _Link:
-    """The channels of one link, to a neighbour or to a hop."""
-
-    __slots__ = ("heard", "highest", "numbers", "repeats", "said_all")
-
-    def __init__(self) -> None:
-        self.numbers: dict[int, Channel] = {}
-        self.highest = 0  # the highest number so far
-        self.repeats = Repeats()
-        self.heard = Heard()
-        self.said_all = float("-inf")  # when the other end last asked for everything
 
 
 class Channels:
@@ -62,11 +49,11 @@ class Channels:
         self._make = make
         self.known: dict[str, Channel] = {}
         self.awake: dict[str, Channel] = {}
-        self._links: dict[Name, _Link] = {}
-        self._hops: dict[Name, _Link] = {}
-        self._checked = self._pulsed_up = self._pulsed_down = float("-inf")
         self.counts: Counter[str] = Counter()
-        """Refused and senseless requests."""
+        """Refused and senseless requests, and publications that were dropped."""
+        self.links = Links(self.counts)
+        self._links, self._hops = self.links.neighbours, self.links.hops
+        self._checked = self._pulsed_up = self._pulsed_down = float("-inf")
 
     def __len__(self) -> int:
         return len(self.known)
@@ -79,7 +66,7 @@ class Channels:
         channel.is_kept = True
         self.known[name] = self.awake[name] = channel
         if hop is not None:
-            self._hop(hop).numbers[0] = channel
+            self.links.hop(hop).numbers[0] = channel
         return channel
 
     def refusal(self, name: str) -> str:
@@ -128,7 +115,7 @@ class Channels:
         assert route is not None
         channel = Channel(name, self._make(name), route.hop, now)
         self.known[name] = self.awake[name] = channel
-        hop = self._hop(route.hop)
+        hop = self.links.hop(route.hop)
         hop.highest += 1
         channel.up = hop.highest
         hop.numbers[channel.up] = channel
@@ -140,21 +127,17 @@ class Channels:
         del self.known[channel.name]
         self.awake.pop(channel.name, None)
         assert channel.hop is not None
-        hop = self._hop(channel.hop)
-        hop.numbers.pop(channel.up, None)
-        hop.repeats.remove(channel.up)
-        hop.heard.remove(channel.up)
+        self.links.forget(self.links.hop(channel.hop), channel.up)
         return [(channel.hop, 0, m.Close(channel.up))]
-
-    def _hop(self, name: Name) -> _Link:
-        return self._hops.setdefault(name, _Link())
 
     # -- links of neighbours -------------------------------------------------------------------
 
-    def begin_link(self, link: Name, channel: Channel | None, now: float) -> None:
+    def begin_link(
+        self, link: Name, channel: Channel | None, now: float, flow: Flow | None = None
+    ) -> None:
         """A neighbour has a new link, on which number 0 stands for a channel, or for none."""
         self.end_link(link, now)
-        known = self._links[link] = _Link()
+        known = self._links[link] = ChannelLink(flow)
         if channel is None:
             known.highest = -1
         else:
@@ -171,6 +154,7 @@ class Channels:
                 self._wake(channel, now)
                 if channel.below.get(link) is not None:
                     del channel.below[link]
+            known.flow.end()
             del self._links[link]
 
     def open(self, link: Name, number: int, name: str, now: float) -> list[Out]:
@@ -191,20 +175,19 @@ class Channels:
             channel, out = self._make_channel(name, now)
         else:
             self._wake(channel, now)
-        if link in channel.below:  # it has the channel already: the new number counts
+        if link in channel.below:  # the new number replaces the old one
             out += self.close(link, channel.below[link], now)
         channel.below[link] = number
         known.numbers[number] = channel
         return out
 
     def close(self, link: Name, number: int, now: float) -> list[Out]:
-        """A neighbour gives a channel up, with everything that it wants there."""
+        """A neighbour closes a channel, and gives up all its subscriptions there."""
         known = self._links.get(link)
-        channel = None if known is None else known.numbers.pop(number, None)
+        channel = None if known is None else known.numbers.get(number)
         if known is None or channel is None:
             return []
-        known.repeats.remove(number)
-        known.heard.remove(number)
+        self.links.forget(known, number)
         machine = self.wake(channel, now)
         if channel.below.get(link) == number:
             del channel.below[link]
@@ -213,26 +196,26 @@ class Channels:
         return self.send(channel, machine.drain_outgoing(), now)
 
     def hear(self, link: Name, number: int, message: m.Resubscribe) -> None:
-        """Note what a neighbour said, when it arrives: later pulses repeat it. It may be handled
-        after pulses that arrived later."""
+        """Note what a neighbour said as soon as it arrives, because later pulses repeat it. The
+        message itself may be handled after those pulses."""
         if number and self.find(link, number) is not None:
             self._links[link].heard.put(number, message)
 
     def receive(self, link: Name, number: int, message: m.Message, now: float) -> list[Out]:
-        """Handle a message from a neighbour below; a Resubscribe was heard before."""
+        """Handle a message from a neighbour below; for a Resubscribe, `hear` was called before."""
         channel = self.find(link, number)
         if channel is None:
             self.counts["unknown channels"] += 1
             return []
         machine = self.wake(channel, now)
         channel.used = now
-        return self.send(channel, machine.receive(link, message, now), now)
+        return self.send(channel, machine.receive(link, message, now), now, source=link)
 
     # -- links to hops -------------------------------------------------------------------------
 
-    def join(self, hop: Name, now: float) -> list[Out]:
+    def join(self, hop: Name, now: float, flow: Flow | None = None) -> list[Out]:
         """There is a new link to a hop: name its channels there, and say everything again."""
-        known = self._hop(hop)
+        known = self.links.renew_hop(hop, flow)
         channels = [*known.numbers.values()]
         for channel in channels:
             self._wake(channel, now)
@@ -263,10 +246,7 @@ class Channels:
             return []
         out: list[Out] = []
         for link, number in [*channel.below.items()]:
-            known = self._links[link]
-            known.numbers.pop(number, None)
-            known.repeats.remove(number)
-            known.heard.remove(number)
+            self._links[link].forget(number)
             out.append((link, 0, m.Closed(number, message.reason)))
         channel.below.clear()
         if not channel.is_kept:
@@ -283,7 +263,7 @@ class Channels:
         known = self._links.get(link)
         if known is None:
             return []
-        out = _answer_pulse(link, known, message, now, self.times.retry)
+        out = answer_pulse(link, known, message, now, self.times.retry)
         if isinstance(message, m.Pulse) and known.heard.at == now and not waits:
             for channel in [*self.awake.values()]:
                 said = known.heard.said.get(channel.below.get(link, 0))
@@ -293,8 +273,8 @@ class Channels:
 
     def take_pulse_above(self, hop: Name, message: m.Pulse | m.Repeat, now: float) -> list[Out]:
         """Handle a pulse of a hop, or its request to repeat everything."""
-        known = self._hop(hop)
-        out = _answer_pulse(hop, known, message, now, self.times.retry)
+        known = self.links.hop(hop)
+        out = answer_pulse(hop, known, message, now, self.times.retry)
         if isinstance(message, m.Pulse) and known.heard.at == now:
             for channel in [*self.awake.values()]:
                 said = known.heard.said.get(channel.up) if channel.hop == hop else None
@@ -317,10 +297,10 @@ class Channels:
         if now - self._pulsed_down >= self.times.beat * 0.9:
             self._pulsed_down = now
             self._leave_out_silent(now)
-            out += _pulses(self._links)
+            out += pulses(self._links)
         if now - self._pulsed_up >= self.times.resubscribe * 0.9:
             self._pulsed_up = now
-            out += _pulses(self._hops)
+            out += pulses(self._hops)
         return out
 
     def _check(self, now: float) -> list[Out]:
@@ -351,11 +331,14 @@ class Channels:
             return False
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)
-        # some time after its start, a state machine says how far its neighbours are
+        # some time after its start, a state machine reports how far its neighbours are
         if not isinstance(said, m.Resubscribe) or said.done < machine.done_below():
             return False
         return (
             all(channel.below.values())
+            and not hop.flow.waits(channel.up)
+            and not any(one.flow.waits(number)
+                        for one, number in zip(links, channel.below.values(), strict=True))
             and channel.up in hop.heard.said
             and all(number in one.repeats.said
                     for one, number in zip(links, channel.below.values(), strict=True))
@@ -364,7 +347,7 @@ class Channels:
         )  # fmt: skip
 
     def _leave_out_silent(self, now: float) -> None:
-        """Pulses no longer stand for the beats of channels that have not beaten lately."""
+        """Pulses no longer stand for the beats of channels that have sent no beat lately."""
         for channel in self.awake.values():
             if now - channel.beaten > MISSED * self.times.beat:
                 for link, number in channel.below.items():
@@ -373,7 +356,7 @@ class Channels:
     # -- between the state machines and the links ----------------------------------------------
 
     def wake(self, channel: Channel, now: float) -> Router:
-        """The state machine of a channel, which is made again if the channel slept."""
+        """The state machine of a channel, which is created again if the channel slept."""
         self._wake(channel, now)
         machine: Router = channel.machine
         return machine
@@ -396,41 +379,9 @@ class Channels:
             if said is not None:
                 yield link, said
 
-    def send(self, channel: Channel, sent: Iterable[Sent], now: float) -> list[Out]:
-        """The messages of a state machine, with the links and numbers of its channel. Messages that
-        only repeat what was said before are left out."""
-        out: list[Out] = []
-        for to, message in sent:
-            if to == ABOVE and channel.hop is not None:
-                link, number, known = channel.hop, channel.up, self._hops[channel.hop]
-            else:
-                found = channel.below.get(to)
-                if found is None:  # it has no link at present
-                    continue
-                link, number, known = to, found, self._links[to]
-            if isinstance(message, m.Beat):
-                channel.beaten = now
-            if (
-                not number
-                or not isinstance(message, m.Beat | m.Resubscribe)
-                or known.repeats.is_news(number, message)
-            ):
-                channel.used = now
-                out.append((link, number, message))
-        return out
-
-
-def _answer_pulse(
-    link: Name, known: _Link, message: m.Pulse | m.Repeat, now: float, retry: float
-) -> list[Out]:
-    if isinstance(message, m.Pulse):
-        return [(link, 0, m.Repeat())] if known.heard.take(message, now) else []
-    if now - known.said_all < retry:  # nobody may make this node say everything all the time
-        return []
-    known.said_all = now
-    return [(link, number, said) for number, said in known.repeats.said.items()]
-
-
-def _pulses(links: dict[Name, _Link]) -> list[Out]:
-    found = ((link, known.repeats.pulse()) for link, known in links.items())
-    return [(link, 0, pulse) for link, pulse in found if pulse is not None]
+    def send(
+        self, channel: Channel, sent: Iterable[Sent], now: float, source: Name | None = None
+    ) -> list[Out]:
+        """The messages of a state machine, with the links and numbers of its channel; see
+        `Links.send`."""
+        return self.links.send(channel, sent, now, source)

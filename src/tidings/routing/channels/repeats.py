@@ -4,10 +4,10 @@
     channel 2  Beat ── the same ── the same ── the same           sent: the first
                           Pulse       Pulse       Pulse           one for both, with a digest
 
-Most channels are idle most of the time, and say the same in each beat. Both ends of a link keep
-what was said last, so it need not be sent again. The digest in a pulse shows whether both ends keep
-the same messages; if not, all of them are sent again. Links keep the order of messages, so this
-happens only if a number was closed meanwhile, or after a mistake.
+Most channels are idle most of the time, and repeat the same message in each beat. Both ends of a
+link keep what was said last, so it need not be sent again. The digest in a pulse shows whether both
+ends keep the same messages; if not, all of them are sent again. Links keep the order of messages,
+so this happens only if a number was closed meanwhile, or because of a bug.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Latest:
 
 
 class Repeats(_Latest):
-    """What one end of a link said last in each channel: the end that says it."""
+    """The sending end of a link: what it said last in each channel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Repeats(_Latest):
 
 
 class Heard(_Latest):
-    """What one end of a link said last in each channel: the end that hears it."""
+    """The receiving end of a link: what the other end said last in each channel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Heard(_Latest):
         """When the last pulse came that repeats what was heard."""
 
     def take(self, pulse: m.Pulse, now: float) -> bool:
-        """Take a pulse; True if everything must be said again."""
+        """Process a pulse; True if everything must be said again."""
         for number in pulse.gone:
             self.remove(number)
         if (pulse.size, pulse.mixed) == (len(self.said), self.mixed):

@@ -1,7 +1,7 @@
-"""A table from channel to hop: the next node on the way to the rendezvous point of a channel.
+"""A table that maps each channel to its hop: the next node on the way to its rendezvous point.
 
 "fx"         ──> east        the name of a channel
-"orders-*"   ──> west        all names that begin with "orders-"; the longest beginning counts
+"orders-*"   ──> west        all names that begin with "orders-"; the longest one is used
 "*"          ──> west        all other channels
 """
 

@@ -1,8 +1,8 @@
-"""Channels without traffic. While a channel sleeps, a router keeps only what is needed to make the
-same state machine again: the lives of the rendezvous point, and the nodes with their parents,
-totals and neighbours. That is about a twentieth of a state machine.
+"""Channels without traffic. While a channel sleeps, a router keeps only what is needed to recreate
+the same state machine: the lives of the rendezvous point, and the nodes with their parents, totals
+and neighbours. That is about a twentieth of a state machine.
 
-The state machine is made again from messages, the same that it got before: the lineage, what each
+The state machine is created again from the same messages that it got before: the lineage, what each
 neighbour subscribed to, the graph, the last beat. The cache of notifications is not kept: a
 neighbour that still misses one gets it from further up.
 """
@@ -31,7 +31,7 @@ class Asleep(msgspec.Struct, frozen=True):
 
 
 def may_sleep(router: Router) -> bool:
-    """Is everything that a state machine knows settled, and little enough? A neighbour whose rights
+    """Is the state of a state machine settled, and small enough to keep? A neighbour whose rights
     are limited by filters keeps a channel awake, because what was granted to it is not kept."""
     lives = router.standing.lineage.lives
     return (
@@ -63,8 +63,8 @@ def wake(
     now: float,
 ) -> None:  # fmt: skip
     """Bring a new state machine to the state of one that slept. `beat` is the last beat from above,
-    and `done` has the last Resubscribe of each neighbour. What the state machine would send is
-    known to all, so it is not sent."""
+    and `done` has the last Resubscribe of each neighbour. All neighbours know what the state
+    machine would send, so it is not sent."""
     life = asleep.lives[-1].life
     up = router.upstream
     (trace,) = [one for _, one in router.join_upstream(now) if isinstance(one, m.Trace)]

@@ -41,8 +41,8 @@ class Held(NamedTuple):
 
 
 def find_horizon(starts: Sequence[int], densities: Sequence[float], room: int) -> float:
-    """The serial up to which `room` numbers are expected, if each node has so many of them per
-    serial after its start. The starts are in ascending order."""
+    """The serial up to which `room` numbers are expected; densities[i] is how many numbers per
+    serial a node has after starts[i]. The starts are in ascending order."""
     horizon, total, weighted = 0.0, 0.0, 0.0
     for start, density in zip(starts, densities, strict=True):
         if total and start >= horizon:

@@ -35,7 +35,7 @@ class Questions:
         """When missing notifications were requested, or when the last of them arrived; None if none
         are requested."""
         self.asked_for: list[Range] = []
-        self._had_no_room = False  # was a part of the last answer not taken?
+        self._had_no_room = False  # was a part of the last answer not accepted?
         self._vain = 0  # complete answers in a row without any of the requested notifications
         self._is_answered = False  # is the last question answered?
         self._unanswered = 0  # how often a question was repeated since the last answer
@@ -86,12 +86,13 @@ class Questions:
         return was_open
 
     def note_no_room(self) -> None:
-        """Note that a part of the answer was not taken: it says nothing about what is lost."""
+        """Note that a part of the answer was not accepted, so that it does not show what is
+        lost."""
         self._had_no_room = True
 
     def note_vain(self, now: float) -> None:
-        """Note that the answer is there, and brought nothing of what was asked for: it may still
-        come; if not, it is time to ask again later."""
+        """Note that the answer arrived without any of the requested notifications. They may still
+        arrive; otherwise they are requested again later."""
         self.recovering = now
         self._is_answered = True
         self._vain += not self._had_no_room
@@ -101,7 +102,7 @@ class Questions:
 
     @property
     def is_in_vain(self) -> bool:
-        """Does nobody have what is asked for, by all that is known? No question is open, and
+        """Does nobody seem to have the requested notifications? No question is open, and
         several were answered."""
         return self._is_answered and self._vain >= VAIN
 

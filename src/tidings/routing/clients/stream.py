@@ -115,7 +115,7 @@ class Stream:
 
     def compare(self, serial: int, total: int) -> None:
         """Compare the notifications that arrived with their total up to a serial. If all of them
-        arrived, an open question for the counts, whose answer may take long, is settled too."""
+        arrived, an open question for the counts, whose answer may be slow, is settled too."""
         questions = self.questions
         if questions.recovering is not None or not self.handout.has_room():
             return
@@ -205,7 +205,7 @@ class Stream:
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
         if message.serial <= self.begun:
-            return  # confirmed before, with a mark that did not come then
+            return  # confirmed before, without this mark
         if message.serial > self.complete:
             self._came.add(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)

@@ -201,7 +201,7 @@ class Downstream(ABC):
     # -- wanted nodes --------------------------------------------------------------------------
 
     def _on_subscribe(self, sender: Name, message: m.Subscribe) -> None:
-        self._subscribe(sender, message.nodes)
+        self._subscribe(sender, message.nodes, placed=message.placed)
 
     def _on_unsubscribe(self, sender: Name, message: m.Unsubscribe) -> None:
         for node in message.nodes:
@@ -243,9 +243,13 @@ class Downstream(ABC):
         """The nodes that a neighbour may want, among `nodes`."""
         return self.subscriptions.admit(name, nodes, self.count_unknown())
 
-    def _subscribe(self, sender: Name, nodes: Iterable[int]) -> None:
-        for node in self.admit(sender, self.rights.admit(sender, nodes)):
-            if self.subscriptions.add(sender, node):
+    def select_visible(self, sender: Name, nodes: Iterable[int]) -> Iterable[int]:
+        """The nodes among `nodes` that a neighbour has the right to see; see rights.py."""
+        return self.rights.admit(sender, nodes)
+
+    def _subscribe(self, sender: Name, nodes: Iterable[int], *, placed: bool = False) -> None:
+        for node in self.admit(sender, self.select_visible(sender, nodes)):
+            if self.subscriptions.add(sender, node, placed=placed):
                 self.want(node)
 
     def unsubscribe(self, sender: Name, node: int) -> None:
@@ -273,6 +277,26 @@ class Downstream(ABC):
             if number is not None:
                 self.ask_above(msgspec.structs.replace(message, request=number))
 
+    def _on_apply(self, sender: Name, message: m.Apply) -> None:
+        """Pass on an agent's question for a link to the rendezvous point. An agent that needs
+        signed grants stays here, because its grants are known only here."""
+        others = message.others + self.count_others({sender}, (*message.nodes, *message.above))
+        party = self.context.owner_of(sender) or message.party
+        message = name_owner(self.context, sender, message)
+        message = msgspec.structs.replace(message, others=others, party=party)
+        if self.context.within_of(sender) == SIGNED:
+            self.send(sender, m.Offered(self.epoch, message.request))
+        elif self.charges.may_ask(sender, message.owner):
+            within = self.rights.limit(sender, message.within)
+            number = self.questions.add(sender, message.request, len(message.nodes), message.owner)
+            if number is not None:
+                self.ask_above(msgspec.structs.replace(message, request=number, within=within))
+
+    def count_others(self, apart: set[Name], nodes: Iterable[int]) -> int:
+        """How many neighbours, apart from some, get the notifications of any of these nodes."""
+        found = set[Name]().union(*map(self.graph.labels, nodes))
+        return len(found - apart)
+
     def _on_recover(self, sender: Name, message: m.Recover) -> None:
         if self.charges.may_ask(sender):
             ranges = bound_ranges(message.ranges)
@@ -297,7 +321,7 @@ class Downstream(ABC):
         return here, [one for one in ranges if one not in here]
 
     def renew_rights(self, name: Name, now: float) -> list[Sent]:
-        """Handle a possible change of a neighbour's rights: unsubscribe it from the nodes that were
+        """Handle a possible change to a neighbour's rights: unsubscribe it from the nodes that were
         not granted under its present rights. The neighbour then asks for these nodes again."""
         self.context.now = now
         if name in self.neighbours and self.context.within_of(name):
@@ -334,7 +358,7 @@ class Downstream(ABC):
                 self.standing.note_serial(notification.serial)
                 self.cache.put(notification)
 
-    def _on_seek(self, sender: Name, message: m.Seek | m.Describe | m.Follow) -> None:
+    def _on_seek(self, sender: Name, message: m.Seek | m.Advise | m.Describe | m.Follow) -> None:
         if self.charges.may_ask(sender):
             number = self.questions.add(sender, message.request)
             if number is not None:
@@ -369,7 +393,8 @@ class Downstream(ABC):
     def with_name_owner(self, sender: Name, message: m.Resume | m.Confirm) -> m.Resume | m.Confirm:
         """Set the owner of a named subscription. A router is trusted to name the owners below
         it."""
-        owner = self.context.owner_of(sender) or message.owner
+        context = self.context
+        owner = context.party_of(sender) or context.owner_of(sender) or message.owner
         return msgspec.structs.replace(message, owner=owner)
 
     def _on_whose(self, sender: Name, message: m.Whose) -> None:
@@ -440,8 +465,9 @@ class Downstream(ABC):
     _UP: ClassVar[dict[type, Callable[[Any, Any, Any], None]]] = {
         m.Subscribe: _on_subscribe, m.Unsubscribe: _on_unsubscribe, m.Wanted: _on_wanted,
         m.Resubscribe: _on_resubscribe, m.Redraw: _on_redraw, m.Publish: _on_publish,
-        m.Resume: _on_question, m.Confirm: _on_question,
+        m.Resume: _on_question, m.Confirm: _on_question, m.Apply: _on_apply,
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
         m.Whose: _on_whose, m.Describe: _on_tagging, m.Follow: _on_tagging,
         m.HandOver: _on_tagging, m.Register: _on_tagging, m.Seek: _on_seek,
+        m.Advise: _on_seek,
     }  # fmt: skip

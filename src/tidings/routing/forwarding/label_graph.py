@@ -13,7 +13,7 @@ nodes of a header and never walks the graph.
 Invariants, after every call: the edges are those of CoverGraph; labels are as defined above.
 
 Forwarding costs one lookup for each node of the header, and a step for each neighbour with a label
-there. A change of a subscription costs a visit to each descendant whose label changes, and to its
+there. A change to a subscription costs a visit to each descendant whose label changes, and to its
 edges. A new subscription may also visit all descendants if there are few; otherwise it may search
 upwards from the nodes in other labels. A node costs about 60 bytes. Nodes with the same labels
 share them; see the folder tables.

@@ -1,4 +1,4 @@
-"""A signed grant: an agent may subscribe to a node until a time.
+"""A signed grant: an agent may subscribe to a node until the grant expires.
 
     64 bytes: Ed25519 signature   of   "tidings grant 1" and the rest: the grant in MessagePack
 
@@ -14,9 +14,8 @@ from typing import Annotated
 import msgspec
 
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.messages import KEY_ID, SIGNATURE
 
-SIGNATURE = 64  # bytes
-KEY_ID = 8  # bytes that identify a key
 PURPOSE = b"tidings grant 1\0"
 """The beginning of what is signed, so that no signature can be used for another purpose."""
 

@@ -63,7 +63,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # bytes of publications that are not on the disk; beyond this, reading stops
     unsynced_bytes: Positive = 64 << 20
 
-    # the most changes of nodes since the version of a tag, for publications without attributes
+    # the most changes to nodes since the version of a tag, for publications without attributes
     tag_changes: Positive = 1_000
     part_bytes: Positive = 4 << 20  # bytes of the columns of one part that is handed over
     names: Positive = 10_000  # named subscriptions

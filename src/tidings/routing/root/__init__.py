@@ -14,6 +14,7 @@
     naming.py        answers named subscriptions, and journals what they confirm
     cursors.py       how far each named subscription was confirmed
     history.py       the versions of a channel, and the nodes that replace removed nodes
+    offers.py        links of agents that bypass the tree
     write_queue.py   messages that wait until a write is on the disk
     counts.py        how many notifications each node has had
     problems.py      logs and counts unexpected exceptions
@@ -28,6 +29,7 @@ from tidings.routing.root.handover import Definition, Piece, number_alone
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Interests, Placed, Places, TaggedMany, TooMuchWork
 from tidings.routing.root.journal import Journal, Memory
+from tidings.routing.root.offers import SECONDS, name_direct
 from tidings.routing.root.records import (
     Block,
     MarkColumns,
@@ -41,6 +43,7 @@ from tidings.routing.root.runs import MOST_ROWS, Run, find_runs, join_runs
 
 __all__ = [
     "MOST_ROWS",
+    "SECONDS",
     "Block",
     "Cursor",
     "Definition",
@@ -64,5 +67,6 @@ __all__ = [
     "TooMuchWork",
     "find_runs",
     "join_runs",
+    "name_direct",
     "number_alone",
 ]

@@ -4,11 +4,11 @@
                +a  +b  -a  +c   │   +d         -b               + a node begins, - a node ends
                life A           │   life B, whose numbers begin after a gap
 
-Each change of the nodes takes the next number. A node is identified by the number with which it
-began; the *version* is the number of the last change. So the nodes at version 3 are those that
-began at or before 3 and had not ended by then. Numbers are never reused, and each life of a
-rendezvous point begins after a random gap (see `Lineage.first_node`). So a version from a life that
-a restored journal lacks is never mistaken for a version of this lineage.
+Each change to the nodes takes the next number. The number of the change that adds a node becomes
+the node's number; the *version* is the number of the last change. So the nodes at version 3 are
+those that began at or before 3 and had not ended by then. Numbers are never reused, and each life
+of a rendezvous point begins after a random gap (see `Lineage.first_node`). So a version from a life
+that a restored journal lacks is never mistaken for a version of this lineage.
 
 A tag from an older version may name nodes that were removed since. Such a tag also relies on what
 was known then about which node covers which. So the history keeps the neighbourhood of each removed
@@ -95,7 +95,7 @@ class History(msgspec.Struct):
             self.around -= self.gone.pop(oldest).size
 
     def renew(self, version: int, hidden: Iterable[int], declaration: str) -> None:
-        """Record that filters are now interpreted in another way, so that all followers start
+        """Record that filters are now interpreted differently, so that all followers start
         over."""
         self.version = self.renewed = max(self.version, version)
         self.hidden, self.declaration = tuple(hidden), declaration

@@ -95,12 +95,12 @@ class Interests(Protocol):
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
         """Like `tag`, for many notifications. Where `tag` would raise an error, the error is in
-        `refused`. If notifications take long, the result may contain only the first few, but at
-        least one."""
+        `refused`. If notifications take a long time, the result may contain only the first few, but
+        at least one."""
 
     def among(self, content: bytes, nodes: Sequence[int]) -> Iterable[int]:
         """The nodes among `nodes` that match a notification; for few nodes. Raises TidingsError if
-        the notification is refused, and TooMuchWork if one of the nodes may take long."""
+        the notification is refused, and TooMuchWork if one of the nodes may be slow."""
 
     def tag_fairly(self, content: bytes, owners: Callable[[int], Sequence[str]]) -> Fair:
         """Like `tag`, with a share of time for each owner's filters. `owners` returns the owners of
@@ -109,6 +109,10 @@ class Interests(Protocol):
     def remove(self, node: int) -> int:
         """Remove a node that nobody wants any more. Return the number of this change, which comes
         from the same counter as the numbers of nodes."""
+
+    def take_number(self) -> int:
+        """The number of a change that is neither a new node nor a removal; from the same
+        counter."""
 
     def set_aside(self, nodes: Iterable[int]) -> None:
         """Stop tagging with these nodes, until they are removed or brought back."""

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tidings.model import GraphError, TidingsError
+from tidings.model import GraphError, TidingsError, Undecided
 from tidings.routing.forwarding import ways
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
@@ -40,7 +40,16 @@ from tidings.routing.root.handover.source_progress import Sources
 from tidings.routing.root.interests import Interests, Places
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming
-from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
+from tidings.routing.root.nodes import (
+    Holding,
+    Nodes,
+    Parts,
+    Placing,
+    Registry,
+    SetAside,
+    Territory,
+)
+from tidings.routing.root.offers import Offers
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
@@ -125,7 +134,11 @@ class Rendezvous(Downstream):
         self._recall_coverings(resolving)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
         cursors = Cursors(memory.cursors, self.limits.names, memory.held)
-        self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
+        self.naming = Naming(
+            context, self.charges, cursors, nodes, counts, queue, self.wants, interests
+        )
+        self.holding = Holding(parts, nodes, self.set_aside, cursors)
+        self.offers = Offers(context, self.charges, self.rights, graph, self.wants)
         self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")
         self._checked = float("-inf")
@@ -203,6 +216,12 @@ class Rendezvous(Downstream):
             self.hear(sender)
             if self.charges.may_ask(sender) and self.rights.admit(sender, (message.node,)):
                 self._count(sender, message)
+        elif isinstance(message, m.Apply):
+            self.hear(sender)
+            if message.epoch != self.epoch:
+                self.tell_epoch(sender)
+            elif self.charges.may_ask(sender, message.owner):
+                self.offers.answer(sender, message, self.count_others)
         elif isinstance(message, m.Resume | m.Confirm):
             self.hear(sender)
             if self.charges.may_ask(sender):
@@ -325,6 +344,8 @@ class Rendezvous(Downstream):
         it can't be tagged, it is only counted: its publisher expects no answer."""
         try:
             lowest = self.tagger.tag(message)
+        except Undecided:
+            raise
         except TidingsError:
             self.beyond["fast publications"] += 1
         except Exception:
@@ -430,6 +451,16 @@ class Rendezvous(Downstream):
         if node in self.graph and not self.naming.cursors.holds(node):
             self.nodes.stop_wanting(node)
             self.claims.make_room(node)
+
+    def select_visible(self, sender: Name, nodes: Iterable[int]) -> Iterable[int]:
+        """A neighbour whose link bypasses the tree has asked for its nodes elsewhere, so that
+        nothing was granted to it here; whether it may see them is decided now."""
+        nodes = list(nodes)
+        if self.offers.is_direct(sender) and (within := self.context.within_of(sender)):
+            for node in nodes:
+                if node in self.graph and self.interests.lies_within(node, within):
+                    self.rights.grant(sender, node, within)
+        return super().select_visible(sender, nodes)
 
     def unsubscribe(self, sender: Name, node: int) -> None:
         super().unsubscribe(sender, node)

@@ -164,6 +164,11 @@ def attributes_of(said: Description) -> Attributes | None:
             f"the channel {said.name!r} has the preprocessor '{definition.entry_point}', a class "
             "that reads each notification; pipelines can't use it"
         )
+    if definition.predicates:
+        raise TidingsError(
+            f"the channel {said.name!r} lets filters call predicates, which run beside its "
+            "rendezvous point; pipelines can't follow it"
+        )
     return restore_attributes(said.attributes, extra_of(said), definition)
 
 

@@ -2,7 +2,7 @@
 
     _tidings/channel/handed.json     the last batch that the owner has, and its life
 
-The owner takes each part of a batch once. So if the process dies anywhere between a commit and the
+The owner stores each part of a batch once. So if the process dies anywhere between a commit and the
 update of this file, the batch is handed over again, and no row is duplicated. The file may be older
 than the actual state, but never newer.
 

@@ -74,7 +74,7 @@ class Owner:
         return self._ask(self._link.describe, patient)
 
     def changes(self, since: int, life: int) -> Changes:
-        """The changes of nodes since a version of a life, as the owner currently knows them."""
+        """The changes to nodes since a version of a life, as the owner currently knows them."""
         return self._ask(lambda: self._link.changes(since, life))
 
     def hand_over(self, parts: Sequence[Part]) -> None:

@@ -2,7 +2,7 @@
 
     files, in the order of the commit ──> nodes, payloads ──cut by size──> part 0, 1, 2 ...
 
-The owner takes each part once, by its number. So a batch that is handed over again must be divided
+The owner stores each part once, by its number. So a batch that is handed over again must be divided
 into the same parts. The parts depend only on the committed files of the batch and on PART_BYTES:
 changing that constant may lose or duplicate rows of a batch that was being handed over. Before
 changing PART_BYTES, stop pipelines between two batches.
@@ -22,7 +22,7 @@ import pyarrow as pa
 from tidings.channel import MOST_BYTES, Part
 from tidings.notifications import encode_rows
 from tidings.routing.protocol import frames
-from tidings.spark.outbox.batch_stages import NODES, PAYLOAD, TOLD
+from tidings.spark.outbox.batches.batch_stages import NODES, PAYLOAD, TOLD
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
 

@@ -1,12 +1,12 @@
 """Reads the filters of a log with the columns of a pipeline: checks that each filter fits the
 columns, and gives it a node number.
 
-When a filter was added, the log gave it a number, by its meaning. With other columns, the same
-text can be a different filter: `x > 1` and `x >= 2` are one filter if x is an integer, and two if
-it is a double. So numbers follow these rules:
+When a filter was added, the log gave it a number that depends on its meaning. With other columns,
+the same text can be a different filter: `x > 1` and `x >= 2` are one filter if x is an integer, and
+two if it is a double. So numbers follow these rules:
 
 - A filter keeps its number from the log if its identity is still the one that the log stored for
-  that number. It is enough if either its identity with the columns or that without any is equal.
+  that number. It is enough if its identity is equal either with the columns or without columns.
 - Any other filter gets its own number, BEYOND or higher, which depends only on its identity. Such a
   number is the same at every version and in every compilation, and the log never assigns it.
 - Filters that have become equal share the lowest of their numbers.

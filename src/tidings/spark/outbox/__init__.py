@@ -1,16 +1,13 @@
 """The outbox: the matched notifications for subscribers, stored on disk, each batch exactly once.
 
-    rows ──stages──> staged files, counts of nodes ──numbering──> first numbers ──filing──> Parquet
-                                                                                       |
-             a batch becomes visible with its commit <──commits: one group, one sync──┘
+    rows ──batches──> numbered rows in Parquet files
+                                                   |
+    a batch becomes visible with its commit <──commits: one group, one sync
 
     outbox.py            folders, pins, commits, counters, and the invariants between them
-    batch_stages.py      first half of a batch: decode and match, in the workers
-    open_fields.py       matches rows that have fields which are not declared
-    filing.py            second half: numbers, files by time
-    numbering.py         every node counts 1, 2, 3 ... without gaps or repeats
+    batches/             decodes, matches and numbers the rows of a batch, in the workers
     commits.py           the log of commits (store/groups)
-    spark_checkpoint.py  Spark's checkpoint, synced before anything of a batch is written
+    spark_checkpoint.py  Spark's checkpoint, synced before any file of a batch is written
     outbox_start.py, outbox_check.py    prepares an outbox for writing; verifies one
     outbox_upgrade.py    rewrites outboxes of the old format
     outbox_reading.py, outbox_tables.py    the committed rows, for readers and for Spark
@@ -21,7 +18,7 @@ for this room, cli and studies.
 Start at outbox.py.
 """
 
-from tidings.spark.outbox.batch_stages import EXTRA
+from tidings.spark.outbox.batches.batch_stages import EXTRA
 from tidings.spark.outbox.outbox import Commit, Outbox
 from tidings.spark.outbox.outbox_check import OutboxCheck
 from tidings.spark.outbox.outbox_reading import OutboxReader, grain_of

@@ -17,8 +17,8 @@ Invariants:
 - Files are written in the work folder of an attempt. The committing driver moves only the files
   that tasks reported. So files that are written by a task that was presumed dead never become
   visible.
-- A pin is written before anything else of its batch and never changed, so a repeated batch uses the
-  same subscriptions.
+- A pin is the first file of its batch to be written, and is never changed, so a repeated batch uses
+  the same subscriptions.
 - The writer holds the lock for as long as it may still commit.
 - Commits have no gaps, so a commit and all commits before it determine the counters after its
   batch.
@@ -41,8 +41,8 @@ import msgspec
 
 from tidings.files import FOLDER, local_path, release_lock, take_lock
 from tidings.model import TidingsError
+from tidings.spark.outbox.batches.filing import WrittenFile
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
-from tidings.spark.outbox.filing import WrittenFile
 from tidings.spark.outbox.sealed_files import (
     digest_of,
     make_folder,

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.model import TidingsError
-from tidings.spark.outbox.batch_stages import NODES
+from tidings.spark.outbox.batches.batch_stages import NODES
+from tidings.spark.outbox.batches.numbering import ALL
 from tidings.spark.outbox.commits import Commit, DataFile
-from tidings.spark.outbox.numbering import ALL
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.outbox.sealed_files import digest_of
 

@@ -22,8 +22,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.spark.outbox.batches.numbering import ALL
 from tidings.spark.outbox.commits import Commit, Commits, DataFile
-from tidings.spark.outbox.numbering import ALL
 from tidings.spark.outbox.outbox import KeptCounters, Outbox, Pin
 from tidings.spark.outbox.sealed_files import make_folder, sync, write_sealed, write_whole
 

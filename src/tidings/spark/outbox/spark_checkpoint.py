@@ -6,7 +6,7 @@
 
 Spark renames these files into place but does not sync them. After a power failure, the last of
 these files may be missing. Spark would then form a new batch 42 from other rows, and an outbox that
-already has a batch 42 would skip it. So these files are synced before anything of a batch is
+already has a batch 42 would skip it. So these files are synced before any file of a batch is
 written, and the batch's pin has a digest of its offsets.
 """
 

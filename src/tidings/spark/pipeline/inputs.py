@@ -12,7 +12,7 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.channel.followed_channel import FollowedChannel, extra_of
 from tidings.spark.channel.owner import Owner
-from tidings.spark.outbox.batch_stages import EXTRA, PAYLOAD
+from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD
 from tidings.spark.pipeline.settings import Settings, declared_problems, is_json
 from tidings.spark.pipeline.streams import has_column
 from tidings.spark.pipeline.subscription_source import FixedSubscriptions, FollowedSubscriptions

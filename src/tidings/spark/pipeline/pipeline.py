@@ -26,9 +26,9 @@ from tidings.spark.channel.handing_over import HandingOver
 from tidings.spark.channel.mirror import Unknown
 from tidings.spark.channel.row_parts import MOST_NODES, MOST_ROW_BYTES
 from tidings.spark.loading.restated import Unfit
-from tidings.spark.outbox.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
-from tidings.spark.outbox.filing import Filing, counts_of, file_rows, refused_of
-from tidings.spark.outbox.numbering import counters_after
+from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD, ForChannel, Stage, run_stage
+from tidings.spark.outbox.batches.filing import Filing, counts_of, file_rows, refused_of
+from tidings.spark.outbox.batches.numbering import counters_after
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.outbox.outbox_start import take_outbox
 from tidings.spark.outbox.sealed_files import make_folder
@@ -47,6 +47,7 @@ from tidings.spark.pipeline.settings import (
 )
 from tidings.spark.pipeline.sinks import hand_over_to
 from tidings.spark.pipeline.streams import OpenedSource, open_source
+from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.tagging.column_checks import family_of
 from tidings.spark.tagging.worker import Pinned
 from tidings.store import LogError
@@ -100,6 +101,8 @@ class Pipeline:
                     self.subscriptions.owner, self.outbox.path, self.outbox.channel_folder,
                     self.stream_id, EXTRA if keeps_extra(self.settings) else None,
                 )  # fmt: skip
+            if isinstance(self.subscriptions, FollowedSubscriptions):
+                self.subscriptions.own()
             return self._start()
         except BaseException:
             self._release_outbox()
@@ -144,7 +147,7 @@ class Pipeline:
         except TidingsError as problem:
             raise TidingsError(
                 f"{problem}; restore the file, or remove it to repeat the batch with the latest "
-                f"version (nothing of the batch was handed over)"
+                f"version (no row of the batch was handed over)"
             ) from problem
         if known is None:
             # the time is read first, so that the version includes all changes before that time
@@ -162,14 +165,14 @@ class Pipeline:
             raise TidingsError(
                 f"batch {batch} was started with another snapshot; restore that snapshot, or "
                 f"remove {self.outbox.pin_path(batch)} to repeat the batch with the current one "
-                f"(nothing of the batch was handed over)"
+                f"(no row of the batch was handed over)"
             )
         if known.life != self.subscriptions.life:
             raise TidingsError(
                 f"batch {batch} was started in another life of {self.subscriptions.name}, "
                 "whose node numbers are no longer valid; remove "
                 f"{self.outbox.pin_path(batch)} to repeat the batch with the latest version "
-                "(nothing of the batch was handed over)"
+                "(no row of the batch was handed over)"
             )
         self._need_rows(batch, known.offsets)
         return known
@@ -198,7 +201,7 @@ class Pipeline:
             raise TidingsError(
                 f"batch {pin.batch} was started with version {pin.version} of the subscriptions, "
                 f"which is not available: {problem}; to repeat it with the latest version, remove "
-                f"{self.outbox.pin_path(pin.batch)} (nothing of the batch was handed over)"
+                f"{self.outbox.pin_path(pin.batch)} (no row of the batch was handed over)"
             ) from problem
         work = self.outbox.work_folder(pin.batch, attempt)
         try:

@@ -308,7 +308,7 @@ def _sentences(found: Settings) -> Iterator[str]:
 
 
 def declared_problems(found: Settings) -> Iterator[str]:
-    """The problems of a pipeline that concern its columns, one sentence each."""
+    """The problems with the columns of a pipeline, one sentence each."""
     source, time = found.source, found.outbox.time
     if isinstance(source, Files) and source.format == "csv" and not found.columns:
         yield "columns: found none, expected names and types, because the source is text"

@@ -83,7 +83,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     nodes: int  # the number of nodes that have a counter
     dead_letters: list[DeadLetter]
     damaged: list[DamagedFile]  # files of dead letters that can't be read
-    feeds: list[str] = []  # problems of feeds whose last fetch failed
+    feeds: list[str] = []  # problems with feeds whose last fetch failed
     aside: list[Aside] = []  # subscriptions that are set aside
     channel: ChannelStatus | None = None  # set if the subscriptions come from a channel
 

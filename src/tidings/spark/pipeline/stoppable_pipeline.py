@@ -2,8 +2,8 @@
 
 Stopping a query in the middle of a batch is harmless, as the batch is repeated, but it wastes work.
 So the running batch is allowed to finish, unless that takes too long. The next batch is refused
-before anything of it is written. By then the rows of that batch are in Spark's checkpoint, so Spark
-will repeat it.
+before any of its files is written. By then the rows of that batch are in Spark's checkpoint, so
+Spark will repeat it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ folder. The driver and each worker verify the digests of a snapshot before they 
 A pipeline uses only snapshots compiled with its own columns. If the columns in its file changed,
 the latest version is compiled again before the first batch. A batch that started with the old
 columns is repeated with the new ones, so its version is compiled again too. The batch has the same
-rows and subscriptions, and nothing of it was visible. restated.py numbers the filters that were
+rows and subscriptions, and none of its files was visible. restated.py numbers the filters that were
 added under other columns.
 """
 
@@ -152,8 +152,14 @@ class FollowedSubscriptions:
         """Compile the latest version, without the dropped subscriptions."""
         compile_version(self.log, self.log.version, self.home)
 
+    def own(self) -> None:
+        """Own the folder, so that commands need not read the log before each change. If another
+        process owns it, or it can only be read, the pipeline follows it as a reader."""
+        self.log.own()
+
     def close(self) -> None:
         """Wait for a running compilation, but not long."""
+        self.log.close()
         self._compiler.close()
 
     def _compiled_versions(self) -> list[int]:

@@ -22,7 +22,7 @@ ROWS, BYTES = 65_536, 64 << 20
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of one subscription: a `tidings.snapshots.versioned.ChangeLike`."""
+    """A change to one subscription: a `tidings.snapshots.versioned.ChangeLike`."""
 
     version: int
     id: str | int

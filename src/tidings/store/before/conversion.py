@@ -8,8 +8,8 @@ Versions, ids, texts and node numbers stay the same. Nodes that have no subscrip
 whose filters are known, stay too: a filter that returns gets its old number until a rendezvous
 point removes the node.
 
-The identities of logs from before null and absent were distinguished are computed again from the
-texts. A journal in the present format but without versions in its end mark gets them.
+If a log was written before null and absent were distinguished, its identities are computed again
+from the texts. A journal in the present format but without versions in its end mark gets them.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _fill(beside: Path, old: OldLog, key_of: KeyOf) -> None:
 
 
 def _state(old: OldLog) -> State:
-    """The state in the checkpoint, from which the log continues at its beginning."""
+    """The state in the checkpoint, with which the log begins."""
     base, state = old.base, State()
     for id_, (text, node) in base.subscriptions.items():
         dialect = base.dialects.get(id_, SQL)
@@ -171,7 +171,8 @@ def _is_rekeyed(text: str) -> bool:
 
 
 def _add_versions(folder: Path) -> None:
-    """Give a journal of an older release a mark with a version, by an entry that only says it."""
+    """Give a journal of an older release a mark with a version, by adding an entry with only the
+    version."""
     log = GroupLog(folder)
     mark = log.acknowledged()
     try:

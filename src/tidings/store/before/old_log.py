@@ -5,8 +5,8 @@
     changes/checkpoint                     magic, size of the body, its digest, the body
     changes/identities                     the version of the rules for identities, if it is 2
 
-Nodes were numbered 1, 2, 3 and so on, apart from the versions, and a filter kept its number for
-ever.
+Nodes were numbered 1, 2, 3 and so on, apart from the versions, and a filter kept its number
+forever.
 """
 
 from __future__ import annotations

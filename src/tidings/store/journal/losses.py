@@ -3,8 +3,8 @@
     version 4 │ damage │ group: versions 9, 10     versions 5 to 8 are lost
     version 10, then the end; the mark says 12     versions 11 and 12 are lost
 
-A version is the number of a node too, so a number that may have been used is never used again: the
-log continues after the highest version that was, or may have been, acknowledged.
+A version may also be the number of a node, so a number that may have been used is never used again:
+the log continues after the highest version that was, or may have been, acknowledged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Replay:
         self._is_suspect = base_is_lost
 
     def apply(self, walk: Walk, told: Callable[[Group], None] = lambda _: None) -> None:
-        """Apply all groups; `told` gets each of them too."""
+        """Apply all groups, and pass each of them to `told`."""
         counting, damages = Counting(self.state), 0
         for group in walk:
             good = [record for record in group.records if record is not None]

@@ -2,7 +2,7 @@
 
     notification   N, serial, stamp, sizes; publisher; marks (node, number); matched nodes; payload
     block          its notifications, each a record as above, and how far the source of a part came
-    subscriptions  S and up to 256 changes of named subscriptions: see rows.py
+    subscriptions  S and up to 256 changes to named subscriptions: see rows.py
     all else       T and a tagged array in MessagePack
 
 Nearly all records are notifications, so their layout allows many of them to be read at once: see
@@ -20,7 +20,7 @@ from tidings.model import Id
 from tidings.routing.protocol import Mark, pack_marks
 from tidings.routing.root import Block, Cursor, Gone, Progress, Record
 from tidings.store.groups import Packed
-from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows
+from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows, encode_rows, entry_of
 
 NOTIFICATION, THING = b"N", b"T"
 HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, marks, matched
@@ -29,7 +29,7 @@ HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, 
 class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
     """A start of the rendezvous point; its serials begin with `first`. `broken` is set after a
     loss: this life is the first of a new lineage, and earlier lives no longer count. The version
-    numbers that this life gives to changes of nodes are above `base`."""
+    numbers that this life gives to changes to nodes are above `base`."""
 
     life: int
     first: int
@@ -39,8 +39,7 @@ class Life(msgspec.Struct, frozen=True, array_like=True, tag="life"):
 
 class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
     """A node that the rendezvous point made. `key` is its identity; journals of older releases
-    don't have it. `integer` says of which type the ids of subscriptions are: see
-    `anonymous_id`."""
+    don't have it. `integer` says which type the ids of subscriptions have: see `anonymous_id`."""
 
     node: int
     interest: bytes
@@ -73,7 +72,7 @@ class Taken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
 
 
 class Renewed(msgspec.Struct, frozen=True, array_like=True, tag="renewed"):
-    """Filters are interpreted in another way from this version on: other attributes are declared,
+    """Filters are interpreted differently from this version on: other attributes are declared,
     or stored filters are now refused."""
 
     version: int
@@ -121,7 +120,7 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed"):
 Small = (
     Life | Added | Owned | Dropped | Forgotten | Taken | Renewed | Named | Confirmed | At | Repaired
 )
-Thing = Small | Record | Block
+Thing = Small | Record | Block | Rows
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Small] = msgspec.msgpack.Decoder(Small)
@@ -154,6 +153,9 @@ def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
                 found.append(encode_block(thing))
             if thing.progress is not None:
                 found.append(encode(Taken(thing.source, thing.progress)))
+        elif isinstance(thing, Rows):
+            entries = [entry_of(*msgspec.structs.astuple(row)) for row in thing.rows]
+            found += encode_rows(thing.first, entries)
         else:
             found.append(encode(thing))
     return found
@@ -178,7 +180,10 @@ def decode_small(data: bytes) -> Small | Rows:
 
 
 def version_of(thing: Thing) -> int:
-    """The version that a change of a node takes, or the definition; 0 for all else."""
+    """The version of a change to a node or to the definition, or the last version of changes to
+    subscriptions; 0 for all other entries."""
+    if isinstance(thing, Rows):
+        return thing.first + len(thing.rows) - 1
     if isinstance(thing, Added):
         return thing.node
     if isinstance(thing, Dropped):

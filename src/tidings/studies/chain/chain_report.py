@@ -26,7 +26,7 @@ class ChainReport(msgspec.Struct, frozen=True):
     interests: dict[str, int]  # by dialect
     rows: int
     batches: int
-    published: int  # rows that were published at a router, beside those of the source
+    published: int  # rows that were published at a router, in addition to those of the source
     preprocessed: int  # those of them that a preprocessor tagged
     seconds: float
     expected: int

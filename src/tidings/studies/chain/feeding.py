@@ -1,4 +1,4 @@
-"""The sources of the chain, the thread that feeds rows to them, and a publisher beside them."""
+"""The sources of the chain, the thread that feeds rows to them, and a publisher."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Feeder:
 
 
 class Publisher:
-    """Publishes rows one by one at a router, beside those of the source, from a thread. A
+    """Publishes rows one by one at a router, in addition to those of the source, from a thread. A
     preprocessor tags them."""
 
     def __init__(self, address: str, seed: int) -> None:

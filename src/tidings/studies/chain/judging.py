@@ -9,8 +9,8 @@ The rendezvous point numbers notifications as they are handed over, batch after 
 of the outbox. So serials must rise with the places in the outbox, and notifications must arrive in
 the order of their serials.
 
-Rows that are published beside those of the pipeline are judged in the same way: each is a batch of
-its own, which begins when it is published.
+Rows that are published in addition to those of the pipeline are judged in the same way: each is a
+batch of its own, which begins when it is published.
 """
 
 from __future__ import annotations

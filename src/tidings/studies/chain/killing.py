@@ -5,7 +5,7 @@ jvm        the Java process; its driver then ends, and a new one starts
 worker     a Python worker; Spark starts another, and the stream continues
 root       the rendezvous point
 north ...  a router
-preprocessor   tags what is published beside the rows
+preprocessor   tags what is published in addition to the rows
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Measures building a content graph in bulk: seconds of each step, memory, growth.
 
 Parsing the filters is not measured; computing their forms is. Afterwards, the parents of some nodes
-are compared with the parents that `covers` gives among all filters. A wrong graph is not reported.
+are compared with the parents that `covers` gives among all filters. If a graph is wrong, no figures
+are reported.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def measure(
 
 
 class _Clock:
-    """Measures the seconds from each note to the next, under the name of the first of the two."""
+    """Measures the seconds of each step: from the note that names it to the next note."""
 
     def __init__(self) -> None:
         self.steps: dict[str, float] = {}

@@ -3,15 +3,21 @@ ports."""
 
 from __future__ import annotations
 
-from socket import create_connection, create_server
+import socket
+from socket import create_connection
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that are not in use. The system does not assign any of them again soon."""
-    servers = [create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [int(one.getsockname()[1]) for one in servers]
-    for one in servers:
-        one.close()
+    """Different ports that are not in use, and that the system gives to nobody else while this
+    process runs: a socket stays bound to each and never listens. Servers can listen there, again
+    and again, if they set SO_REUSEADDR, as nearly all do."""
+    found = []
+    for _ in range(count):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind(("127.0.0.1", 0))
+        found.append(int(one.getsockname()[1]))
+        one.detach()  # it stays open until this process ends
     return found
 
 

@@ -1,6 +1,6 @@
 """Measures the network: forwarding and its latency next to mosquitto and nats-server, durable
 publishing, notifications that were tagged elsewhere, preprocessors, many interests, many channels,
-header lookups, and the modes of forwarding.
+links that bypass the tree, header lookups, and the modes of forwarding.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.network.channels import CHANNELS, IdleRun, measure_channels
+from tidings.studies.network.direct import TwoWays, measure_direct
 from tidings.studies.network.route_durable import Durable, measure_durable, percentiles
 from tidings.studies.network.route_flow import System, Throughput, pump, send_paced
 from tidings.studies.network.route_interests import INTERESTS, InterestsRun, measure_interests
@@ -28,8 +29,8 @@ from tidings.studies.network.route_preprocessors import Tagged, measure_preproce
 from tidings.studies.network.route_tidings import start_tidings
 
 PARTS = (
-    "forward", "latency", "durable", "parts", "preprocessors", "interests", "channels", "lookup",
-    "modes",
+    "forward", "latency", "durable", "parts", "preprocessors", "interests", "channels", "direct",
+    "lookup", "modes",
 )  # fmt: skip
 HOME = "tidings"
 PAYLOAD = 200  # bytes
@@ -103,6 +104,7 @@ class RouteReport(msgspec.Struct, frozen=True):
     preprocessors: Tagged | None
     interests: InterestsRun | None
     channels: IdleRun | None
+    direct: TwoWays | None
     lookup: list[Lookup]
     modes: list[ModeRow]
 
@@ -127,10 +129,13 @@ def bench_route(
         for name in PROGRAMS if peers and name not in there
     ]  # fmt: skip
     forward, latency, lookup = list[ForwardRun](), list[LatencyRun](), list[Lookup]()
-    durable, mixed, tagged, helped, many, idle = None, None, None, None, None, None
+    durable, mixed, tagged, helped, many, idle, ways = None, None, None, None, None, None, None
     if "channels" in parts:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             idle = measure_channels(Path(folder), channels, note)
+    if "direct" in parts:
+        with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
+            ways = measure_direct(Path(folder), 5 * seconds, rounds, note)
     if "forward" in parts:
         for case in CASES:
             forward += _forward(case, there, seconds, rounds, seed, note)
@@ -160,7 +165,7 @@ def bench_route(
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
         where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, mixed, tagged,
-        helped, many, idle, lookup, modes,
+        helped, many, idle, ways, lookup, modes,
     )  # fmt: skip
 
 

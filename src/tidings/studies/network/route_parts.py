@@ -1,4 +1,4 @@
-"""Measures how fast a rendezvous point takes notifications that were tagged elsewhere.
+"""Measures how fast a rendezvous point accepts notifications that were tagged elsewhere.
 
     pipeline ──HandOver, 4 MiB of columns──> [rendezvous point, journal] ──> a receiver that counts
              <─Taken, on the disk──────────

@@ -7,6 +7,7 @@ import statistics
 from rich.table import Table
 
 from tidings.studies.network.channels import IdleRun
+from tidings.studies.network.direct import TwoWays
 from tidings.studies.network.route_bench import HOME, ForwardRun, LatencyRun, RouteReport
 from tidings.studies.network.route_durable import Durable
 from tidings.studies.network.route_interests import InterestsRun
@@ -73,6 +74,8 @@ def route_sections(report: RouteReport) -> list[Section]:
         sections += interests_sections(report.interests)
     if report.channels is not None:
         sections.append(channels_section(report.channels))
+    if report.direct is not None:
+        sections.append(direct_section(report.direct))
     if report.lookup:
         sections.append(
             (
@@ -191,6 +194,22 @@ def channels_section(found: IdleRun) -> Section:
         )  # fmt: skip
     many, rate = f"{found.channels:,} channels", f"{found.opened:,.0f}"
     return f"{many} without traffic, opened at {rate}/s, through two routers", table
+
+
+def direct_section(found: TwoWays) -> Section:
+    table = plain_table("way", "p50 ms#", "p99 ms#", "routers µs#", "root µs#", "notifications#")
+    for one in found.ways:
+        table.add_row(
+            one.name, f"{one.p50:.2f}", f"{one.p99:.2f}", f"{one.routers:.0f}", f"{one.root:.0f}",
+            f"{one.notifications:,}",
+        )  # fmt: skip
+    many = f"{found.others + 1:,} subscriptions, of which one matches"
+    return (
+        f"Direct: {found.rate:,.0f} notifications/s through {found.routers} routers and over a "
+        f"second link, with {many}; milliseconds from publication to arrival, and processor time "
+        "per notification",
+        table,
+    )
 
 
 def interests_sections(found: InterestsRun) -> list[Section]:

@@ -92,7 +92,7 @@ def bench_stream(
     seed: int = 1,
     note: Note = lambda _: None,
 ) -> StreamReport:
-    """Run a pipeline for some seconds; `changes` subscriptions are changed per second."""
+    """Run a pipeline for a few seconds; `changes` subscriptions are changed per second."""
     where = describe_machine()
     note("loading subscriptions")
     work = make_workload("mixed", filters, POOL, seed)

@@ -1,7 +1,7 @@
-"""Which nodes have gained existing nodes below them, because filters are read in another way.
+"""Which nodes have gained existing nodes below them, because filters are read differently.
 
-A subscriber knows the numbers of notifications at all nodes below its own, and takes a node that it
-does not know for a new one, whose numbers begin with 1. So a node must not come to lie above an
+A subscriber knows the numbers of notifications at all nodes below its own, and treats a node that
+it does not know as a new one, whose numbers begin with 1. So a node must not come to lie above an
 existing one: it is replaced by a new node, and its subscribers start over.
 """
 

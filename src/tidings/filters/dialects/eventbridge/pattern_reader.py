@@ -412,7 +412,7 @@ def path_text(place: Place) -> str:
 
 
 def position(text: str, place: Place) -> int:
-    """The offset at which a place in valid JSON begins."""
+    """The offset of the value at a place, in valid JSON."""
     at = _skip_space(text, 0)
     skip = json.JSONDecoder().raw_decode
     for step in place:

@@ -391,8 +391,10 @@ class _Parser:
         height = 0  # of the indexes
         while True:
             if self.take_op("."):
-                if self.now.kind not in ("name", "quoted") or indexes:
+                if self.now.kind not in ("name", "quoted"):
                     self.fail("the name of a nested field after the dot")
+                if indexes:  # `a[0].b` differs from `a.b[0]` if `a` is not a list
+                    self.fail("the index last, such as lines.price[0] for lines[0].price")
                 path.append(self.next().text)
             elif self.take_op("["):
                 now, at = self.now, self.now.position

@@ -23,7 +23,7 @@ from tidings.filters.values.topics.ontology import Ontology
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """The revised ontology, and how it differs from the one before."""
+    """The revised ontology, and how it differs from the previous one."""
 
     ontology: Ontology
     added: tuple[str, ...] = ()

@@ -3,9 +3,9 @@
     parts ──> in flight (at most 8) ──Taken──> done
                   └── all of them are sent again after the link was lost
 
-The root takes parts in order. So the acknowledgment of a part also covers the parts before it. Only
-the refusal of the first part in flight counts: a later part may be refused just because an earlier
-part was lost.
+The root accepts parts in order. So the acknowledgment of a part also covers the parts before it.
+Only the refusal of the first part in flight counts: a later part may be refused just because an
+earlier part was lost.
 """
 
 from __future__ import annotations

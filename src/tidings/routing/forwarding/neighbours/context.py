@@ -40,6 +40,7 @@ class Neighbour(msgspec.Struct):
     says_done: bool = False  # whether it has reported `done`; publishers never do
     part: int = 0  # the slice of its edges to compare next
     unknown: set[int] = msgspec.field(default_factory=set)  # wanted nodes not in the graph yet
+    placed: set[int] = msgspec.field(default_factory=set)  # those whose places it knows
     left_out: bool = False  # some nodes that it wants were left out, because of a limit
     own: Account = msgspec.field(default_factory=Account)  # pays for the neighbour's own questions
     behind: Account = msgspec.field(default_factory=Account)  # pays for questions that it passes on
@@ -62,6 +63,9 @@ class Context:
         self.queued_bytes: Callable[[Name], int] = lambda _: 0  # bytes queued for a neighbour
         self.owner_of: Callable[[Name], str] = lambda _: ""
         """The owner of a neighbour's requests; empty for routers, which name owners themselves."""
+        self.party_of: Callable[[Name], str] = lambda _: ""
+        """The owner of a neighbour's named subscriptions, if it is known by another name where the
+        neighbour applied for its link; otherwise empty."""
         self.within_of: Callable[[Name], m.Within] = lambda _: ()
         """The filters that must cover whatever a neighbour subscribes to; none if it may subscribe
         to everything."""

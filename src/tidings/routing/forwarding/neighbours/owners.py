@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
+from typing import TypeVar
 
 import msgspec
 
 from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.protocol import messages as m
 
+Owned = TypeVar("Owned", m.Ask, m.Apply)
 UNKNOWN = "?"  # an owner that its router did not name
 
 
@@ -28,7 +30,7 @@ def name_owner_behind(router: object, owner: str) -> str:
     return found
 
 
-def name_owner(context: Context, sender: Name, message: m.Ask) -> m.Ask:
+def name_owner(context: Context, sender: Name, message: Owned) -> Owned:
     """Set the owner of a question. Only routers may ask on behalf of other owners."""
     owner = context.owner_of(sender) or name_owner_behind(sender, message.owner)
     return msgspec.structs.replace(message, owner=owner)

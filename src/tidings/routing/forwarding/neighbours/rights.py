@@ -130,6 +130,6 @@ class Rights:
 
 
 def _join(grants: Iterable[Signed]) -> str:
-    """A filter that covers the nodes of some grants, and nothing else that they do not cover."""
+    """A filter that covers the nodes of some grants: the limits of the grants, joined with OR."""
     each = dict.fromkeys(" AND ".join(f"({text})" for text in one.within) for one in grants)
     return " OR ".join(f"({text})" for text in each) if each else SIGNED[0]

@@ -54,7 +54,7 @@ class Edges:
             self.up.put_second(moved, self.up.find(moved, upper), place)
 
     def fill(self, uppers: Any, lowers: Any, count: int) -> None:
-        """Replace all edges by the given edges, between slots from 1 to `count`. The numpy arrays
+        """Replace all edges with the given edges, between slots from 1 to `count`. The numpy arrays
         `uppers` and `lowers` have the two slots of each edge; `lowers` is ascending."""
         import numpy as np
 

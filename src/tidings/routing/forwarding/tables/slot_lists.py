@@ -126,7 +126,7 @@ class SlotLists:
         return moved
 
     def fill(self, owners: Any, values: Any, seconds: Any, count: int) -> None:
-        """Replace all lists by lists for the slots from 1 to `count`. The numpy arrays have the
+        """Replace all lists with lists for the slots from 1 to `count`. The numpy arrays have the
         owner, the value and the second value of each entry; `owners` is ascending."""
         import numpy as np
 

@@ -7,6 +7,7 @@
     Notification Skipped        a notification with its marks; notifications may be missing
     Answer Counted Recovered Settled Published    answers to questions
     Resumption Confirmed        answers for named subscriptions
+    Offered                     where an agent may be linked to the rendezvous point itself
     Described Changed Taken Found    answers to clients that tag: see taggers.py
 
 All of them except `Skipped` carry the life of the rendezvous point as their epoch; see lineage.py.
@@ -19,6 +20,8 @@ from typing import Annotated
 import msgspec
 
 from tidings.routing.protocol.messages.fields import (
+    LONGEST_TICKET,
+    MOST_DIRECT,
     MOST_LIVES,
     Digest,
     Down,
@@ -28,6 +31,7 @@ from tidings.routing.protocol.messages.fields import (
     Mark,
     Message,
     Number,
+    PartyName,
     Range,
 )
 
@@ -52,7 +56,8 @@ class Skipped(Message, frozen=True, tag="skipped"):
 class Setup(Down, frozen=True, tag="setup"):
     """The place of a node among the nodes that the neighbour subscribes to, and how many
     notifications matched it up to `serial`. The total may include later notifications, up to
-    `seen`."""
+    `seen`. If the neighbour said that it knows the place, parents and children are left out
+    (`placed`)."""
 
     node: Number
     parents: Label
@@ -60,6 +65,7 @@ class Setup(Down, frozen=True, tag="setup"):
     total: Number
     serial: Number
     seen: Number = 0
+    placed: bool = False
 
 
 class Gone(Down, frozen=True, tag="gone"):
@@ -145,6 +151,18 @@ class Confirmed(Down, frozen=True, tag="confirmed"):
 
     request: Number
     refusal: str = ""
+
+
+class Offered(Down, frozen=True, tag="offered"):
+    """The answer to Apply: an address ("host:port"), and a ticket that admits the agent there for
+    some seconds. Without an address, the agent stays at its router, or returns to it. `above` has
+    nodes above those of the agent that others want."""
+
+    request: Number
+    address: PartyName = ""
+    ticket: Annotated[str, msgspec.Meta(max_length=LONGEST_TICKET)] = ""
+    seconds: Number = 0
+    above: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_DIRECT)] = ()
 
 
 class Counted(Down, frozen=True, tag="counted"):

@@ -11,8 +11,10 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 MOST_NODES = 2_000_000  # in one message
 MOST_PREPROCESSED = 10_000  # notifications in one message
 MOST_PREPROCESSORS = 100
+MOST_LOCATED = 1_000  # nodes in one question for their places
 MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
 MOST_RANGES = 1024
+MOST_DIRECT = 100  # nodes of an agent that is linked to the rendezvous point itself
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
@@ -23,7 +25,11 @@ MOST_TAG = 8 * (2 + 65_535)  # bytes; a tag has at most as many nodes as a notif
 PartyName = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 """The name of a node, an owner or a publisher. Its length is limited, because nodes store it."""
 LONGEST_WITHIN = 4096  # characters
+LONGEST_TICKET = 2048  # characters
 LARGEST_GRANT = 1 << 16  # bytes
+LARGEST_TICKET = 1 << 14  # bytes
+SIGNATURE = 64  # bytes
+KEY_ID = 8  # bytes that identify a key
 Within = Annotated[
     tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_WITHIN)], ...], msgspec.Meta(max_length=8)
 ]

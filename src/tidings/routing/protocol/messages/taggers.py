@@ -1,11 +1,11 @@
 """Questions and answers of clients that tag, of preprocessors, and of agents that look for one.
 
 A client that tags notifications itself (a pipeline on Spark) is linked directly to the root. Such a
-client follows the changes of nodes, and hands its notifications over in parts:
+client follows the changes to nodes, and hands its notifications over in parts:
 
     Describe ──> Described      the definition of the channel
     Follow ──> Changed          the nodes that began and ended since a version, page by page
-    HandOver ──> Taken          many tagged notifications as columns; each part is taken once
+    HandOver ──> Taken          many tagged notifications as columns; each part is stored once
 
 A preprocessor follows the changes too, and registers its address with the root. Agents look up
 preprocessors, link themselves to one, and ask it for tags and nodes:
@@ -13,6 +13,10 @@ preprocessors, link themselves to one, and ask it for tags and nodes:
     Register                    a preprocessor says now and then where it listens
     Seek ──> Found              the addresses of preprocessors
     Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
+
+A router can ask a preprocessor for the places of new nodes, instead of the node above it:
+
+    Locate ──> Located          which nodes cover these nodes, and which do they cover?
 """
 
 from __future__ import annotations
@@ -23,13 +27,16 @@ import msgspec
 
 from tidings.routing.protocol.messages.fields import (
     LARGEST_GRANT,
+    MOST_LOCATED,
     MOST_NODES,
     MOST_PREPROCESSED,
     MOST_PREPROCESSORS,
     Down,
+    Label,
     Message,
     Number,
     PartyName,
+    Up,
 )
 
 
@@ -44,7 +51,7 @@ class Describe(Message, frozen=True, tag="describe"):
 class Follow(Message, frozen=True, tag="follow"):
     """Which nodes began or ended since a version? The answer is a page of changes. To get the next
     page, the same question names the version of the first page (`upto`), and the version of the
-    last change so far (`after`). A follower that asks again and again gives itself a name: with
+    last change so far (`after`). A follower that asks repeatedly gives itself a name: with
     each question it acknowledges the version `since`."""
 
     request: Number
@@ -80,7 +87,7 @@ class HandOver(Message, frozen=True, tag="hand over"):
 
 
 class Register(Message, frozen=True, tag="register"):
-    """A preprocessor of this channel listens at an address, as `tidings://host:port/channel`."""
+    """A preprocessor of this channel listens on an address, as `tidings://host:port/channel`."""
 
     address: PartyName
 
@@ -105,6 +112,13 @@ class Propose(Message, frozen=True, tag="propose"):
     interest: bytes
     dialect: PartyName = "sql"
     signs: bool = False
+
+
+class Locate(Up, frozen=True, tag="locate"):
+    """Which nodes cover each of these nodes, and which do they cover?"""
+
+    nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_LOCATED)]
+    request: Number = 0
 
 
 class Described(Down, frozen=True, tag="described"):
@@ -178,3 +192,21 @@ class Proposed(Message, frozen=True, tag="proposed"):
     version: Number = 0
     refusal: str = ""
     grant: Annotated[bytes, msgspec.Meta(max_length=LARGEST_GRANT)] = b""
+
+
+class NodePlace(NamedTuple):
+    """All nodes that cover a node, and all nodes that it covers. Of two nodes that cover each
+    other, the one with the higher number counts as the one above."""
+
+    node: Number
+    above: Label
+    below: Label
+
+
+class Located(Down, frozen=True, tag="located"):
+    """The places of nodes among all nodes of the channel at a version. Nodes that do not exist at
+    this version, or have very many nodes around them, are left out."""
+
+    request: Number
+    version: Number = 0
+    places: Annotated[tuple[NodePlace, ...], msgspec.Meta(max_length=MOST_LOCATED)] = ()

@@ -7,6 +7,7 @@
     Resume Confirm              for named subscriptions: how far was this one confirmed?; a
                                 confirmation
     Whose                       the nodes that an owner wants
+    Apply                       may this agent be linked to the rendezvous point itself?
     Describe Follow HandOver Register Seek    from clients that tag: see taggers.py
 
 A router or a client sends these messages to the node above it.
@@ -20,6 +21,7 @@ import msgspec
 
 from tidings.routing.protocol.messages.fields import (
     LONGEST_SUBJECT,
+    MOST_DIRECT,
     MOST_RANGES,
     MOST_TAG,
     MOST_WANTED,
@@ -43,7 +45,11 @@ class Trace(Message, frozen=True, tag="trace"):
 
 
 class Subscribe(Up, frozen=True, tag="subscribe"):
+    """The sender wants these nodes. If they are `placed`, the sender knows their places from a
+    preprocessor, and needs only their totals."""
+
     nodes: Label
+    placed: bool = False
 
 
 class Unsubscribe(Up, frozen=True, tag="unsubscribe"):
@@ -129,6 +135,24 @@ class Whose(Up, frozen=True, tag="whose"):
 
     owner: PartyName
     nodes: Label
+
+
+class Apply(Up, frozen=True, tag="apply"):
+    """May an agent be linked to the rendezvous point itself, because few want the notifications of
+    these nodes? The nodes `above` them, as in the last answer, are for routers that do not know the
+    agent's own nodes. Each node on the way adds the number of its other neighbours that get these
+    notifications to `others`, names the owner as for Ask, and adds the filters that limit its right
+    to subscribe. The first node also names the owner of named subscriptions (`party`), as for
+    Resume."""
+
+    request: Number
+    agent: PartyName  # the name of the second link, chosen by the agent
+    nodes: Annotated[tuple[Number, ...], msgspec.Meta(min_length=1, max_length=MOST_DIRECT)]
+    above: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_DIRECT)] = ()
+    others: Number = 0
+    owner: PartyName = ""
+    party: PartyName = ""
+    within: Within = ()
 
 
 class Publish(Message, frozen=True, tag="publish"):

@@ -1,4 +1,4 @@
-"""Notifications that were tagged elsewhere: parts of batches, each of which is taken once.
+"""Notifications that were tagged elsewhere: parts of batches, each of which is stored once.
 
     HandOver ──columns──> pieces ──sources──> expected? ──resolving──> current nodes
                                                  │                        │ number, many at once
@@ -8,8 +8,8 @@
     takeover.py          takes, acknowledges or refuses parts
     part_columns.py      the columns of a part, checked, and its pieces
     source_progress.py   how far each source has handed over
-    correcting.py        replaces the tag of a publication by the tag that it would get now
-    resolving.py         replaces the nodes of a tag by the lowest current nodes
+    correcting.py        replaces the tag of a publication with the tag that it would get now
+    resolving.py         replaces the nodes of a tag with the lowest current nodes
     node_table.py        a cache of what is known about nodes, in arrays
     handover_kernels.py  the loops over all nodes of a piece, compiled
     follower_answers.py  answers for clients that tag elsewhere

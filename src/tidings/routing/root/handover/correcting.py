@@ -1,4 +1,4 @@
-"""Replaces the tag of a publication by the tag that the rendezvous point would give it now.
+"""Replaces the tag of a publication with the tag that the rendezvous point would give it now.
 
     tag, version ──resolving──> current nodes ────────────┐
     newer nodes ──interests──> those that match ──────────┴──> the lowest of both
@@ -44,7 +44,8 @@ class TagColumns(NamedTuple):
 
 
 class Corrected(NamedTuple):
-    """The lowest nodes of some publications; the `odd` publications must be taken one by one."""
+    """The lowest nodes of some publications; the `odd` publications must be processed one by
+    one."""
 
     starts: Numbers
     nodes: Numbers
@@ -129,7 +130,7 @@ class Correcting:
                 f"found a tag of life {life} of the channel, expected life {history.life}",
                 history.version,
             )
-        # since `renewed`, filters are read in another way: a revised ontology, for instance
+        # since `renewed`, filters are read differently: a revised ontology, for instance
         if highest > version or version < history.renewed or not history.knows(version):
             raise Outdated(
                 f"found a tag of version {version}, which is unknown or too old; tag again at "

@@ -59,7 +59,7 @@ class Following:
         self.followers: dict[str, Heard] = {}  # by name; those that were heard of recently
 
     def register(self, message: m.Register) -> None:
-        """Remember the address of a preprocessor, until it has not registered for too long. If
+        """Remember the address of a preprocessor until it stops registering. If
         there are too many preprocessors, new ones are ignored."""
         self._forget_silent()
         if (

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.routing.root.handover import handover_kernels as kernels
 from tidings.routing.root.records import MarkColumns, MatchColumns
 
 MOST = 2_000_000  # the most codes before the table is cleared
@@ -33,7 +32,10 @@ class NodeTable:
 
     def __init__(self, look: Callable[[int], tuple[bool, Iterable[int]]]) -> None:
         """`look` says whether a node is plain, and which nodes cover it."""
+        from tidings.routing.root.handover import handover_kernels  # routers do without
+
         self._look = look
+        self._kernels = handover_kernels
         self.clear()
 
     def clear(self) -> None:
@@ -59,7 +61,7 @@ class NodeTable:
             self.clear()
         elif dropped:
             none = np.full(len(dropped), -1)
-            kernels.put_all(np.array(dropped, np.int64), none, self._keys, self._codes)
+            self._kernels.put_all(np.array(dropped, np.int64), none, self._keys, self._codes)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -67,28 +69,30 @@ class NodeTable:
     def codes_of(self, nodes: Numbers) -> Numbers:
         """The codes of nodes; unknown nodes get new codes."""
         found = np.empty(len(nodes), np.int64)
-        if kernels.look_up(nodes, self._keys, self._codes, found):
+        if self._kernels.look_up(nodes, self._keys, self._codes, found):
             new = np.unique(nodes[found < 0])
             if self._used + len(new) > MOST:
                 self.clear()
                 new = np.unique(nodes)
             self._learn(new.tolist())
-            kernels.look_up(nodes, self._keys, self._codes, found)
+            self._kernels.look_up(nodes, self._keys, self._codes, found)
         return found
 
     def odd(self, starts: Numbers, nodes: Numbers, codes: Numbers, most: int) -> Any:
         """Flags for the notifications that must be resolved one by one, because their nodes are not
         plain, not ascending, or more than `most`. None if there are no such notifications."""
         found = np.zeros(len(starts) - 1, np.uint8)
-        return found if kernels.find_odd(starts, nodes, codes, self.plain, most, found) else None
+        return (
+            found if self._kernels.find_odd(starts, nodes, codes, self.plain, most, found) else None
+        )
 
     def matched(self, starts: Numbers, codes: Numbers) -> MatchColumns:
         """The nodes that notifications match, given the codes of the lowest ones."""
-        most = kernels.count_above(codes, self.above_starts)
+        most = self._kernels.count_above(codes, self.above_starts)
         seen, times, _ = self._room()
         matched_starts = np.empty(len(starts), np.int64)
         matched, used = np.empty(most, np.int64), np.empty(most, np.int64)
-        done, distinct = kernels.list_matched(
+        done, distinct = self._kernels.list_matched(
             starts, codes, self.above_starts, self.above, self.numbers, seen, self._stamp, times,
             matched_starts, matched, used,
         )  # fmt: skip
@@ -104,7 +108,7 @@ class NodeTable:
         codes = self.codes_of(nodes)
         seen = self._room()[0]
         kept_starts, kept = np.empty(len(starts), np.int64), np.empty(len(nodes), np.int64)
-        many = kernels.keep_lowest(
+        many = self._kernels.keep_lowest(
             starts, nodes, codes, self.above_starts, self.above, seen, self._stamp, kept_starts,
             kept,
         )  # fmt: skip
@@ -117,12 +121,12 @@ class NodeTable:
         """The marks of these nodes, with the numbers that follow those in `given`."""
         local = self._room()[2]
         which, used = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
-        used = used[: kernels.list_distinct(codes, local, which, used)]
+        used = used[: self._kernels.list_distinct(codes, local, which, used)]
         distinct = self.numbers[used]
         before = map(given.get, distinct.tolist(), repeat(0))
         last = np.fromiter(before, np.int64, len(used))
         numbers, rows = np.empty(len(codes), np.int64), np.empty(len(used), np.int64)
-        kernels.number_marks(starts, which, last, numbers, rows)
+        self._kernels.number_marks(starts, which, last, numbers, rows)
         return MarkColumns(starts, nodes, numbers, distinct, which, last, rows)
 
     def _room(self) -> Numbers:
@@ -168,7 +172,7 @@ class NodeTable:
             count = len(self._known)
             nodes = np.fromiter(self._known, np.int64, count)
             codes = np.fromiter(self._known.values(), np.int64, count)
-        kernels.put_all(nodes, codes, self._keys, self._codes)
+        self._kernels.put_all(nodes, codes, self._keys, self._codes)
 
 
 def _put(array: Any, at: int, new: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The columns of a part that was handed over, which are checked once, and taken in pieces.
+"""The columns of a part that was handed over, which are checked once, and stored in pieces.
 
 A part can have tens of thousands of notifications, and other clients must not wait for all of them.
 So a part is split into pieces that take a millisecond or two each. A piece refers to the columns of

@@ -1,4 +1,4 @@
-"""Replaces the nodes of tags that were made elsewhere by the lowest current nodes.
+"""Replaces the nodes of tags that were made elsewhere with the lowest current nodes.
 
     removed      replaced by nodes with an equal filter, or else by the lowest that covered it
     set aside    replaced by the nodes that cover it

@@ -1,9 +1,9 @@
-"""How far each source has handed over: parts arrive in order, and each is taken once.
+"""How far each source has handed over: parts arrive in order, and each is stored once.
 
     batch 7: part 0, 1, 2 (last)     batch 8: part 0 ...        a source may begin with any batch
 
-Only the last part of each source is stored, because all parts before it were taken. No source is
-ever forgotten, because a forgotten source could hand everything over again.
+Only the last part of each source is stored, because all parts before it are stored too. No source
+is ever forgotten, because a forgotten source could hand everything over again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Sources:
         self._most = most
 
     def taken(self, source: str, batch: int, part: int) -> Progress | None:
-        """How much of a part has been taken; None if the whole part was taken. Raise TidingsError
+        """How much of a part is stored; None if the whole part is stored. Raise TidingsError
         if another part is expected."""
         known = self.known.get(source)
         if known is None and len(self.known) >= self._most:

@@ -1,12 +1,12 @@
-"""Takes parts of batches that were tagged elsewhere; each notification is numbered once.
+"""Accepts parts of batches that were tagged elsewhere; each notification is numbered once.
 
     piece ──> its turn? ──> current nodes ──> number ──> journal ──(on the disk)──> Taken
                 │
                 └─ taken before: acknowledge again; not its turn, another life, too old: refuse
 
 Each piece is one write to the journal: its notifications, and the progress of its source. After a
-crash the source sends the part again, and only notifications that were not taken are taken. A part
-is acknowledged when its last piece is on the disk.
+crash the source sends the part again, and only the notifications that are not stored yet are
+accepted. A part is acknowledged when its last piece is on the disk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidings.routing.root.write_queue import WriteQueue
 
 
 class TakeOver:
-    """Takes the parts of a channel."""
+    """Accepts the parts of a channel."""
 
     def __init__(
         self,
@@ -51,15 +51,15 @@ class TakeOver:
         self._problems = problems
 
     def split(self, message: m.HandOver) -> Sequence[Piece | m.HandOver]:
-        """Split a part into pieces, which are taken one after another. An invalid part is returned
-        as it is; `take` then refuses it."""
+        """Split a part into pieces, which are accepted one after another. An invalid part is
+        returned as it is; `take` then refuses it."""
         try:
             return Columns(message, self._context.limits.part_bytes).pieces()
         except TidingsError:
             return (message,)
 
     def take(self, sender: Name, message: m.HandOver) -> None:
-        """Take a whole part at once."""
+        """Accept a whole part at once."""
         try:
             pieces = Columns(message, self._context.limits.part_bytes).pieces()
         except TidingsError as problem:
@@ -69,7 +69,7 @@ class TakeOver:
             self.take_piece(sender, piece)
 
     def take_piece(self, sender: Name, piece: Piece) -> None:
-        """Take the next piece of a part. The last piece is answered when the part is on the disk.
+        """Accept the next piece of a part. The last piece is answered when the part is on the disk.
         If a piece is refused, the rest of its part is ignored."""
         message = piece.message
         if piece.of.refused:
@@ -110,7 +110,7 @@ class TakeOver:
             )
 
     def _take_rest(self, piece: Piece, before: Progress) -> None:
-        """Take the notifications of a piece that were not taken before."""
+        """Accept the notifications of a piece that are not stored yet."""
         if piece.first > before.done:
             raise TidingsError(
                 f"found notification {piece.first:,} of a part, expected notification "
@@ -119,7 +119,7 @@ class TakeOver:
         if before.done > len(piece.of):
             raise TidingsError(
                 f"found a part of {len(piece.of):,} notifications, expected at least "
-                f"{before.done:,}, because that many were taken before"
+                f"{before.done:,}, because that many are already stored"
             )
         rest = msgspec.structs.replace(piece, first=min(max(piece.first, before.done), piece.end))
         if not len(rest) and not piece.is_last:

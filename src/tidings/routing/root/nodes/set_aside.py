@@ -170,8 +170,8 @@ class SetAside(NodePart):
                 self._named[node, router] += len(self.doubted[node]) - before
 
     def settle_doubts(self) -> None:
-        """Apply the answers of routers, once they have had time to answer. A node without an answer
-        keeps its owners, so a router that does not answer changes nobody's share."""
+        """Apply the answers from routers, once they have had time to answer. A node without an
+        answer keeps its owners, so a router that does not answer changes nobody's share."""
         if self._queue.failed or not self.doubted:
             return
         if self._context.now - self._asked >= self._context.times.retry:

@@ -56,7 +56,7 @@ class Claims:
         self._old = 0  # nodes up to this one are old: their owners may have left
         self._aside = 0  # filters that are remembered as set aside
         self._now = 0.0
-        self.version = 0  # counts changes of owners
+        self.version = 0  # counts changes to owners
 
     def owners(self, node: int) -> tuple[str, ...]:
         one = self._sole.get(node)
@@ -155,7 +155,8 @@ class Claims:
         del self._names[self.holdings.pop(owner).number]
 
     def count(self, nodes: Iterable[int]) -> Counter[str]:
-        """How many of `nodes` each owner has. Nodes without an owner count for the name ""."""
+        """How many of `nodes` each owner has. Nodes without an owner are counted under the name
+        ""."""
         there = list(nodes)
         numbers = Counter(map(self._sole.get, there))
         is_any_shared = numbers.pop(0, 0)

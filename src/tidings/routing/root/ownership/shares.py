@@ -5,9 +5,9 @@
     b  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇  b loses its newest
     c  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇                            │
 
-A node with several owners counts for each of them. If one of these owners has too many nodes, it no
-longer owns the node, but the node stays for the others. So nobody can harm an owner by asking for
-the same filter. If all owners together have too many nodes, the owners with the most nodes lose
+A node with several owners is charged to each of them. If one of these owners has too many nodes, it
+no longer owns the node, but the node stays for the others. So nobody can harm an owner by asking
+for the same filter. If all owners together have too many nodes, the owners with the most nodes lose
 nodes first.
 """
 
@@ -98,8 +98,8 @@ def _shed(
     is_wanted: Callable[[int], bool],
     why: str,
 ) -> None:
-    """Take nodes from an owner until it has at most `most` of `mine`: first nodes that nobody
-    wants, then the newest nodes."""
+    """Take nodes from an owner, whose nodes are `mine`, until at most `most` are left: first nodes
+    that nobody wants, then the newest nodes."""
     mine.sort(key=lambda node: (is_wanted(node), -node))
     for node in mine[: len(mine) - most]:
         others = tuple(one for one in verdict.less.get(node, claims.owners(node)) if one != owner)
@@ -118,8 +118,8 @@ def _level(
     is_wanted: Callable[[int], bool],
 ) -> None:
     """Take nodes from the owners with the most nodes, until at most `most` nodes remain in total. A
-    node counts for the one of its owners that has the most nodes. When that owner loses the node,
-    it counts for the next owner; when no owner is left, the node is set aside."""
+    node is charged to the one of its owners that has the most nodes. When that owner loses the
+    node, it is charged to the next owner; when no owner is left, the node is set aside."""
     left = [node for node in nodes if node not in verdict.aside]
     while len(left) > most:
         owners = {node: verdict.less.get(node) or claims.owners(node) or ("",) for node in left}

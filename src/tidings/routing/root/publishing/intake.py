@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tidings.model import TidingsError
+from tidings.model import TidingsError, Undecided
 from tidings.routing.forwarding.neighbours import Context, Name, ReturnPaths, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import body_of
@@ -49,7 +49,8 @@ class Intake:
         self._unacknowledged: dict[str, tuple[int, int, int]] = {}
 
     def publish(self, sender: Name, message: m.Publish) -> None:
-        """Accept a publication. The sender gets an answer when the publication is on the disk."""
+        """Accept a publication. The sender gets an answer when the publication is on the disk.
+        Raise Undecided, and change nothing, if predicates must be called first."""
         who, stamp = message.publisher, message.stamp
         if len(self._stamps.known) > self._return_paths.many:
             self._stamps.hear(who)
@@ -68,11 +69,13 @@ class Intake:
         try:
             try:
                 record = self._record(message)
-            except Outdated:
+            except (Outdated, Undecided):
                 raise
             except TidingsError as problem:  # refused for good, so its stamp is used up
                 refusal, record = str(problem), Record(0, who, stamp, (), (), b"")
             self._queue.append(record, len(message.payload) + len(message.content))
+        except Undecided:
+            raise
         except Outdated as problem:  # the stamp is not used up; see `_repeat`
             self._skip(sender, message, str(problem), problem.version)
             return
@@ -133,6 +136,8 @@ class Intake:
             try:
                 if message.content or not message.tag:
                     self._tagger.tag(message)
+            except Undecided:
+                raise
             except TidingsError as problem:
                 self._refuse(sender, message, str(problem))
                 return

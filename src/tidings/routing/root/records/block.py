@@ -31,12 +31,12 @@ _JUMP = 1 << 32
 
 class Progress(msgspec.Struct, frozen=True, array_like=True):
     """How far a source has handed over: the current part, and how many of its notifications were
-    taken."""
+    accepted."""
 
     batch: int
     part: int
-    done: int  # notifications of the part that were taken
-    whole: bool  # whether all of them were taken
+    done: int  # notifications of the part that were accepted
+    whole: bool  # whether all of them were accepted
     last: bool  # whether the part is the last of its batch
     stamp: int  # the stamp of the last notification
 

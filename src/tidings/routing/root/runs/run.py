@@ -66,6 +66,11 @@ class Run(m.Message, frozen=True):
         rest = self.rows.columns[self.rows.done :]
         return int(rest[-1, 7] - rest[0, 4]) if len(rest) else 0
 
+    def take_rest(self) -> list[m.Publish]:
+        """The publications that are not done, as messages; afterwards the run is done."""
+        first, self.rows.done = self.rows.done, len(self)
+        return [self.message(at) for at in range(first, len(self))]
+
     def contents(self, first: int, end: int) -> list[bytes]:
         """The attributes of some publications."""
         buffer, places = self.rows.buffer, self.rows.columns[first:end, 4:6].tolist()

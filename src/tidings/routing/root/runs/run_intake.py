@@ -8,7 +8,7 @@ to intake.py. Tags are valid as long as the graph does not change. Setting a fil
 the graph, so the rest is then tagged again.
 
 Other publishers must not wait for a run of slow publications. So the rest of a run waits for its
-publisher's next turn if `MOST_ALONE` publications were taken one by one, or if the interests
+publisher's next turn if `MOST_ALONE` publications were processed one by one, or if the interests
 stopped early.
 """
 
@@ -34,14 +34,14 @@ from tidings.routing.root.records import Block
 from tidings.routing.root.runs.run import FEW, Run
 from tidings.routing.root.write_queue import WriteQueue
 
-MOST_ALONE = 32  # the most publications that are taken one by one in one turn
+MOST_ALONE = 32  # the most publications that are processed one by one in one turn
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Tags(NamedTuple):
     """The lowest nodes of the rows of a run from `first` on, valid while the graph has this
-    version. The `odd` rows must be taken one by one."""
+    version. The `odd` rows must be processed one by one."""
 
     first: int
     version: int
@@ -90,8 +90,9 @@ class RunIntake:
         self._correcting = correcting
 
     def take(self, sender: Name, run: Run) -> None:
-        """Take the next publications of a run: all of them, unless some take long. `run.rows.done`
-        counts the publications that were taken."""
+        """Process the next publications of a run: all of them, unless some are slow.
+        `run.rows.done` counts the publications that were processed. Raises Undecided at a
+        publication that needs predicates first."""
         rows, alone, tags = run.rows, 0, None
         while rows.done < len(run) and alone < MOST_ALONE:
             at = rows.done
@@ -105,9 +106,9 @@ class RunIntake:
                 if upto - at >= FEW and self._append(sender, run, at, upto, tags):
                     rows.done = upto
                     continue
+            self._intake.publish(sender, run.message(at))
             rows.done += 1
             alone += 1
-            self._intake.publish(sender, run.message(at))
 
     def _expected(self, run: Run, at: int) -> int:
         """The end of the rows from `at` on that have the expected consecutive stamps, and payloads

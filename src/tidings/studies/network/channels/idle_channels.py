@@ -30,7 +30,7 @@ class RouterCost(msgspec.Struct, frozen=True):
     """The cost of all channels at one router."""
 
     name: str
-    bytes_each: float  # of memory, for each channel: with the channels, less without them
+    bytes_each: float  # memory per channel: that with the channels, minus that without
     busy: float  # processor seconds per second
     busy_before: float  # the same without channels
     bytes_in: float  # per second, over all its links
@@ -43,7 +43,7 @@ class IdleRun(msgspec.Struct, frozen=True):
     channels: int
     opened: float  # channels per second, from the first to the last subscription
     seconds: float  # that were measured
-    pulses: int  # that reached the subscribers meanwhile, each of them for all channels
+    pulses: int  # pulses that reached the subscribers meanwhile; each is for all channels
     routers: list[RouterCost]
 
 
@@ -69,7 +69,7 @@ async def _measure(folder: Path, channels: int, note: Callable[[str], None]) -> 
         tasks = [asyncio.create_task(_repeat(roots.tick, times.beat)),
                  asyncio.create_task(_repeat(below.tick, times.resubscribe))]  # fmt: skip
         await below.connect(ports[-1])
-        await asyncio.sleep(3)  # what a router does once at its start is over
+        await asyncio.sleep(3)  # wait until the routers have done what they do once at their start
         memory = [resident_memory(one.pid)[1] for one in processes]
         first = await _watch(ports, processes, MEASURED / 3)
         note(f"channels: opening {channels:,}")

@@ -30,8 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidings.files import make_private
-from tidings.spark.outbox.batch_stages import NODES, TOLD, StagedPartition
-from tidings.spark.outbox.numbering import ALL, Counts, counters_before, number_lists
+from tidings.spark.outbox.batches.batch_stages import NODES, TOLD, StagedPartition
+from tidings.spark.outbox.batches.numbering import ALL, Counts, counters_before, number_lists
 from tidings.spark.outbox.sealed_files import digest_of
 
 if TYPE_CHECKING:

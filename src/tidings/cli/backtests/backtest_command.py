@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from tidings.cli.backtests import backtest_tables
 from tidings.cli.common import options
 from tidings.cli.common.command_errors import BadInput, remark
 from tidings.cli.common.declared_types import DeclaredTypes, read_types
@@ -30,7 +31,6 @@ from tidings.cli.common.subscription_files import (
     read_subscriptions,
     refuse_never,
 )
-from tidings.cli.pipelines import backtest_tables
 from tidings.filters import Filter
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from tidings.notifications import (
     without_marks,
 )
 from tidings.snapshots import View
-from tidings.spark.outbox.open_fields import match_open
+from tidings.spark.outbox.batches.open_fields import match_open
 from tidings.spark.outbox.sealed_files import digest_of
 from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.worker import Pinned, join_batches, view_of
@@ -98,7 +98,7 @@ class StagedPartition(msgspec.Struct):
 def run_stage(df: DataFrame, stage: Stage) -> list[StagedPartition]:
     """Stage all partitions in one job; return their results, in order."""
     if any("." in name or "`" in name for name in df.columns):
-        # Spark's mapInArrow would take such a name for a path into a struct
+        # Spark's mapInArrow would read such a name as a path into a struct
         stage = msgspec.structs.replace(stage, names=tuple(df.columns))
         df = df.toDF(*(f"c{at}" for at in range(len(df.columns))))
     run = send_to_workers(df.sparkSession, stage_partition(stage))

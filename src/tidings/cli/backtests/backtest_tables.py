@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidings.cli.backtests.job_bar import show_jobs
 from tidings.cli.common.command_errors import BadInput, remark
 from tidings.cli.common.declared_types import DeclaredTypes
 from tidings.cli.common.events import list_files
@@ -25,7 +26,6 @@ from tidings.cli.common.input_files import (
     spans_lines,
 )
 from tidings.cli.common.screen import cut
-from tidings.cli.pipelines.job_bar import show_jobs
 from tidings.filters import Attributes, Filter
 from tidings.model import EnvironmentProblem
 
@@ -123,7 +123,7 @@ def name_table_in_errors(path: str) -> Iterator[None]:
         from pyspark.errors import PySparkException
     except ImportError as error:
         raise EnvironmentProblem(
-            "PySpark is not installed: install tidings with its extra, `tidings[spark]`."
+            "PySpark is not installed; install tidings with the extra `tidings[spark]`."
         ) from error
     try:
         yield

@@ -1,0 +1,233 @@
+"""The links of a node: what is sent over them in which channel, and what waits for credit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from tidings.routing.channels.channel import Channel
+from tidings.routing.channels.channel_link import ChannelLink, Out
+from tidings.routing.channels.credit import (
+    HEAVY_DOWN,
+    HEAVY_UP,
+    MOST_HELD,
+    Flow,
+    Frames,
+    Item,
+    weigh,
+)
+from tidings.routing.forwarding.neighbours import Name, Sent
+from tidings.routing.protocol import messages as m
+
+ABOVE = "<upstream>"
+"""The name under which every state machine knows the node above it."""
+
+
+class Links:
+    """The links of a node to its neighbours and to its hops."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self._counts = counts
+        self.neighbours: dict[Name, ChannelLink] = {}
+        self.hops: dict[Name, ChannelLink] = {}
+        self._owed: set[tuple[Name, int]] = set()  # channels of neighbours that wait for credit
+        self._drawn: set[tuple[Name, int]] = set()  # channels of which more may be sent now
+        self._drawn_above: set[tuple[Name, int]] = set()
+        self.held = 0
+        """About how many bytes of publications wait for credit."""
+        self.unread: Callable[[Name, int], int] = lambda _link, _number: 0
+        """How many bytes of a neighbour's channel came and were not handed to `receive` yet."""
+
+    def hop(self, name: Name) -> ChannelLink:
+        """The channels of the link to a hop."""
+        return self.hops.setdefault(name, ChannelLink())
+
+    def leave(self, hop: Name) -> None:
+        """The link to a hop has ended: publications that wait are dropped, and are repeated by
+        their publishers."""
+        self.renew_hop(hop, None)
+
+    def renew_hop(self, hop: Name, flow: Flow | None) -> ChannelLink:
+        """There is a new link to a hop, or none."""
+        known = self.hop(hop)
+        for number in known.flow.numbers:
+            self.held -= known.flow.waiting(number)
+        known.flow.end()
+        known.flow = flow or Flow()
+        return known
+
+    # -- what may be sent ----------------------------------------------------------------------
+
+    def flow_of(self, link: Name) -> Flow:
+        """The credit of the channels on the link of a neighbour."""
+        return self.neighbours[link].flow
+
+    def note_taken(self, link: Name, number: int) -> list[Out]:
+        """Frames arrived from a neighbour, which may now get more credit."""
+        known = self.neighbours.get(link)
+        if known is None:
+            self._owed.discard((link, number))
+            return []
+        unread = self.unread(link, number)
+        limit = known.flow.raise_limit(number, unread)
+        if unread or known.flow.held.get(number):
+            self._owed.add((link, number))
+        else:
+            self._owed.discard((link, number))
+        return [] if limit is None else [(link, 0, m.Credit({number: limit}))]
+
+    def overdrawn(self, link: Name) -> bool:
+        """Did a neighbour send much more than it had credit for?"""
+        known = self.neighbours.get(link)
+        return known is not None and known.flow.is_overdrawn
+
+    def is_stuck(self, link: Name) -> bool:
+        """Does so much wait for a neighbour that its link must be closed?"""
+        known = self.neighbours.get(link)
+        return known is not None and known.flow.is_stuck
+
+    def note_taken_above(self, hop: Name, number: int) -> list[Out]:
+        """Frames arrived from a hop, and were passed on."""
+        limit = self.hop(hop).flow.raise_limit(number)
+        return [] if limit is None else [(hop, 0, m.Credit({number: limit}))]
+
+    def pay(self) -> list[Out]:
+        """Give credit to neighbours whose frames had to wait, and were passed on meanwhile."""
+        return [one for link, number in [*self._owed] for one in self.note_taken(link, number)]
+
+    def take_credit(self, link: Name, message: m.Credit, now: float) -> list[Out]:
+        """A neighbour has given more credit."""
+        known = self.neighbours.get(link)
+        if known is None:
+            return []
+        known.flow.take(message)
+        return [one for number in message.upto for one in self._draw(link, known, number, now)]
+
+    def take_credit_above(self, hop: Name, message: m.Credit, now: float) -> list[Out]:
+        """A hop has given more credit."""
+        known = self.hop(hop)
+        known.flow.take(message)
+        return [one for number in message.upto for one in self._draw_above(hop, known, number, now)]
+
+    def block(self, hop: Name, now: float, *, on: bool) -> list[Out]:
+        """The connection to a hop accepts no more data, or accepts data again."""
+        known = self.hop(hop)
+        known.flow.is_blocked = on
+        if on:
+            return []
+        return [one for number in known.flow.numbers
+                for one in self._draw_above(hop, known, number, now)]  # fmt: skip
+
+    def draw_again(self, now: float) -> list[Out]:
+        """More of what waits. Call this when everything that was returned before is sent, until
+        nothing is returned."""
+        if not self._drawn and not self._drawn_above:
+            return []
+        drawn, self._drawn = self._drawn, set()
+        above, self._drawn_above = self._drawn_above, set()
+        out: list[Out] = []
+        for link, number in drawn:
+            if link in self.neighbours:
+                out += self._draw(link, self.neighbours[link], number, now)
+        for hop, number in above:
+            out += self._draw_above(hop, self.hop(hop), number, now)
+        return out
+
+    def _draw(self, link: Name, known: ChannelLink, number: int, now: float) -> list[Out]:
+        channel, out = known.numbers.get(number), []
+        if channel is not None:
+            for item in known.flow.draw(number, HEAVY_DOWN):
+                out += self._emit(channel, known, link, number, item, now)
+                self._drawn.add((link, number))
+        return out
+
+    def _draw_above(self, hop: Name, known: ChannelLink, number: int, now: float) -> list[Out]:
+        channel, out = known.numbers.get(number), []
+        if channel is not None:
+            before = known.flow.waiting(number)
+            for item in known.flow.draw(number, HEAVY_UP):
+                out += self._emit(channel, known, hop, number, item, now)
+                self._drawn_above.add((hop, number))
+            self.held -= before - known.flow.waiting(number)
+        return out
+
+    def forget(self, known: ChannelLink, number: int) -> None:
+        """A number of a link is not used any more."""
+        channel = known.numbers.get(number)
+        if channel is not None and self.hops.get(channel.hop) is known:
+            self.held -= known.flow.waiting(number)
+        known.forget(number)
+
+    def hold_frames(self, link: Name, number: int, data: bytes | memoryview, count: int) -> int:
+        """Let notifications wait for credit; return how many are dropped instead."""
+        flow = self.neighbours[link].flow
+        if flow.is_full(number):
+            flow.skip(number)
+            return count
+        flow.put(number, Frames(bytes(data), count))
+        return 0
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def send(
+        self, channel: Channel, sent: Iterable[Sent], now: float, source: Name | None = None
+    ) -> list[Out]:
+        """The messages of a state machine, with the links and numbers of its channel. Messages that
+        only repeat what was said before are left out, and large ones wait for credit. `source` is
+        the neighbour whose message the state machine handled."""
+        out: list[Out] = []
+        for to, message in sent:
+            if to == ABOVE and channel.hop is not None:
+                link, number, known = channel.hop, channel.up, self.hops[channel.hop]
+                waits = isinstance(message, HEAVY_UP) and not known.flow.passes(number)
+                if waits:
+                    self._hold(channel, known, number, message, source)
+            else:
+                found = channel.below.get(to)
+                if found is None:  # it has no link at present
+                    continue
+                link, number, known = to, found, self.neighbours[to]
+                flow = known.flow
+                waits = flow.waits(number) or (
+                    isinstance(message, HEAVY_DOWN) and not flow.passes(number)
+                )
+                if not waits:
+                    pass
+                elif isinstance(message, m.Notification) and flow.is_full(number):
+                    flow.skip(number)
+                else:
+                    flow.put(number, message)
+            if not waits:
+                out += self._emit(channel, known, link, number, message, now)
+        return out
+
+    def _hold(
+        self, channel: Channel, known: ChannelLink, number: int, message: m.Message,
+        source: Name | None,
+    ) -> None:  # fmt: skip
+        """Let a publication wait for credit, or drop it if too much waits here."""
+        size = weigh(message)
+        if self.held + size > MOST_HELD:
+            self._counts["publications without credit"] += 1
+            return
+        self.held += size
+        below = None if source is None else channel.below.get(source)
+        if source is None or below is None:
+            known.flow.put(number, message)
+            return
+        known.flow.put(number, message, (self.neighbours[source].flow, below))
+        self._owed.add((source, below))
+
+    def _emit(
+        self, channel: Channel, known: ChannelLink, link: Name, number: int, item: Item, now: float
+    ) -> list[Out]:
+        if isinstance(item, m.Beat):
+            channel.beaten = now
+        if (
+            not number
+            or not isinstance(item, m.Beat | m.Resubscribe)
+            or known.repeats.is_news(number, item)
+        ):
+            channel.used = now
+            return [(link, number, item)]
+        return []

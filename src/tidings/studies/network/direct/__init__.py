@@ -1,0 +1,10 @@
+"""Measures what a link that bypasses the tree is worth, where one of many is interested.
+
+    two_ways.py    the same notifications through three routers, and over a second link
+
+Used only by route_bench.py and route_tables.py. Start at two_ways.py.
+"""
+
+from tidings.studies.network.direct.two_ways import TwoWays, Way, measure_direct
+
+__all__ = ["TwoWays", "Way", "measure_direct"]

@@ -15,6 +15,7 @@ from tidings.routing.protocol.messages import Mark
 from tidings.routing.root import Block, Cursor, Gone, Progress, Record
 from tidings.store.groups import START, GroupLog
 from tidings.store.journal import FileJournal, checkpoint, journal as module, segments
+from tidings.store.journal.rows import Row
 from tidings.store.journal.state import Counting, State
 from tidings.store.journal.upkeep import Tally, summary, upkeep
 
@@ -34,7 +35,8 @@ class Writer:
     def write(self, entries: int) -> None:
         for _ in range(entries):
             self.chance.choice((self.record, self.record, self.block, self.block, self.add,
-                                self.drop, self.own, self.forget, self.name))()  # fmt: skip
+                                self.drop, self.own, self.forget, self.name,
+                                self.subscribe))()  # fmt: skip
         self.flush()
 
     def flush(self) -> None:
@@ -57,6 +59,17 @@ class Writer:
             self.node += 1
             self.journal.drop_node(node, Gone(self.node))
             self.counts.pop(node, None)
+
+    def subscribe(self) -> None:
+        """A named subscription, which may end another and its node."""
+        self.node += 1
+        ended = 0
+        if self.living and self.chance.random() < 0.5:
+            ended = self.living.pop(self.chance.randrange(len(self.living)))
+            self.counts.pop(ended, None)
+        row = Row(f"id{self.chance.randrange(4)}", "n > 1", self.node, b"key", ended=ended)
+        self.journal.set_rows(self.node, [row])
+        self.living.append(self.node)
 
     def own(self) -> None:
         if self.living:

@@ -72,7 +72,11 @@ class Summary:
             return
         self._things.append(thing)
         self._many += len(thing.rows) if isinstance(thing, Rows) else 1
-        if isinstance(thing, t.Added | t.Dropped):
+        if isinstance(thing, Rows):
+            for row in thing.rows:
+                if row.ended:
+                    self._tally.forget(row.ended)
+        elif isinstance(thing, t.Added | t.Dropped):
             self._tally.forget(thing.node)
         elif isinstance(thing, t.Forgotten):
             for name in thing.publishers:

@@ -49,6 +49,27 @@ def test_add_drop_and_list(run: Run, log: str) -> None:
     assert ChangeLog(log).subscriptions() == {"too": ("NOT (dep_delay <= 60)", 1)}
 
 
+def test_who_made_a_subscription(run: Run, log: str) -> None:
+    run("subscriptions", "add", log, "late", "dep_delay > 60")
+    assert "owner" not in run("subscriptions", "list", log).out  # nobody said who
+    run("subscriptions", "add", log, "mine", "dep_delay > 90", "--owner", "ana lee")
+    run("subscriptions", "add", log, "mine", "dep_delay > 95")  # keeps its owner
+    run("subscriptions", "add", log, "his", "dep_delay > 60", "--owner", "ben")
+    shown = run("subscriptions", "list", log).out
+    assert "owner" in shown
+    assert "mine      3   dep_delay > 95   ana lee" in shown
+    found = run("subscriptions", "list", log, "--json").records
+    assert [one.get("owner") for one in found] == [None, "ana lee", "ben"]
+    changes = run("subscriptions", "log", log, "--json").records
+    assert [one.get("owner") for one in changes] == [None, "ana lee", "ana lee", "ben"]
+    assert ChangeLog(log).state().owners == {"mine": "ana lee", "his": "ben"}
+    run("subscriptions", "drop", log, "his")
+    run("subscriptions", "add", log, "his", "dep_delay > 60")  # another one
+    assert "his" not in ChangeLog(log).state().owners
+    refused = run("subscriptions", "add", log, "x", "a > 1", "--owner", "two\nlines")
+    assert "found the owner 'two\\nlines', expected a text of at most 200 printable" in refused.err
+
+
 def test_the_log_of_changes(run: Run, log: str) -> None:
     ChangeLog(log).put_many({f"s{n}": f"a > {n}" for n in range(30)})
     ChangeLog(log).drop("s3")

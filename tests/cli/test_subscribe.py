@@ -241,3 +241,20 @@ def test_filters_that_are_refused_before_they_are_sent(
     ended = run("subscribe", *words, "--router", "tidings://127.0.0.1:1")
     assert ended.code == 2
     assert message in ended.err
+
+
+def test_a_durable_name_is_dropped(run: Run, scene: Scene) -> None:
+    words = "--durable", "mine", "--timeout", "2", *scene.there
+    assert run("subscribe", "n > 0", *words).code == 0
+    refused = run("subscribe", "n > 5", *words)
+    assert refused.code == 2
+    assert "drop the name first, with `tidings subscribe --durable mine --drop`" in refused.err
+    dropped = run("subscribe", *words, "--drop")
+    assert (dropped.code, dropped.out) == (0, "")
+    assert "dropped mine: nothing is kept for it any more" in dropped.err
+    assert run("subscribe", "n > 5", *words).code == 0
+
+
+def test_what_a_name_needs(run: Run) -> None:
+    assert "found --drop without --durable" in run("subscribe", "--drop").err
+    assert "found no filter, expected FILTER" in run("subscribe").err

@@ -7,6 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.store.test_journal import opened, record, write
 
@@ -16,6 +17,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
+from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.store import Change, ChangeLog, LogError
 from tidings.store.folder import FORMAT, read_format
 from tidings.store.journal import FileJournal, Retention, journal as module, segments
@@ -78,11 +80,11 @@ def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(tmp_path:
     journal.drop_node(node + 1, Gone(node + 2))
     write(journal)
     assert log.changes(1) == [
-        Change(node, f"node {node}", "n > 2", node),
+        Change(node, f"node {node}", "n > 2", node, owner="ana"),
         Change(node + 1, f"node {node + 1}", "n > 3", node + 1),
         Change(node + 2, f"node {node + 1}", None, 0),
     ]
-    with pytest.raises(LogError, match=r"^a running rendezvous point owns .* or stop it first; no"):
+    with pytest.raises(LogError, match=r"^a running rendezvous point owns .* or stop it first$"):
         log.put("b", "n > 2")
     journal.close()
     assert log.put("b", "2 < n") == node + 3
@@ -121,9 +123,9 @@ def test_ids_of_nodes_are_reserved(tmp_path: Path) -> None:
 def test_a_folder_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
     ChangeLog(tmp_path).put("a", "n > 1")
     (tmp_path / FORMAT).write_text('{"format": 9, "identities": 2}')
-    with pytest.raises(LogError, match=r"channel says .* expected format 1; use the release of"):
+    with pytest.raises(LogError, match=r"channel says .* expected format 2; use the release of"):
         _ = ChangeLog(tmp_path).version
-    with pytest.raises(EnvironmentProblem, match=r"expected format 1; use the release of"):
+    with pytest.raises(EnvironmentProblem, match=r"expected format 2; use the release of"):
         FileJournal(tmp_path)
 
 
@@ -142,6 +144,74 @@ def test_a_pipeline_reads_a_journal_of_an_older_release(tmp_path: Path) -> None:
     assert log.subscriptions()["new"] == ("zzz = 1", log.version)
     journal = opened(folder, 100)
     assert (log.version, b"zzz = 1") in journal.interests()
+    journal.close()
+
+
+def test_integer_ids_of_nodes_of_the_rendezvous_point(tmp_path: Path) -> None:
+    """If the ids of subscriptions are integers, such nodes have negative ones, also in a view."""
+    log = ChangeLog(tmp_path)
+    log.put_many({7: "n > 1", 8: "n > 5"})
+    journal = opened(tmp_path, 7)
+    node = journal.history.base + 1
+    journal.add_node(node, b"n > 3", "ana", parse("n > 3").key)
+    journal.add_node(node + 1, b"n > 90", "", parse("n > 90").key)
+    journal.drop_node(node + 1, Gone(node + 2))
+    write(journal)
+    assert log.subscriptions() == {7: ("n > 1", 1), 8: ("n > 5", 2), -node: ("n > 3", node)}
+    assert [(one.id, one.filter) for one in log.changes(2)] == [
+        (-node, "n > 3"), (-node - 1, "n > 90"), (-node - 1, None),
+    ]  # fmt: skip
+    rows = pa.record_batch({"n": [1, 4, 7]})
+    pipeline = FollowedSubscriptions(tmp_path)
+    found = pipeline.view(pipeline.version).subscriptions(rows).to_pylist()
+    assert [sorted(one) for one in found] == [[], [-node, 7], [-node, 7, 8]]
+    journal.close()
+    assert log.id_kind is int
+    with pytest.raises(TidingsError, match=rf"^found the id {-node}, expected one that is not neg"):
+        log.put(-node, "n > 4")
+    with pytest.raises(TidingsError, match=r"^found the text 'a' as an id"):
+        log.put("a", "n > 4")
+    assert log.put(9, "n > 3") == node + 3
+    assert log.subscriptions()[9] == ("n > 3", node)
+    changed = pipeline.view(pipeline.version).subscriptions(rows).to_pylist()  # by the changes
+    assert [sorted(one) for one in changed] == [[], [-node, 7, 9], [-node, 7, 8, 9]]
+    fresh = FollowedSubscriptions(tmp_path)
+    fresh.compile_latest()
+    again = fresh.view(fresh.version).subscriptions(rows).to_pylist()
+    assert [*map(sorted, again)] == [*map(sorted, changed)]
+
+
+def test_older_versions_beside_a_busy_rendezvous_point(
+    tmp_path: Path, no_sync: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipeline gets the version that it pinned from its snapshot, or one sentence."""
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 600)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 1_500)
+    monkeypatch.setattr(segments, "LINGER", 0.0)
+    rows = pa.record_batch({"n": [1, 4, 7]})
+    log = ChangeLog(tmp_path)
+    log.put_many({"a": "n > 1", "b": "n > 5"})
+    pipeline = FollowedSubscriptions(tmp_path)  # compiles version 2
+    log.put("c", "n > 6")
+    journal = opened(tmp_path, 7, Retention(bytes=1_000))
+    node = journal.history.base
+    for serial in range(1, 300):
+        node += 1
+        journal.add_node(node, b"n > %d" % (100 + serial), "", parse(f"n > {100 + serial}").key)
+        journal.append(record(serial, node))
+        journal.prune(serial)
+        write(journal)
+    expected = [[], ["a"], ["a", "b"]]
+    assert [sorted(one) for one in pipeline.view(2).subscriptions(rows).to_pylist()] == expected
+    with pytest.raises(
+        LogError, match=r"^the state at version 3 was dropped, expected version \d+"
+    ):
+        pipeline.pin(3)
+    with pytest.raises(LogError, match=r"no longer has all changes after version 3, only those"):
+        log.changes(3)
+    latest = pipeline.view(pipeline.version)
+    assert sorted(latest.subscriptions(rows).to_pylist()[2]) == ["a", "b", "c"]
+    assert len(latest.nodes(pa.record_batch({"n": [1_000]})).to_pylist()[0]) >= 1
     journal.close()
 
 

@@ -13,15 +13,17 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from tidings.broker.admission.direct_tickets import DirectTicket
 from tidings.broker.admission.listen import Direct, Door
 from tidings.broker.admission.permissions import Permissions
-from tidings.broker.admission.tickets import Ticket
 from tidings.broker.links import Lane
 from tidings.broker.predicates import Deciding, PredicateHelpers
+from tidings.broker.queues.command_changes import CommandChanges
 from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
+from tidings.broker.reports import advise
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel import Declaration, renumber
 from tidings.channel.interests import (
@@ -153,7 +155,7 @@ class RootNode(Server):
             disk_bytes=limits.disk_bytes,
         )
         with pause_gc():
-            self.journal = FileJournal(self._path, retention, apart=True)
+            self.journal = FileJournal(self._path, retention, apart=True, listens=True)
             try:
                 self.declaration = self._declare(self.kind, door.channel)
                 gained = self._find_gained()
@@ -163,6 +165,11 @@ class RootNode(Server):
                 self.journal.close()
                 raise
             machine = self._load_machine()
+        self._commands = CommandChanges(
+            self._path, lambda: self.machine, self.after_receiving, self._await_stored
+        )
+        # what waits for the disk: how many writes, and who waits
+        self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
         super().__init__(machine, door, forwarding)
         self._writing: asyncio.Task[None] | None = None
         self._revising = asyncio.Lock()
@@ -171,6 +178,8 @@ class RootNode(Server):
         self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # when a restart of the machine was last tried
         self._recompiling = Recompiling()
+        self._advice: tuple[m.RouterLoad, ...] = ()
+        self._advised_at = float("-inf")
         self._preparing = Preparing(self._prepare, super().take_question)
         self._helpers = self._make_helpers()
         self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
@@ -189,7 +198,7 @@ class RootNode(Server):
         host = _REACHED.get(self.door.address.host, self.door.address.host)
         address = self._direct.address or f"{f'[{host}]' if ':' in host else host}:{self.port}"
         ends = self.now + SECONDS
-        ticket = Ticket(message.agent, message.owner, message.party, message.within, ends)
+        ticket = DirectTicket(message.agent, message.owner, message.party, message.within, ends)
         return address, self.connections.tickets.issue(ticket)
 
     def _check_links(self, now: float) -> None:
@@ -201,13 +210,57 @@ class RootNode(Server):
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
+        self._commands.begin()
+        self.journal.serve(self._commands.take)
         self._spawn(self._load_block_kernels())
+
+    def take_machine(self, machine: FramedRendezvous) -> None:
+        self._commands.forget()
+        super().take_machine(machine)
+
+    async def _await_stored(self) -> None:
+        """Wait until everything that was passed to the journal so far is on the disk."""
+        if self.machine.failed:
+            raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
+        done = asyncio.get_running_loop().create_future()
+        self._awaiting.append((self.machine.written, done))
+        self.after_receiving()  # even if all of it has just been written
+        await done
+
+    def _tell_stored(self, upto: int, problem: str = "") -> None:
+        """Wake those that wait for the first `upto` writes; all of them if there is a problem."""
+        left = []
+        for count, done in self._awaiting:
+            if done.done():
+                continue
+            if problem:
+                done.set_exception(EnvironmentProblem(problem))
+            elif count <= upto:
+                done.set_result(None)
+            else:
+                left.append((count, done))
+        self._awaiting = left
 
     def take_question(self, link: Lane, message: m.Message) -> None:
         if isinstance(message, m.Ask):
             self._preparing.put(link, message)
+        elif isinstance(message, m.Advise):
+            self._advise(link, message)
         else:
             super().take_question(link, message)
+
+    def _advise(self, link: Lane, message: m.Advise) -> None:
+        """Tell an agent which routers there are, and how busy they are."""
+        machine, now = self.machine, self.now
+        machine.context.now = now
+        machine.hear(link.name)
+        if machine.charges.may_ask(link.name):
+            if now - self._advised_at > machine.times.beat / 2:
+                self._advised_at = now
+                report = self.reports.gather(self.status(now), now)
+                self._advice = advise(report, machine.times.expire)
+            machine.charges.charge(link.name, 1 + len(self._advice))
+            link.send(m.Advised(machine.epoch, message.request, self._advice))
 
     def _prepare(self, filters: Sequence[bytes]) -> list[float]:
         return self._interests.prepare(filters)
@@ -398,6 +451,8 @@ class RootNode(Server):
             self.journal.renew(interests.take_number(), hidden, declaration)
 
     async def stop(self) -> None:
+        self.journal.stop_serving()
+        await self._commands.stop()
         await super().stop()
         await self._preparing.stop()
         await self._deciding.stop()
@@ -423,6 +478,7 @@ class RootNode(Server):
             if batch is None:
                 # messages may wait for records of an earlier write
                 self._release_stored(self.machine.written)
+                self._tell_stored(self.machine.written)
                 self._tend()
                 return
             try:
@@ -432,12 +488,15 @@ class RootNode(Server):
                     _log.error("%s", problem)
                 else:
                     _log.exception("the journal %s can't be written", self._path)
-                self.dispatch(self.machine.fail(str(problem) or type(problem).__name__))
+                said = str(problem) or type(problem).__name__
+                self.dispatch(self.machine.fail(said))
+                self._tell_stored(0, said)
                 return
             while (upto := self.machine.next_stop(batch.upto)) < batch.upto:
                 self._release_stored(upto)
                 await asyncio.sleep(0)  # let other tasks run between blocks
             self._release_stored(batch.upto)
+            self._tell_stored(batch.upto)
             self._tend()
 
     def _tend(self) -> None:

@@ -33,12 +33,20 @@ from tidings.files.lock_files import (
     try_lock,
 )
 from tidings.files.places import address_of, copy_here, local_path, open_place, scheme_of
-from tidings.files.private import FOLDER, make_folder, make_private, open_private, private_file
+from tidings.files.private import (
+    FILE,
+    FOLDER,
+    make_folder,
+    make_private,
+    open_private,
+    private_file,
+)
 from tidings.files.secret import SecretError, check_secret, read_secret
 from tidings.files.toml_file import TomlFile, find_lines, find_problems, read_toml, show_place
 from tidings.files.user_cache import copy_missing, open_cache_folder, user_cache_folder
 
 __all__ = [
+    "FILE",
     "FOLDER",
     "SecretError",
     "TomlFile",

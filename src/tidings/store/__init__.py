@@ -9,6 +9,7 @@
         |── change_records.py         changes, as readers get them
         |── forgetting.py             drops older segments, behind a checkpoint
         `── settling.py, before/      logs of dead writers, and of older releases
+    owner/          how commands hand changes to the process that owns the folder
     groups/         the log of groups, on which it is based: checksums, a chain, an end mark
     ontologies.py   ontologies in files
 
@@ -17,21 +18,27 @@ instead of wrong data. Users get `load_ontology` from `tidings`; the rest is for
 cli. Start at folder.py, or at groups/log.py for the byte format.
 """
 
-from tidings.store.change_log import Change, ChangeLog, KeyedChange, Repair, State
+from tidings.store.change_log import Change, ChangeLog, KeyedChange, Repair, State, need_owner
 from tidings.store.change_records import LogError
 from tidings.store.folder import LOCK, owner_of
 from tidings.store.journal.rows import SQL
+from tidings.store.live_ids import LiveIds, ProjectedIds
 from tidings.store.ontologies import load_ontology
+from tidings.store.owner import Asked
 
 __all__ = [
     "LOCK",
     "SQL",
+    "Asked",
     "Change",
     "ChangeLog",
     "KeyedChange",
+    "LiveIds",
     "LogError",
+    "ProjectedIds",
     "Repair",
     "State",
     "load_ontology",
+    "need_owner",
     "owner_of",
 ]

@@ -21,8 +21,10 @@ waiting threads as one group.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +32,15 @@ import msgspec
 
 from tidings.files import local_path
 from tidings.filters import Attributes, Filter, parse
-from tidings.model import EnvironmentProblem, FilterError, Id, RefusedFilters, id_pairs, need_id
+from tidings.model import (
+    EnvironmentProblem,
+    FilterError,
+    Id,
+    RefusedFilters,
+    TidingsError,
+    id_pairs,
+    need_id,
+)
 from tidings.store import folder as f
 from tidings.store.change_records import SEGMENT_BYTES, LogError, decode_interest
 from tidings.store.forgetting import forget
@@ -39,6 +49,7 @@ from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
 from tidings.store.journal.state import State as LogState
 from tidings.store.journal.things import anonymous_id
+from tidings.store.owner import Asked, Died, Ownership, Unowned, hand_over, made_in
 from tidings.store.reader import Reader, state_at
 from tidings.store.settling import settle
 from tidings.store.writer import PendingGroup, RequestedChange, Writer
@@ -47,6 +58,8 @@ Functions = Mapping[str, Callable[..., Any]]
 Subscriptions = dict[Id, tuple[str, int]]
 Dialects = dict[Id, str]  # the dialects of subscriptions whose filters are not in SQL
 T = TypeVar("T")
+MOST_OWNER = 200  # characters
+PAUSE = 0.02  # seconds until an owner is asked again
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -64,6 +77,9 @@ class Change(msgspec.Struct, frozen=True):
     returns after its last subscription ended gets a new node."""
     dialect: str = SQL
     """The dialect that the filter is written in."""
+    owner: str = ""
+    """Who made the subscription, if told. For a node that the rendezvous point made, the agent that
+    first asked for it."""
 
 
 KeyedChange = tuple[Change, bytes | None]
@@ -79,6 +95,18 @@ class State(msgspec.Struct, frozen=True):
     attributes of the writers, see `ChangeLog`."""
     dialects: Dialects = {}
     """The dialects of the filters that are not written in SQL, by id."""
+    owners: dict[Id, str] = {}
+    """Who made the subscriptions, by id, if told. Nodes that the rendezvous point made have the
+    agents that asked for them."""
+    anonymous: frozenset[Id] = frozenset()
+    """The ids of nodes that the rendezvous point made."""
+    integer: bool = False
+    """Are the ids of such nodes integers?"""
+
+    @property
+    def named(self) -> list[Id]:
+        """The ids of subscriptions that are not just nodes of the rendezvous point."""
+        return [id_ for id_ in self.subscriptions if id_ not in self.anonymous]
 
     def dialect(self, id_: Id) -> str:
         """The dialect of a subscription's filter."""
@@ -100,7 +128,7 @@ class Repair(msgspec.Struct, frozen=True):
 
 class ChangeLog:
     """The subscriptions in a channel's folder, for any number of threads and processes of one
-    machine. While a rendezvous point owns the folder, they can only be read.
+    machine. If another process owns the folder, it makes the changes: see owner/.
 
     Filters are checked and compared with the `attributes` and `functions` of the channel, so all
     writers should use the same ones. Filters already in the log are not affected when the declared
@@ -129,18 +157,22 @@ class ChangeLog:
         self._writer = Writer(self.path, segment_bytes, self._key_of)
         self._writing = threading.Lock()
         self._waiting: deque[PendingGroup] = deque()
+        self._ownership: Ownership | None = None
 
     # -- writing -------------------------------------------------------------------------------
 
-    def put(self, id: Id, filter: str | Filter, dialect: str = SQL) -> int:
+    def put(self, id: Id, filter: str | Filter, dialect: str = SQL, *, owner: str = "") -> int:
         """Set the filter of an id; return the version once the change is on the disk. The log keeps
-        the text of a filter and its dialect; a Filter is kept as SQL."""
-        return self._commit([self._request(id, filter, dialect)])
+        the text of a filter and its dialect; a Filter is kept as SQL. `owner` says who makes the
+        subscription; without it, a subscription that is replaced keeps its owner."""
+        return self._commit([self._request(id, filter, dialect, need_owner(owner))])
 
     def put_many(
         self,
         pairs: Iterable[tuple[Id, str | Filter]] | Mapping[Any, str | Filter],
         dialect: str = SQL,
+        *,
+        owner: str = "",
     ) -> int:
         """Set the filters of many ids, given as pairs or a mapping; return the last version. Each
         change has its own version.
@@ -150,9 +182,10 @@ class ChangeLog:
         """
         changes = []
         refused: dict[Id, FilterError] = {}
+        need_owner(owner)
         for id_, filter_ in id_pairs(pairs):
             try:
-                changes.append(self._request(id_, filter_, dialect))
+                changes.append(self._request(id_, filter_, dialect, owner))
             except FilterError as problem:
                 refused[id_] = problem
         if refused:
@@ -162,15 +195,15 @@ class ChangeLog:
     def drop(self, id: Id) -> int:
         """End the subscription of an id; return the version once the change is on the disk."""
         need_id(id)
-        return self._commit([(id, None, None, SQL)])
+        return self._commit([RequestedChange(id, None)])
 
-    def _request(self, id_: Id, filter_: str | Filter, dialect: str) -> RequestedChange:
+    def _request(self, id_: Id, filter_: str | Filter, dialect: str, owner: str) -> RequestedChange:
         need_id(id_)
         if isinstance(filter_, Filter):
             # The filter is parsed again, because it may have been created with other attributes.
             filter_, dialect = filter_.sql(), SQL
         parsed = parse(filter_, dialect, attributes=self.attributes, functions=self.functions)
-        return id_, str(filter_), parsed.key, dialect
+        return RequestedChange(id_, str(filter_), parsed.key, dialect, owner)
 
     def _commit(self, changes: list[RequestedChange]) -> int:
         mine = PendingGroup(changes)
@@ -185,8 +218,15 @@ class ChangeLog:
     def _commit_waiting(self) -> None:
         wanted = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            self._settle()
-            self._writer.commit(wanted)
+            try:
+                self._settle()
+                self._writer.commit(wanted)
+            except f.Owned:
+                for one in wanted:
+                    try:
+                        self._hand_over(one)
+                    except Exception as problem:
+                        one.error = _refusal(problem)
         except Exception as problem:
             for one in wanted:  # each thread gets its own error, with its own traceback
                 one.error = one.error or _refusal(problem)
@@ -198,6 +238,86 @@ class ChangeLog:
             for one in wanted:
                 one.done = True
 
+    def _hand_over(self, one: PendingGroup) -> None:
+        """Let the owner of the folder make changes. If it dies meanwhile, look for them in the log,
+        and make those that are missing."""
+        since, left, died = self.version, one.changes, b""
+        while one.error is None and not one.version:
+            try:
+                asked = [Asked(it.id, it.text, it.dialect, it.owner) for it in left]
+                one.version = hand_over(self.path, asked, but=died)
+            except Died as problem:
+                died = problem.instance
+            except Unowned:
+                pass
+            except TidingsError as problem:
+                one.error = LogError(str(problem)) if isinstance(
+                    problem, EnvironmentProblem) else problem  # fmt: skip
+            if one.error is not None or one.version:
+                return
+            if died:
+                # what the owner wrote is complete, because it has ended; another that follows has
+                # read it before it greets
+                self._is_settled = False
+                found = made_in(self.changes(since), one.changes)
+                left = one.changes[len(found) :]
+                if not left:
+                    one.version = found[-1]
+                    return
+            try:
+                rest = PendingGroup(left)
+                self._writer.commit([rest])
+                one.version, one.error = rest.version, rest.error
+            except f.Owned:  # there is another owner now
+                time.sleep(PAUSE)
+
+    def own(self) -> bool:
+        """Become the owner of the folder: make the changes of other processes too, until `close`,
+        or until a rendezvous point wants the folder. False if another process owns it, or if
+        nobody can, because it can only be read; then nothing changes."""
+        with self._writing:
+            self._settle()
+            if self._ownership is None:
+                try:
+                    self._ownership = Ownership(self.path, self._take, self._give_up)
+                except OSError:
+                    return False
+                self._writer.is_owner = True
+            return True
+
+    def close(self) -> None:
+        """Stop being the owner."""
+        with self._writing:
+            self._give_up_now()
+
+    def _give_up(self) -> None:
+        with self._writing:
+            self._give_up_now()
+
+    def _give_up_now(self) -> None:
+        owned, self._ownership = self._ownership, None
+        self._writer.is_owner = False
+        if owned is not None:
+            owned.end()
+
+    def _take(self, asked: list[Asked]) -> Future[int]:
+        """Make changes for another process."""
+        done: Future[int] = Future()
+        try:
+            for it in asked:
+                need_id(it.id)
+            changes = [
+                RequestedChange(it.id, None) if it.text is None
+                else self._request(it.id, it.text, it.dialect, need_owner(it.owner))
+                for it in asked
+            ]  # fmt: skip
+            done.set_result(self._commit(changes))
+        except LogError as problem:
+            done.set_exception(EnvironmentProblem(str(problem)))
+        except Exception as problem:
+            done.set_exception(problem)
+        return done
+
     def forget_before(self, version: int) -> None:
         """Drop the files that contain only versions up to this one, but keep the state at this
         version.
@@ -208,7 +328,7 @@ class ChangeLog:
         self._need_version(version, self.version)
         if version:
             try:
-                forget(self.path, version)
+                forget(self.path, version, is_owner=self._writer.is_owner)
             except (OSError, EnvironmentProblem) as problem:
                 raise LogError(f"the log can't drop files: {problem}") from problem
 
@@ -265,8 +385,9 @@ class ChangeLog:
                 if record.version > last:
                     break
                 change = Change(
-                    record.version, record.id, record.filter, record.node, record.dialect
-                )
+                    record.version, record.id, record.filter, record.node, record.dialect,
+                    record.owner,
+                )  # fmt: skip
                 found.append((change, record.key))
             return found
 
@@ -329,18 +450,36 @@ def _readable(found: LogState) -> State:
     """The subscriptions of a state, in which each node of the rendezvous point is one too."""
     subscriptions: Subscriptions = {}
     dialects: Dialects = {}
+    owners: dict[Id, str] = {}
     for id_, one in found.subscriptions.items():
         subscriptions[id_] = one.filter, one.node
         if one.dialect != SQL:
             dialects[id_] = one.dialect
+        if one.owner:
+            owners[id_] = one.owner
+    anonymous: list[Id] = []
     for node, it in found.nodes.items():
         if not it.named:
             text, dialect = decode_interest(it.interest)
             id_ = anonymous_id(node, integer=found.integer)
+            anonymous.append(id_)
             subscriptions[id_] = text, node
             if dialect != SQL:
                 dialects[id_] = dialect
-    return State(subscriptions, {n: it.key for n, it in found.nodes.items() if it.key}, dialects)
+            if it.owners:
+                owners[id_] = ", ".join(it.owners)
+    keys = {n: it.key for n, it in found.nodes.items() if it.key}
+    return State(subscriptions, keys, dialects, owners, frozenset(anonymous), found.integer)
+
+
+def need_owner(owner: str) -> str:
+    """Check the name of an owner; raises TidingsError if it can't be shown in a line."""
+    if type(owner) is not str or len(owner) > MOST_OWNER or not (owner.isprintable()):
+        raise TidingsError(
+            f"found the owner {owner!r:.80}, expected a text of at most {MOST_OWNER} printable "
+            "characters"
+        )
+    return owner
 
 
 def _repair(folder: Path) -> Repair:

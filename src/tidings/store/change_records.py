@@ -46,6 +46,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     node: int
     key: bytes | None = None
     dialect: str = SQL
+    owner: str = ""
 
 
 def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Record]:
@@ -58,13 +59,13 @@ def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Reco
         if kind == SUBSCRIPTIONS:
             rows = decode_rows(data)
             for version, one in enumerate(rows.rows, rows.first):
-                yield Record(version, one.id, one.filter, one.node, one.key, one.dialect)
+                yield Record(version, one.id, one.filter, one.node, one.key, one.dialect, one.owner)
             continue
         thing = t.decode_small(data)
         if isinstance(thing, t.Added):
             id_ = t.anonymous_id(thing.node, integer=thing.integer)
             text, dialect = decode_interest(thing.interest)
-            yield Record(thing.node, id_, text, thing.node, thing.key or None, dialect)
+            yield Record(thing.node, id_, text, thing.node, thing.key or None, dialect, thing.owner)
         elif isinstance(thing, t.Dropped) and not thing.named and thing.gone.version:
             id_ = t.anonymous_id(thing.node, integer=thing.integer)
             yield Record(thing.gone.version, id_, None, 0)

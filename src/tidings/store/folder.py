@@ -5,13 +5,15 @@
     checkpoint                     the state after one of the groups
     channel                        the version of this format
     lock                           held while a process writes, or makes the log readable
-    owner                          held by a rendezvous point, as long as it runs
+    owner                          held by the owner, as long as it runs
+    socket                         the owner takes changes of commands here: see owner/
     snapshots/                     compiled subscriptions of pipelines
     aside/                         files of older formats, and data after a loss
 
-A rendezvous point owns its folder: it takes both locks when it starts, and keeps `owner`. Other
-writers hold `lock` while they append, and are refused if somebody holds `owner`. Readers need no
-lock, because the end mark says how far they may read.
+A rendezvous point owns its folder, or else the driver of a pipeline does: it takes both locks when
+it starts, and keeps `owner`. Other writers hold `lock` while they append; if somebody holds
+`owner`, they hand their changes to the owner instead. A driver gives up the folder when a
+rendezvous point asks for it. Readers need no lock, because the end mark says how far they may read.
 """
 
 from __future__ import annotations
@@ -28,14 +30,15 @@ from tidings import files
 from tidings.model import EnvironmentProblem
 
 LOCK, OWNER, FORMAT = "lock", "owner", "channel"
-CURRENT = 1
+CURRENT = 2
+"""Since format 2, subscriptions can say who made them."""
 IDENTITIES = 2
 """The version of the rules by which identities are computed. Since version 2, null and absent are
 distinguished."""
 
 
 class Owned(EnvironmentProblem):
-    """A rendezvous point owns the folder, so nobody else may write."""
+    """Another process owns the folder, so nobody else may write."""
 
 
 class Format(msgspec.Struct, frozen=True):
@@ -54,8 +57,10 @@ def make_folder(folder: Path) -> None:
 
 
 def note_format(folder: Path) -> None:
-    """Write the format, once everything in the folder has it."""
-    if read_format(folder) is None:
+    """Write the format, once everything in the folder has it. What older formats have is a part of
+    later ones, so a folder gets the latest format when it is next written."""
+    found = read_format(folder)
+    if found is None or found.format < CURRENT:
         files.replace_file(folder / FORMAT, msgspec.json.encode(Format()) + b"\n")
 
 
@@ -79,14 +84,14 @@ def read_format(folder: Path) -> Format | None:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def writing(folder: Path, *, is_owner: bool = False) -> Iterator[None]:
     """Wait until nobody else writes, then keep others from writing; raises Owned if the folder has
-    an owner."""
+    an owner, unless the caller is the owner."""
     with files.hold_lock(folder / LOCK):
-        if is_owned(folder):
+        if not is_owner and is_owned(folder):
             raise Owned(
-                f"a running rendezvous point owns '{folder}', so nobody else may change it; use "
-                "its address, or stop it first"
+                f"a running rendezvous point or pipeline owns '{folder}', so nobody else may "
+                "change it; stop it first"
             )
         yield
 
@@ -119,7 +124,7 @@ def own(folder: Path) -> int:
 
 
 def is_owned(folder: Path) -> bool:
-    """Whether a rendezvous point owns a folder. The caller must hold `lock`, because this takes
+    """Whether somebody owns a folder. The caller must hold `lock`, because this takes
     `owner` for a moment."""
     with contextlib.suppress(FileNotFoundError), files.try_lock(folder / OWNER) as free:
         return not free

@@ -18,9 +18,9 @@ from tidings.store.reader import read_checkpoint, read_mark, state_at
 from tidings.store.settling import take_rest
 
 
-def forget(folder: Path, version: int) -> None:
+def forget(folder: Path, version: int, *, is_owner: bool = False) -> None:
     """Drop every segment that contains only versions up to `version`, which was acknowledged."""
-    with f.writing(folder):
+    with f.writing(folder, is_owner=is_owner):
         log = GroupLog(folder)
         try:
             mark = read_mark(folder, log)

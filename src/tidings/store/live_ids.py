@@ -70,6 +70,11 @@ class ProjectedIds:
                     f"found the id {id_!r}, expected another: ids such as 'node 17' are those of "
                     "nodes that a rendezvous point made"
                 )
+            if stays and not there and type(id_) is int and id_ < 0 and self._living.anonymous:
+                raise TidingsError(
+                    f"found the id {id_}, expected one that is not negative: the ids of nodes that "
+                    "a rendezvous point made are negative here"
+                )
             counts[type(id_)] += stays - there
             changed[id_] = stays
         self._changed |= changed

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,14 +25,23 @@ from tidings.store.change_records import LogError, decode_interest
 from tidings.store.groups import GroupLog, LostEnd, Mark, Position
 from tidings.store.journal import things as t
 from tidings.store.journal.losses import version_in
-from tidings.store.journal.rows import Entry, Rows, encode_rows, entry_of
+from tidings.store.journal.rows import SQL, Entry, Rows, encode_rows, entry_of
 from tidings.store.journal.state import State
 from tidings.store.live_ids import LiveIds, ProjectedIds
 from tidings.store.reader import describe_reversal, read_checkpoint, read_mark
 from tidings.store.settling import end_value, take_rest
 
-RequestedChange = tuple[Id, str | None, bytes | None, str]
-"""Id, text, identity and dialect; text and identity are None if the subscription ends."""
+
+class RequestedChange(NamedTuple):
+    """A change of a subscription; text and identity are None if the subscription ends."""
+
+    id: Id
+    text: str | None
+    key: bytes | None = None
+    dialect: str = SQL
+    owner: str = ""  # who makes it; if empty, who made the subscription before
+
+
 KeyOf = Callable[[str, str], bytes | None]
 """The identity of a text in a dialect; None if it is refused now."""
 
@@ -67,8 +77,11 @@ class _Known:
                 self._add(node, one.key)
             else:
                 self._add_anonymous(node, one.interest, one.key)
-        for it in state.subscriptions.values():
+        self.owners: dict[Id, str] = {}  # who made the subscriptions, if told
+        for id_, it in state.subscriptions.items():
             self.uses[it.node] = self.uses.get(it.node, 0) + 1
+            if it.owner:
+                self.owners[id_] = it.owner
 
     def apply(self, records: Iterable[bytes]) -> None:
         """Apply the entries of another writer."""
@@ -83,6 +96,7 @@ class _Known:
                         if row.key is not None:
                             self._add(row.node, row.key)
                         self._use(row.id, row.node)
+                        self._own(row.id, row.owner)
                         self._end(row.ended)
             elif isinstance(thing, t.Added):
                 self._add_anonymous(thing.node, thing.interest, thing.key)
@@ -99,7 +113,7 @@ class _Known:
 
     def make(self, changes: Iterable[RequestedChange]) -> Iterator[Entry]:
         """Apply changes that are known to be possible, and number them."""
-        for id_, text, key, dialect in changes:
+        for id_, text, key, dialect, owner in changes:
             self.last = self.version = self.last + 1
             node, fresh = 0, None
             if key is not None:
@@ -112,7 +126,15 @@ class _Known:
             if not self.has_life and self.uses.get(before) == 0 and before not in self._anonymous:
                 ended = before
                 self._end(before)
-            yield entry_of(id_, text, node, fresh, dialect, ended)
+            owner = "" if text is None else owner or self.owners.get(id_, "")
+            self._own(id_, owner)
+            yield entry_of(id_, text, node, fresh, dialect, ended, owner)
+
+    def _own(self, id_: Id, owner: str) -> None:
+        if owner:
+            self.owners[id_] = owner
+        else:
+            self.owners.pop(id_, None)
 
     def _add(self, node: int, key: bytes) -> None:
         self.uses[node] = 0
@@ -153,16 +175,19 @@ class Writer:
         self._refusal: str | None = None
         self._known: _Known | None = None
         self._latest = 0  # the latest version seen
+        self.is_owner = False
+        """Does this process own the folder, and commit for others too?"""
 
     def commit(self, wanted: Iterable[PendingGroup]) -> None:
         """Append the changes that are possible, as one group.
 
-        Impossible changes get an error, and all others get a version.
+        Impossible changes get an error, and all others get a version. Raises Owned if another
+        process owns the folder.
         """
         if self._refusal is not None:
             raise LogError(self._refusal)
         try:
-            with f.writing(self._folder), self._closing_files():
+            with f.writing(self._folder, is_owner=self.is_owner), self._closing_files():
                 known = self._catch_up()
                 taken = self._select_possible(known, wanted)
                 if any(one.changes for one in taken):
@@ -172,6 +197,9 @@ class Writer:
         except LostEnd as problem:
             self._refusal = f"{problem}; until then it accepts no changes"
             raise LogError(self._refusal) from problem
+        except f.Owned:
+            self._known = None  # the owner changes it, so it need not be kept
+            raise
         except EnvironmentProblem as problem:
             self._known = None
             raise LogError(f"{problem}; none of these changes was acknowledged") from problem
@@ -227,7 +255,7 @@ class Writer:
         taken = []
         for one in wanted:
             try:
-                ahead.take([(id_, text) for id_, text, _, _ in one.changes])
+                ahead.take([(change.id, change.text) for change in one.changes])
                 taken.append(one)
             except TidingsError as problem:
                 one.error = problem

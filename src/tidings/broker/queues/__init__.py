@@ -7,6 +7,7 @@
     turns.py          fair turns by owner, then link, then name; a long turn counts as several
     publications.py   publications, which go first
     backlog.py        subscription work; neighbours with too many waiting messages are not read from
+    command_changes.py    changes of subscriptions that commands hand over, beside all of these
     preparing.py      questions about new filters, which a thread reads first
 
 Used only inside `broker`. Start at turns.py.

@@ -29,7 +29,9 @@ TOO_FEW = 1  # exit code: fewer than --most notifications arrived in time
 
 
 def subscribe_to(
-    interest: Annotated[str, typer.Argument(metavar="FILTER", help="The filter.", hidden=True)],
+    interest: Annotated[
+        str, typer.Argument(metavar="FILTER", help="The filter.", hidden=True, show_default=False)
+    ] = "",
     most: Annotated[
         int | None, typer.Option("--most", metavar="N", min=1, help="End after N notifications.")
     ] = None,
@@ -43,6 +45,9 @@ def subscribe_to(
             "--durable", metavar="NAME", help="Go on where the last that used NAME ended."
         ),
     ] = "",
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Give up the NAME of --durable, and end.")
+    ] = False,
     order: Annotated[
         str, typer.Option("--order", metavar="ORDER", help="serial, or none: don't wait for gaps.")
     ] = "serial",
@@ -80,6 +85,10 @@ def subscribe_to(
     With --types, the filter is checked before it is sent. The filter is sent as it is written. A
     filter that can never match is refused without --force.
 
+    With --durable, the rendezvous point keeps notifications for NAME until they are printed. NAME
+    belongs to one filter, however it is written; --drop gives it up, and needs no FILTER. A second
+    command with the same NAME takes it over, and the first one ends.
+
     With --grant, a signed grant of a preprocessor is used. If FILE does not exist, or its grant has
     expired, a grant for FILTER is asked for, and stored in FILE.
 
@@ -97,6 +106,22 @@ def subscribe_to(
     chosen: Literal["serial", "none"] = "none" if order == "none" else "serial"
     token = choose_token(token, token_file)
     alone = f"subscribe-{durable}" if durable and not token else None  # a name needs an owner
+    if drop and not durable:
+        raise BadInput("found --drop without --durable, expected --durable NAME --drop")
+    if not drop and not interest:
+        raise BadInput("found no filter, expected FILTER, or --durable NAME --drop")
+
+    async def give_up() -> int:
+        async with connect(
+            router, name=name or alone, token=token, authorities=authorities, timeout=timeout,
+            on_link=note_link,
+        ) as agent:  # fmt: skip
+            await agent.drop_named(durable, timeout)
+        remark(f"dropped {durable}: nothing is kept for it any more")
+        return 0
+
+    if drop:
+        return run_async(run_until_ended(give_up())) or 0
     declared = read_types(types, others)
     noted = _check_filter(interest, dialect, declared.attributes, force)
 

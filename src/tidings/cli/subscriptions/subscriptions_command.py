@@ -43,6 +43,15 @@ subscriptions = typer.Typer(rich_markup_mode=None)
 Where = Annotated[
     str, typer.Argument(metavar="FOLDER", help="The log, or a pipeline file.", hidden=True)
 ]
+Owner = Annotated[
+    str,
+    typer.Option(
+        "--owner",
+        metavar="NAME",
+        help="Who makes the subscription; `list` shows it.",
+        show_default=False,
+    ),
+]
 Who = Annotated[str, typer.Argument(metavar="ID", help="The id of the subscription.", hidden=True)]
 
 
@@ -65,6 +74,7 @@ def add_subscription(
     types: options.Types = None,
     others: options.Others = False,
     dialect: options.Dialect = SQL,
+    owner: Owner = "",
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -72,7 +82,8 @@ def add_subscription(
 
     When the command ends, the change is on disk and has the printed version. FOLDER is created if
     it does not exist, unless the filter is refused. The log keeps the filter as it is written, with
-    its dialect. A filter that can never match is refused, unless there is --force.
+    its dialect. A filter that can never match is refused, unless there is --force. A subscription
+    that is replaced keeps its owner, unless there is --owner.
 
     With --json, one object: version, id, filter, dialect if it is not SQL, and note if the filter
     can never match or always matches.
@@ -87,7 +98,7 @@ def add_subscription(
     refuse_never(parsed, force)
     log = place.open()
     id_ = convert_id(log, who)
-    version = log.put(id_, text, dialect)
+    version = log.put(id_, text, dialect, owner=owner)
     if json:
         note = {"note": parsed.note} if parsed.note else {}
         emit({"version": version, "id": id_, "filter": text, **_named(dialect), **note})
@@ -104,6 +115,7 @@ def load_subscriptions(
     types: options.Types = None,
     others: options.Others = False,
     dialect: options.Dialect = SQL,
+    owner: Owner = "",
     json: options.Json = False,
 ) -> None:
     """Add all subscriptions of FILE to the log, or none if one is refused.
@@ -126,7 +138,7 @@ def load_subscriptions(
     never = {str(one.id) for one in note_odd(parsed)}
     log = place.open()
     pairs = convert_ids(log, pairs)
-    version = log.put_many(pairs, dialect)
+    version = log.put_many(pairs, dialect, owner=owner)
     if json:
         ids = [id_ for id_, _ in pairs if str(id_) in never]
         emit({"version": version, "subscriptions": len(pairs), "never": ids})
@@ -162,10 +174,11 @@ def list_subscriptions(
     """List the current subscriptions, or those at a version.
 
     A node is a distinct filter: subscriptions with equal filters share it. Subscriptions that a
-    pipeline set aside, because their filters are refused now, are listed with the reason.
+    pipeline set aside, because their filters are refused now, are listed with the reason. The owner
+    is the name that was given with --owner; for a node that agents asked for, their names.
 
-    With --json, one line per subscription: id, node, filter, dialect if it is not SQL, and refused
-    (the reason) if it is set aside.
+    With --json, one line per subscription: id, node, filter, owner if there is one, dialect if it
+    is not SQL, and refused (the reason) if it is set aside.
     """
     log = open_log(where)
     version = log.version if at is None else at
@@ -176,12 +189,16 @@ def list_subscriptions(
         reasons = {one.id: one.reason for one in aside}
         for id_, (text, node) in found.items():
             said = {"refused": reasons[id_]} if id_ in reasons else {}
-            emit({"id": id_, "node": node, "filter": text, **_named(state.dialect(id_)), **said})
+            more = _named(state.dialect(id_), state.owners.get(id_, ""))
+            emit({"id": id_, "node": node, "filter": text, **more, **said})
         return
-    rows = [(id_, node, text, state.dialect(id_)) for id_, (text, node) in found.items()]
+    rows = [
+        (id_, node, text, state.owners.get(id_, ""), state.dialect(id_))
+        for id_, (text, node) in found.items()
+    ]
     shown = rows if every else rows[:MOST_ROWS]
     if shown:
-        _show_rows(["id", "node#", "filter", "dialect"], shown)
+        _show_rows(["id", "node#", "filter", "owner", "dialect"], shown)
         show_rest(len(rows) - len(shown), "more subscription")
     show_aside(aside)
     nodes = count_of(len({node for _, node in found.values()}), "distinct filter")
@@ -207,8 +224,8 @@ def show_log(
 ) -> None:
     """Show the latest changes, or those after a version, in order.
 
-    With --json, one line per change: version, id, node, filter (null: the subscription ended), and
-    dialect if it is not SQL.
+    With --json, one line per change: version, id, node, filter (null: the subscription ended),
+    owner if there is one, and dialect if it is not SQL.
     """
     log = open_log(where)
     latest = log.version
@@ -220,13 +237,13 @@ def show_log(
             emit(
                 {
                     "version": one.version, "id": one.id, "node": one.node, "filter": one.filter,
-                    **_named(one.dialect),
+                    **_named(one.dialect, one.owner),
                 }
             )  # fmt: skip
         return
     shown = changes if every else changes[:MOST_ROWS]
     if shown:
-        _show_rows(["version#", "id", "node#", "filter", "dialect"], [*map(_row, shown)])
+        _show_rows(["version#", "id", "node#", "filter", "owner", "dialect"], [*map(_row, shown)])
         show_rest(len(changes) - len(shown), "more change")
     say(f"the latest version is {latest}")
 
@@ -263,19 +280,25 @@ def repair_log(where: Where, json: options.Json = False) -> None:
 
 def _row(one: Change) -> tuple[object, ...]:
     if one.filter is None:
-        return one.version, one.id, "", plain_text("ended", "dim"), ""
-    return one.version, one.id, one.node, one.filter, one.dialect
+        return one.version, one.id, "", plain_text("ended", "dim"), "", ""
+    return one.version, one.id, one.node, one.filter, one.owner, one.dialect
 
 
-def _named(dialect: str) -> dict[str, str]:
-    """The dialect for `--json`: nothing if it is SQL."""
-    return {} if dialect == SQL else {"dialect": dialect}
+def _named(dialect: str, owner: str = "") -> dict[str, str]:
+    """Owner and dialect for `--json`: without an owner if nobody is named, and without the dialect
+    if it is SQL."""
+    said = {"owner": owner} if owner else {}
+    return said if dialect == SQL else {**said, "dialect": dialect}
 
 
 def _show_rows(columns: list[str], rows: Sequence[tuple[object, ...]]) -> None:
-    """A table; the last column, the dialect, is left out if all filters are in SQL."""
-    if all(row[-1] in (SQL, "") for row in rows):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    """A table; its last two columns, owner and dialect, are left out if no subscription has an
+    owner, or if all filters are in SQL."""
+    for at in (-1, -2):
+        if all(row[at] in (SQL, "") for row in rows):
+            columns = columns[:at] + columns[len(columns) + at + 1 :]
+            rows = [row[:at] + row[len(row) + at + 1 :] for row in rows]
+            at += 1
     show(table(columns, rows), "")
 
 

@@ -18,6 +18,7 @@ from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
 from tidings.network.agents.grants import HeldGrants, SignedGrant, place_of
 from tidings.network.agents.header import Header
+from tidings.network.agents.moving import Moving
 from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.publishing import CLOSED, LOCAL, PUBLISHER, Publishing, Tagging
 from tidings.network.agents.refusals import Refusal, TimedOut
@@ -68,6 +69,7 @@ class AgentChannel(Publishing):
             link, channel, self._router, self._nodes_in_force, self.send_up, self._dispatch,
             self._receive_directly, self._end_directly, self._spawn, enabled=direct,
         )  # fmt: skip
+        self._moving: Moving | None = None
         link.add(self)
 
     # -- for applications ----------------------------------------------------------------------
@@ -262,6 +264,28 @@ class AgentChannel(Publishing):
         self._hand_over(number, machine.start(self._now))
         return subscription
 
+    async def drop_named(self, name: str, timeout: float | None = None) -> None:
+        """Give up the name of a subscription of this agent, whatever its filter is; its
+        notifications are no longer kept. A name that is not used stays so. Raise TimedOut after
+        `timeout` seconds."""
+        if not name or self._is_anonymous:
+            raise Refusal(
+                "found no name of a subscription, or an agent without a name or a token, expected "
+                "both, because subscriptions are stored under the agent's name"
+            )
+        number, self._next = self._next, self._next + 1
+        machine = Subscriber(
+            number, LOCAL, b"", self._times, 1, durable=name, only_drops=True
+        )  # fmt: skip
+        subscription = Subscription(self, machine, timeout)
+        self._texts[number] = ""
+        self._subscriptions[number] = machine, subscription
+        self._hand_over(number, machine.start(self._now))
+        try:
+            await subscription.drop(timeout)
+        finally:
+            subscription.close()
+
     def confirm(self, machine: Subscriber, serial: int) -> None:
         assert isinstance(machine.name, int)
         self._hand_over(machine.name, machine.confirm(serial, self._now))
@@ -298,8 +322,8 @@ class AgentChannel(Publishing):
         self._dispatch(self._router.join_upstream(self._now))
 
     def interrupt(self, reason: str) -> None:
-        """The link has ended, or the channel is not served any more. What comes over the second
-        link goes on."""
+        """The link has ended, or the channel is not served any more. What arrives over the second
+        link is still processed."""
         if self.direct.is_used:
             return
         for machine, subscription in self._subscriptions.values():
@@ -314,12 +338,24 @@ class AgentChannel(Publishing):
         self._give_up(reason)
         self._begin_publishing()
 
+    def displace(self, reason: str) -> None:
+        """The agent has no link any more, and gets none. Subscriptions are refused, too."""
+        self.refuse(reason)
+        for machine, subscription in self._subscriptions.values():
+            machine.refuse(reason)
+            subscription.wake()
+
     def receive(self, message: m.Message) -> None:
         """Handle a message from above."""
         if isinstance(message, m.Described | m.Changed):
             self._following.receive(message)
         elif isinstance(message, m.Found):
             self._spawn(self._preprocessors.receive(message))
+        elif isinstance(message, m.Advised):
+            if self._moving is not None:
+                self._moving.receive(message)
+        elif isinstance(message, m.Identified):
+            self._preprocessors.take_ticket(message)
         elif isinstance(message, m.Presented):
             self._grants.receive(message)
         elif isinstance(message, m.Offered):

@@ -74,7 +74,7 @@ class DirectLink:
 
     @property
     def is_used(self) -> bool:
-        """Do notifications come over this link?"""
+        """Do notifications arrive over this link?"""
         return self._router.upstream == DIRECT
 
     def send(self, message: m.Message) -> None:
@@ -183,6 +183,10 @@ class DirectLink:
 
     def refuse(self, reason: str) -> None:
         """The channel has number 0, and can't be refused."""
+
+    def displace(self, reason: str) -> None:
+        """Another link has the name of this one; the agent's own link goes on."""
+        self.interrupt(reason)
 
     def receive(self, message: m.Message) -> None:
         if isinstance(message, m.Presented):

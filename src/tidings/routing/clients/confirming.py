@@ -21,9 +21,11 @@ Numbers = tuple[tuple[int, int], ...]  # nodes and numbers
 class Confirming:
     """The confirmations of one named subscription."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, only_drops: bool = False) -> None:
+        """With `only_drops`, the name is given up, whatever its filter is."""
         self.name = name
-        self.begun = False  # is the cursor known?
+        self.only_drops = only_drops
+        self.begun = only_drops  # is the cursor known?
         self.stored = 0
         """The serial up to which the rendezvous point has stored the confirmation."""
         self.refusal = ""
@@ -33,9 +35,14 @@ class Confirming:
         self._serial = 0  # confirmed
         self._total = 0
         self._counts: dict[int, int] = {}  # counts that the rendezvous point may not have
-        self._wants_drop = False
+        self._wants_drop = only_drops
         self._under_way: tuple[int, int, float] | None = None  # request, serial, when
         self._request = 1 << 40  # the next one; the other questions of a subscriber have lower ones
+
+    @property
+    def must_drop(self) -> bool:
+        """Is the name only given up, and was nobody told so yet?"""
+        return self.only_drops and self._wants_drop and self._under_way is None
 
     def begin(self, serial: int, total: int) -> None:
         """Begin at the cursor that the rendezvous point sent."""

@@ -67,7 +67,12 @@ class Joining:
         """When the node, its setup or the resumption was last requested."""
 
     def ask(self) -> None:
-        """Ask for the node of the interest, unless a grant names it."""
+        """Ask for the node of the interest, unless a grant names it, or a name is only given
+        up."""
+        if self._confirming is not None and self._confirming.only_drops:
+            self.phase, self.asked = Phase.ASKING, self._stream.now
+            self._give_up_name(self._confirming)
+            return
         if self._granted:
             self.phase, self._counted = Phase.JOINING, False
             self._stream.node = self._granted
@@ -77,6 +82,15 @@ class Joining:
         self.asked = self._stream.now
         request = self._stream.questions.number()
         self._stream.sent.append(m.Ask(request, self._interest, dialect=self._dialect))
+
+    def _give_up_name(self, confirming: Confirming) -> None:
+        life, now = self._standing.life, self._stream.now
+        found: m.Message | None
+        if life:
+            found = confirming.next_message(life, now, -1.0)
+        else:  # a question needs a life, and no answer has named one yet
+            found = self._standing.next_question(now, anyway=True)
+        self._stream.sent += [] if found is None else [found]
 
     def join(self) -> None:
         """Subscribe to the node."""

@@ -59,6 +59,7 @@ class Subscriber:
         fast: bool = False,
         drop_after: float | None = None,
         durable: str = "",
+        only_drops: bool = False,
         granted: tuple[int, int] | None = None,
     ) -> None:
         """`most` is the size of the inbox. Notifications that arrive when the inbox is full are
@@ -67,13 +68,14 @@ class Subscriber:
         delivered in the order of serials. With `fast`, missing notifications are neither noticed
         nor requested. After an interruption of `drop_after` seconds, the subscription ends. With a
         name as `durable`, the subscription is ordered, and begins after the last notification that
-        was confirmed under that name. `granted` is a life and a node of that life, for which the
+        was confirmed under that name; with `only_drops`, that name is given up, and nothing else
+        happens. `granted` is a life and a node of that life, for which the
         router has a signed grant."""
         self.name = name
         self.router = router
         self.interest = interest
         self.times = times or Times()
-        self.confirming = Confirming(durable) if durable else None
+        self.confirming = Confirming(durable, only_drops=only_drops) if durable else None
         self._fast = fast and not durable
         self._drop_after = drop_after
         self._standing = Standing(self.times)
@@ -188,6 +190,8 @@ class Subscriber:
                 self._judge(message)
             elif self._standing.accepts(message.epoch, now) and handler is not None:
                 handler(self, message)
+            if self.epoch and self.confirming is not None and self.confirming.must_drop:
+                self._joining.ask_again()  # the life was not known before
             self._trace()
             self.stream.release()
         elif isinstance(message, m.Skipped):

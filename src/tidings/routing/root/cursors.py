@@ -50,13 +50,21 @@ class Cursors:
     ) -> None:
         """`held` are the nodes of named subscriptions of pipelines, which have no cursors."""
         self.known = dict(known)
-        self._held = held
+        self._held = {*held}
         self._most = most
         self._nodes = Counter(one.node for one in known.values())
 
     def holds(self, node: int) -> bool:
         """Is a node the node of a named subscription?"""
         return node in self._held or self._nodes[node] > 0
+
+    def hold(self, node: int) -> None:
+        """Note a node of a named subscription without a cursor."""
+        self._held.add(node)
+
+    def let_go(self, node: int) -> None:
+        """Note that the last named subscription without a cursor has left a node."""
+        self._held.discard(node)
 
     @property
     def nodes(self) -> set[int]:

@@ -110,6 +110,10 @@ class Interests(Protocol):
         """Remove a node that nobody wants any more. Return the number of this change, which comes
         from the same counter as the numbers of nodes."""
 
+    def take_number(self) -> int:
+        """The number of a change that is neither a new node nor a removal; from the same
+        counter."""
+
     def set_aside(self, nodes: Iterable[int]) -> None:
         """Stop tagging with these nodes, until they are removed or brought back."""
 

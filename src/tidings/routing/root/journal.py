@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -27,6 +27,10 @@ class Journal(Protocol):
     def append(self, record: Record) -> None: ...
     def append_block(self, block: Block) -> None:
         """Store all notifications of a block and the progress of its source, or nothing."""
+
+    def set_rows(self, first: int, rows: Sequence[Any]) -> None:
+        """Store changes of named subscriptions without cursors; the first has the version `first`,
+        and each of the others the next one."""
 
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         """Store the cursor of a named subscription; None drops it."""

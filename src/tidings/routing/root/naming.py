@@ -15,6 +15,7 @@ from tidings.routing.forwarding.neighbours import Charges, Context, Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.cursors import Cursor, Cursors, key_of
+from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes import Nodes
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -33,9 +34,11 @@ class Naming:
         counts: Counts,
         queue: WriteQueue,
         wants: Container[int],
+        interests: Interests,
     ) -> None:
         """`wants` contains the nodes that a neighbour wants."""
         self._wants = wants
+        self._interests = interests
         self.cursors = cursors
         self._context = context
         self._charges = charges
@@ -54,10 +57,11 @@ class Naming:
         context = self._context
         key = key_of(message.owner, message.name)
         known, refusal, note = self.cursors.known.get(key), self._queue.failed, ""
-        if known is not None and known.interest != message.interest:
+        if known is not None and not self._is_same(known, message):
             refusal = refusal or (
-                f"found another filter for the name {message.name!r}, expected "
-                f"{known.interest[:200].decode(errors='replace')!r}; drop the name first"
+                f"found another filter for the name {message.name!r}, expected one that equals "
+                f"{known.interest[:200].decode(errors='replace')!r}; drop the name first, with "
+                f"`tidings subscribe --durable {message.name} --drop`"
             )
         if not refusal and (known is None or known.node != message.node):
             note = CHANGED if known is not None else ""
@@ -76,6 +80,18 @@ class Naming:
         self._queue.hold((sender, m.Resumption(
             context.epoch, message.request, known.serial, known.total, known.counts, note=note
         )))  # fmt: skip
+
+    def _is_same(self, known: Cursor, message: m.Resume) -> bool:
+        """Is the filter the one that the name has? The text may differ, if the canonical form does
+        not: equal filters have the same node, unless the node has ended meanwhile."""
+        if known.node == message.node or known.interest == message.interest:
+            return True
+        try:
+            return self._interests.look_up(known.interest)[0] == self._interests.identity(
+                message.node
+            )
+        except TidingsError:
+            return False  # the stored filter is refused now
 
     def _begin(self, message: m.Resume, serial: int) -> Cursor:
         node = message.node

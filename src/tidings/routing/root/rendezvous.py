@@ -40,7 +40,15 @@ from tidings.routing.root.handover.source_progress import Sources
 from tidings.routing.root.interests import Interests, Places
 from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming
-from tidings.routing.root.nodes import Nodes, Parts, Placing, Registry, SetAside, Territory
+from tidings.routing.root.nodes import (
+    Holding,
+    Nodes,
+    Parts,
+    Placing,
+    Registry,
+    SetAside,
+    Territory,
+)
 from tidings.routing.root.offers import Offers
 from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
@@ -126,7 +134,10 @@ class Rendezvous(Downstream):
         self._recall_coverings(resolving)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
         cursors = Cursors(memory.cursors, self.limits.names, memory.held)
-        self.naming = Naming(context, self.charges, cursors, nodes, counts, queue, self.wants)
+        self.naming = Naming(
+            context, self.charges, cursors, nodes, counts, queue, self.wants, interests
+        )
+        self.holding = Holding(parts, nodes, self.set_aside, cursors)
         self.offers = Offers(context, self.charges, self.rights, graph, self.wants)
         self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")

@@ -10,7 +10,8 @@ After a failed write, `fail` returns everything that still waits.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from tidings.routing.forwarding.neighbours import Sent
 from tidings.routing.protocol import messages as m
@@ -61,6 +62,10 @@ class WriteQueue:
 
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         self.journal.set_cursor(key, cursor)
+        self.written += 1
+
+    def set_rows(self, first: int, rows: Sequence[Any]) -> None:
+        self.journal.set_rows(first, rows)
         self.written += 1
 
     def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:

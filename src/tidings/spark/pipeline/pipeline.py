@@ -47,6 +47,7 @@ from tidings.spark.pipeline.settings import (
 )
 from tidings.spark.pipeline.sinks import hand_over_to
 from tidings.spark.pipeline.streams import OpenedSource, open_source
+from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.spark.tagging.column_checks import family_of
 from tidings.spark.tagging.worker import Pinned
 from tidings.store import LogError
@@ -100,6 +101,8 @@ class Pipeline:
                     self.subscriptions.owner, self.outbox.path, self.outbox.channel_folder,
                     self.stream_id, EXTRA if keeps_extra(self.settings) else None,
                 )  # fmt: skip
+            if isinstance(self.subscriptions, FollowedSubscriptions):
+                self.subscriptions.own()
             return self._start()
         except BaseException:
             self._release_outbox()

@@ -152,8 +152,14 @@ class FollowedSubscriptions:
         """Compile the latest version, without the dropped subscriptions."""
         compile_version(self.log, self.log.version, self.home)
 
+    def own(self) -> None:
+        """Own the folder, so that commands need not read the log before each change. If another
+        process owns it, or it can only be read, the pipeline follows it as a reader."""
+        self.log.own()
+
     def close(self) -> None:
         """Wait for a running compilation, but not long."""
+        self.log.close()
         self._compiler.close()
 
     def _compiled_versions(self) -> list[int]:

@@ -22,7 +22,8 @@ users. Start at journal.py.
 
 from tidings.store.journal.block_records import encode_block
 from tidings.store.journal.journal import Batch, FileJournal
+from tidings.store.journal.rows import Row
 from tidings.store.journal.segments import Retention
 from tidings.store.journal.upkeep import Tally
 
-__all__ = ["Batch", "FileJournal", "Retention", "Tally", "encode_block"]
+__all__ = ["Batch", "FileJournal", "Retention", "Row", "Tally", "encode_block"]

@@ -33,9 +33,10 @@ FORMAT = 2
 FORMAT_OF_SEVERAL = 3
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
-CONTENT = 4
+CONTENT = 5
 """What the parts are: 1 before journals knew versions, sources and removed nodes; 2 before they had
-cursors; 3 before they had named subscriptions."""
+cursors; 3 before they had named subscriptions; 4 while nodes repeated the texts of
+subscriptions."""
 THERE = 1  # the lowest bit of the end mark's value: is there a checkpoint?
 
 
@@ -110,7 +111,7 @@ def read(folder: Path, mark: Mark | None) -> State:
         if mark is not None and (mark.value & THERE or mark.oldest > 1):
             raise Damaged(f"the checkpoint {path} is missing") from None
         return State()
-    state = State()
+    state, is_doubled = State(), False
     for record in _records(data):
         if record is None:
             raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
@@ -120,7 +121,10 @@ def read(folder: Path, mark: Mark | None) -> State:
                 f"the checkpoint {path} has the format {part.content}, expected at most {CONTENT}; "
                 "use the release of tidings that wrote it, or a later one"
             )
+        is_doubled |= isinstance(part, About) and part.content < CONTENT
         _take(state, part)
+    if is_doubled:
+        state.drop_texts()
     if state.log and mark is not None and state.log != mark.log:
         raise Damaged(f"the checkpoint {path} belongs to another log")
     return state

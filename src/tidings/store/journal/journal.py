@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,9 +42,11 @@ from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import is_before, take_over
 from tidings.store.journal.lookup import Lookup
 from tidings.store.journal.losses import Replay, value_of, version_in
+from tidings.store.journal.rows import Row, Rows
 from tidings.store.journal.segments import Retention, Segment, Segments
 from tidings.store.journal.state import State
 from tidings.store.journal.upkeep import Upkeep, walk_to
+from tidings.store.owner import Serving, Take, ask_for_folder, close_listener, listen
 
 SEGMENT_BYTES = 16 << 20
 ROOM = 1 << 18  # bytes that must be free before a journal on a full disk is revived
@@ -63,11 +66,16 @@ class FileJournal:
     """See the top of the module. Only `write` and `tend` may run in other threads."""
 
     def __init__(
-        self, path: str | Path, retention: Retention | None = None, *, apart: bool = False
+        self,
+        path: str | Path,
+        retention: Retention | None = None,
+        *,
+        apart: bool = False,
+        listens: bool = False,
     ) -> None:
         """Open the journal at a path, or create it. Call `begin_life` before a rendezvous point
         uses the journal. With `apart`, the caller calls `tend` when `is_due` is true; otherwise
-        `write` calls `tend`."""
+        `write` calls `tend`. With `listens`, the caller calls `serve`."""
         self.path = Path(path)
         self._apart = apart
         self._tending = threading.Lock()
@@ -75,18 +83,44 @@ class FileJournal:
         self.losses: list[str] = []
         """Sentences about data that was missing when the journal was opened."""
         self._lock = threading.Lock()  # for the files
+        self._listener: socket.socket | None = None
+        self._serving: Serving | None = None
         self._held = self._hold()
         try:
+            if listens:
+                self._listen()
             with self._lock, self._careful("opened"):
                 folder.read_format(self.path)
                 self._open()
         except BaseException:
+            self.stop_serving()
             release_lock(self._held)
             raise
+
+    def _listen(self) -> None:
+        """Listen for commands at once, so that they wait while the log is read."""
+        try:
+            self._listener = listen(self.path)
+        except OSError as problem:
+            _log.warning("commands can't change the subscriptions in %s while the rendezvous "
+                         "point runs: %s", self.path, problem)  # fmt: skip
+
+    def serve(self, take: Take) -> None:
+        """Take the changes of commands: see `Serving`."""
+        if self._listener is not None:
+            self._serving = Serving(self.path, self._listener, take, "rendezvous point")
+
+    def stop_serving(self) -> None:
+        """Take no more changes of commands."""
+        if self._listener is not None:
+            close_listener(self.path, self._listener)
+        self._listener = None
 
     def close(self) -> None:
         with self._tending, self._lock:
             try:
+                if self._held >= 0:
+                    self.stop_serving()
                 self._log.close()
             finally:
                 if self._held >= 0:
@@ -102,7 +136,12 @@ class FileJournal:
             try:
                 with self._careful("opened"):
                     take_over(self.path)
-                return folder.own(self.path)
+                try:
+                    return folder.own(self.path)
+                except BlockingIOError:  # a pipeline gives the folder to a rendezvous point
+                    if not ask_for_folder(self.path):
+                        raise
+                    return folder.own(self.path)
             finally:
                 if before >= 0:
                     release_lock(before)
@@ -176,6 +215,15 @@ class FileJournal:
 
     def append_block(self, block: Block) -> None:
         self._give(block)
+
+    def set_rows(self, first: int, rows: Sequence[Row]) -> None:
+        """Record changes of named subscriptions; `first` is the version of the first."""
+        for row in rows:
+            if row.filter is not None:
+                self._integer = type(row.id) is int
+            if row.key is not None:
+                self._named.add(row.node)
+        self._give(Rows(first, [*rows]))
 
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         self._give(t.Named(key, cursor))
@@ -312,7 +360,9 @@ class FileJournal:
     def interests(self) -> list[tuple[int, bytes]]:
         """The filters of all nodes, in the order of the nodes' numbers."""
         with self._lock, self._careful("read"):
-            nodes = self._caught_up().nodes
+            state = self._caught_up()
+            state.add_texts()
+            nodes = state.nodes
             found = [(node, one.interest) for node, one in nodes.items()]
             found.sort()  # fast, because the nodes are nearly in order
             return found
@@ -322,6 +372,7 @@ class FileJournal:
         parents."""
         with self._lock, self._careful("read"):
             state = self._caught_up()
+            state.add_texts()
         there = Places.of(placed).numbers.tolist()
         nodes = {node: state.nodes[node] for node in there}
         counters = {node: state.counters[node] for node in there if node in state.counters}

@@ -1,7 +1,9 @@
 """Changes to named subscriptions, as records of a log of groups.
 
     group    changes acknowledged together: all of them are stored, or none
-    record   S [version of the first, [[id, text, node, identity, dialect, ended], ...]]
+    record   S [version of the first, [[id, text, node, identity, dialect, ended, owner], ...]]
+                                            |     |      |         |        |      who made it; left
+                                            |     |      |         |        |      out: nobody said
                                             |     |      |         |        a node that ended with
                                             |     |      |         |        this change; left out: 0
                                             |     |      |         left out if it is SQL
@@ -30,6 +32,7 @@ Entry = (
     tuple[Id, str | None, int, bytes | None]
     | tuple[Id, str | None, int, bytes | None, str]
     | tuple[Id, str | None, int, bytes | None, str, int]
+    | tuple[Id, str | None, int, bytes | None, str, int, str]
 )
 
 
@@ -42,6 +45,7 @@ class Row(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown
     key: bytes | None
     dialect: str = SQL
     ended: int = 0
+    owner: str = ""
 
 
 class Rows(msgspec.Struct, frozen=True, array_like=True):
@@ -56,9 +60,17 @@ _decoder = msgspec.msgpack.Decoder(Rows)
 
 
 def entry_of(
-    id_: Id, text: str | None, node: int, key: bytes | None, dialect: str = SQL, ended: int = 0
+    id_: Id,
+    text: str | None,
+    node: int,
+    key: bytes | None,
+    dialect: str = SQL,
+    ended: int = 0,
+    owner: str = "",
 ) -> Entry:
     """A change as it is stored."""
+    if owner:
+        return id_, text, node, key, dialect, ended, owner
     if ended:
         return id_, text, node, key, dialect, ended
     return (id_, text, node, key) if dialect == SQL else (id_, text, node, key, dialect)

@@ -13,6 +13,9 @@ A named subscription holds its node. If the channel never had a rendezvous point
 its last subscription, and the change that ends it says so. Otherwise agents may use the node too,
 and only the rendezvous point ends it.
 
+The node that a named subscription made has the text of that subscription. The text is not stored
+with the node too, as long as the subscription has it: it may be long, and there may be a million.
+
 A checkpoint may be in the middle of a group, at one of its versions. Then the group is read again,
 and changes to subscriptions up to that version are skipped.
 """
@@ -35,7 +38,10 @@ MANY = 1 << 16  # the most numbers that are gathered
 MOST_LIVES = 256
 
 
-class Node(msgspec.Struct, array_like=True):
+class Node(msgspec.Struct, array_like=True, gc=False):
+    """A node. `interest` is empty while the subscription that made the node has it; see
+    `State.add_texts`."""
+
     interest: bytes
     owners: tuple[str, ...] = ()
     key: bytes = b""  # its identity, if known
@@ -49,9 +55,15 @@ class Subscription(msgspec.Struct, array_like=True, gc=False):
     node: int
     began: int
     dialect: str = SQL
+    owner: str = ""  # who made it, if told
+
+    @property
+    def interest(self) -> bytes:
+        """The filter as nodes have it."""
+        return pack_interest(self.filter.encode(), self.dialect)
 
 
-class Counter(msgspec.Struct, array_like=True):
+class Counter(msgspec.Struct, array_like=True, gc=False):
     """The counters of a node: how many notifications it marked, how many matched it, and the serial
     of the last notification that it marked."""
 
@@ -84,6 +96,23 @@ class State(msgspec.Struct):
     @property
     def version(self) -> int:
         return self.history.version
+
+    def add_texts(self) -> None:
+        """Give nodes the texts that only subscriptions have."""
+        for one in self.subscriptions.values():
+            self.keep_text(one)
+
+    def drop_texts(self) -> None:
+        """The opposite of `add_texts`, for states of older releases."""
+        for one in self.subscriptions.values():
+            if one.began == one.node and (node := self.nodes.get(one.node)) and \
+                    node.named and node.interest == one.interest:  # fmt: skip
+                node.interest = b""
+
+    def keep_text(self, one: Subscription) -> None:
+        """Give a node the text of the subscription that made it, because the subscription ends."""
+        if one.began == one.node and (node := self.nodes.get(one.node)) and not node.interest:
+            node.interest = one.interest
 
 
 class Counting:
@@ -189,13 +218,16 @@ class Counting:
                 version -= 1
                 break
             text = row.filter
+            if row.id in known:
+                state.keep_text(known[row.id])
             if text is None:
                 known.pop(row.id, None)
             else:
+                one = Subscription(text, row.node, version, row.dialect, row.owner)
                 if row.key is not None or row.node not in nodes:  # or else that change was lost
-                    interest = pack_interest(text.encode(), row.dialect)
+                    interest = b"" if row.node == version else one.interest
                     nodes[row.node] = Node(interest, (), row.key or b"", named=True)
-                known[row.id] = Subscription(text, row.node, version, row.dialect)
+                known[row.id] = one
                 state.integer = type(row.id) is int
             if row.ended:
                 nodes.pop(row.ended, None)

@@ -20,7 +20,7 @@ from tidings.model import Id
 from tidings.routing.protocol import Mark, pack_marks
 from tidings.routing.root import Block, Cursor, Gone, Progress, Record
 from tidings.store.groups import Packed
-from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows
+from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows, encode_rows, entry_of
 
 NOTIFICATION, THING = b"N", b"T"
 HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, marks, matched
@@ -120,7 +120,7 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed"):
 Small = (
     Life | Added | Owned | Dropped | Forgotten | Taken | Renewed | Named | Confirmed | At | Repaired
 )
-Thing = Small | Record | Block
+Thing = Small | Record | Block | Rows
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Small] = msgspec.msgpack.Decoder(Small)
@@ -153,6 +153,9 @@ def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
                 found.append(encode_block(thing))
             if thing.progress is not None:
                 found.append(encode(Taken(thing.source, thing.progress)))
+        elif isinstance(thing, Rows):
+            entries = [entry_of(*msgspec.structs.astuple(row)) for row in thing.rows]
+            found += encode_rows(thing.first, entries)
         else:
             found.append(encode(thing))
     return found
@@ -177,7 +180,10 @@ def decode_small(data: bytes) -> Small | Rows:
 
 
 def version_of(thing: Thing) -> int:
-    """The version of a change to a node or to the definition; 0 for all other entries."""
+    """The version of a change to a node or to the definition, or the last version of changes to
+    subscriptions; 0 for all other entries."""
+    if isinstance(thing, Rows):
+        return thing.first + len(thing.rows) - 1
     if isinstance(thing, Added):
         return thing.node
     if isinstance(thing, Dropped):

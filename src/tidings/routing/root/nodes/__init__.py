@@ -6,6 +6,7 @@
     admission.py   decides whether a filter is accepted at all
     territory.py   what a subscriber with limited rights may have
     placing.py     finds or creates the node of a filter, and answers
+    holding.py     finds or creates the nodes of subscriptions that commands make
     lifecycle.py   the states of a node, and how long it stays in them
     set_aside.py   sets filters aside when their owner exceeds its share of a notification
     ancestors.py   all nodes that a notification matches, given the lowest ones
@@ -17,6 +18,7 @@ Only the rendezvous point uses this folder. Start at placing.py.
 
 from tidings.routing.root.nodes.admission import Admission
 from tidings.routing.root.nodes.ancestors import Ancestors
+from tidings.routing.root.nodes.holding import Holding
 from tidings.routing.root.nodes.lifecycle import Nodes
 from tidings.routing.root.nodes.node_registry import Registry
 from tidings.routing.root.nodes.parts import Parts
@@ -27,6 +29,7 @@ from tidings.routing.root.nodes.territory import Territory
 __all__ = [
     "Admission",
     "Ancestors",
+    "Holding",
     "Nodes",
     "Parts",
     "Placing",

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from tidings.routing.root import Block, Progress, Record
 from tidings.store.groups import Position
 from tidings.store.journal import things as t
+from tidings.store.journal.rows import Rows
 from tidings.store.journal.state import Counting, State
 from tidings.store.journal.upkeep.tally import Tally
 
@@ -30,7 +31,8 @@ class Summary:
 
     def __init__(self, start: Position) -> None:
         self.start = start
-        self._things: list[t.Small] = []
+        self._things: list[t.Small | Rows] = []
+        self._many = 0  # entries in it; changes of subscriptions count one by one
         self._tally = Tally()
         self._serial = 0
         self._publishers: dict[str, int] = {}
@@ -50,7 +52,7 @@ class Summary:
                 return False  # what these mean depends on everything before them
             else:
                 self._add_thing(thing)
-        return len(self._things) <= MOST_THINGS
+        return self._many <= MOST_THINGS
 
     def _add_block(self, block: Block) -> None:
         if len(block):
@@ -64,11 +66,12 @@ class Summary:
         self._sources[source] = progress
         self._publishers.pop(source, None)
 
-    def _add_thing(self, thing: t.Small) -> None:
+    def _add_thing(self, thing: t.Small | Rows) -> None:
         if isinstance(thing, t.Taken):
             self._take(thing.source, thing.progress)
             return
         self._things.append(thing)
+        self._many += len(thing.rows) if isinstance(thing, Rows) else 1
         if isinstance(thing, t.Added | t.Dropped):
             self._tally.forget(thing.node)
         elif isinstance(thing, t.Forgotten):

@@ -1,0 +1,142 @@
+"""Makes the changes of named subscriptions that commands hand to a rendezvous point.
+
+    command ──socket──> checked ──> placed, a few at a time ──> journal ──(on the disk)──> version
+
+The ids and their nodes are read from the log when the first command comes. From then on this is the
+only process that changes them. A group of changes is refused as a whole, before any of it is made.
+A large group is placed in pieces, so that notifications need not wait; if the process dies
+meanwhile, the first pieces are made, and the command makes the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+from tidings.model import EnvironmentProblem, Id, need_id
+from tidings.routing.protocol import pack_interest
+from tidings.routing.root import Rendezvous
+from tidings.store import Asked, ChangeLog, LiveIds, ProjectedIds, need_owner
+from tidings.store.journal import Row
+
+PIECE = 64  # changes; placing one takes some 0.1 ms, or more if there are many nodes
+
+
+class _Known:
+    """The named subscriptions in the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        state = ChangeLog(folder).state()
+        named = {id_: state.subscriptions[id_][1] for id_ in state.named}
+        self.ids = LiveIds(named)
+        self.ids.integer = state.integer
+        self.owners = {id_: who for id_, who in state.owners.items() if id_ in named}
+        self.uses = Counter(named.values())
+
+
+class CommandChanges:
+    """See the top of the module. Everything but `take` runs in the event loop."""
+
+    def __init__(
+        self,
+        folder: Path,
+        machine: Callable[[], Rendezvous],
+        wrote: Callable[[], None],
+        stored: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`machine` returns the state machine that is used now. `wrote` starts to write what was
+        passed to the journal. `stored` waits until all of it is on the disk, and raises
+        EnvironmentProblem if it can't be written."""
+        self._folder = folder
+        self._machine = machine
+        self._wrote = wrote
+        self._stored = stored
+        self._turn = asyncio.Lock()
+        self._known: _Known | None = None
+        self._is_stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> None:
+        """Use the event loop that runs now."""
+        self._loop = asyncio.get_running_loop()
+
+    def take(self, asked: list[Asked]) -> Future[int]:
+        """Make changes; the result is the last version. This may be called in any thread."""
+        assert self._loop is not None, "`begin` was called"
+        return asyncio.run_coroutine_threadsafe(self._change(asked), self._loop)
+
+    def forget(self) -> None:
+        """Read the subscriptions again, because nodes were renumbered, or a write failed."""
+        self._known = None
+
+    async def stop(self) -> None:
+        """Finish the change that is being made, and make no others."""
+        self._is_stopping = True
+        async with self._turn:
+            pass
+
+    async def _change(self, asked: list[Asked]) -> int:
+        async with self._turn:
+            if self._is_stopping:
+                raise asyncio.CancelledError
+            if self._known is None:
+                found = asyncio.get_running_loop().run_in_executor(None, _Known, self._folder)
+                self._known = await found
+            known = self._known
+            self._check(asked, known)
+            version, machine = 0, self._machine()
+            for at in range(0, len(asked), PIECE):
+                if self._machine() is not machine or machine.failed or known is not self._known:
+                    raise EnvironmentProblem("the journal can't be written at present; try again")
+                version = self._place(machine, asked[at : at + PIECE], known)
+                self._wrote()
+                await asyncio.sleep(0)  # notifications come first
+            try:
+                await self._stored()
+            except BaseException:
+                self._known = None
+                raise
+            return version
+
+    def _check(self, asked: list[Asked], known: _Known) -> None:
+        """Raise TidingsError if a change is impossible."""
+        interests = self._machine().interests
+        for one in asked:
+            need_id(one.id)
+            need_owner(one.owner)
+            if one.text is not None:
+                interests.look_up(pack_interest(one.text.encode(), one.dialect))
+        known.ids.anonymous = max(len(self._machine().registry) - len(known.uses), 0)
+        changes = ((one.id, one.text) for one in asked)
+        ProjectedIds(known.ids, self._folder).take(changes)
+
+    def _place(self, machine: Rendezvous, piece: list[Asked], known: _Known) -> int:
+        texts = [
+            None if one.text is None else pack_interest(one.text.encode(), one.dialect)
+            for one in piece
+        ]
+        first, held = machine.holding.place(texts)
+        rows: list[Row] = []
+        for one, (node, key) in zip(piece, held, strict=True):
+            owner = "" if one.text is None else one.owner or known.owners.get(one.id, "")
+            known.owners.pop(one.id, None)
+            if owner:
+                known.owners[one.id] = owner
+            rows.append(Row(one.id, one.text, node, key, one.dialect, 0, owner))
+            self._use(machine, known, one.id, node)
+        machine.queue.set_rows(first, rows)
+        return first + len(rows) - 1
+
+    @staticmethod
+    def _use(machine: Rendezvous, known: _Known, id_: Id, node: int) -> None:
+        before = known.ids.set(id_, node)
+        if node:
+            known.uses[node] += 1
+        if before:
+            known.uses[before] -= 1
+            if not known.uses[before]:
+                del known.uses[before]
+                machine.holding.let_go(before, lambda one: one in machine.wants)

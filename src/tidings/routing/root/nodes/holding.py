@@ -1,0 +1,85 @@
+"""Finds or creates the nodes of named subscriptions that commands make, and holds them.
+
+    change ──> node, held ──> version ──> journal
+
+Each change takes the next version, and a new node has the version of its change as its number, as
+in a folder without a rendezvous point. Such a node has no owner among agents, and no limit counts
+it: whoever can write to the folder may make any number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tidings.routing.protocol.limits import work_of
+from tidings.routing.root.cursors import Cursors
+from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.parts import NodePart, Parts
+from tidings.routing.root.nodes.set_aside import SetAside
+
+
+class Held(NamedTuple):
+    """The node of an interest, and its identity if the node is new; 0 if a subscription ended."""
+
+    node: int
+    key: bytes | None
+
+
+class Holding(NodePart):
+    """The nodes of named subscriptions that commands made."""
+
+    def __init__(self, parts: Parts, nodes: Nodes, set_aside: SetAside, cursors: Cursors) -> None:
+        super().__init__(parts)
+        self._nodes = nodes
+        self._set_aside = set_aside
+        self._cursors = cursors
+
+    def place(self, interests: Sequence[bytes | None]) -> tuple[int, list[Held]]:
+        """Place interests, one change each; None is a subscription that ends. Return the version of
+        the first change, and the nodes. The caller writes them to the journal at once. Raises
+        TidingsError if an interest is refused; then nothing has changed."""
+        first, made, found = 0, list[int](), list[Held]()
+        try:
+            for interest in interests:
+                if interest is None:
+                    version, held = self._interests.take_number(), Held(0, None)
+                else:
+                    version, held = self._place(interest, made)
+                first = first or version
+                found.append(held)
+        except BaseException:
+            for node in reversed(made):
+                with contextlib.suppress(Exception):
+                    self._interests.remove(node)
+                if node in self._graph:
+                    self._graph.remove(node)
+            self._caches.clear()
+            raise
+        for node in made:
+            self._registry.add(node)
+        self._registry.history.add(first + len(found) - 1)
+        for one in found:
+            if one.node:
+                self._cursors.hold(one.node)
+                self._nodes.want(one.node)
+        return first, found
+
+    def _place(self, interest: bytes, made: list[int]) -> tuple[int, Held]:
+        placed = self._interests.place(interest)
+        node = placed.node
+        if node in self._graph:
+            self._set_aside.bring_back(node)
+            return self._interests.take_number(), Held(node, None)
+        made.append(node)
+        self._graph.insert(node, placed.parents, placed.children)
+        self._caches.change(node)
+        self._claims.measure(node, work_of(interest))
+        return node, Held(node, self._interests.identity(node))
+
+    def let_go(self, node: int, is_wanted: Callable[[int], bool]) -> None:
+        """The last named subscription that commands made has left a node."""
+        self._cursors.let_go(node)
+        if node in self._graph and not self._cursors.holds(node) and not is_wanted(node):
+            self._nodes.stop_wanting(node)

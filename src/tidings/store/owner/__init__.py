@@ -1,0 +1,32 @@
+"""The owner of a channel's folder takes the changes of commands, over a Unix socket in the folder.
+
+    command ──change──> socket in the folder ──> owner ──> log, synced ──version──> command
+
+    owner_socket.py   the socket: its file, its messages
+    serving.py        the owner's side: takes changes, and answers once they are on the disk
+    asking.py         the side of commands: hands changes over, or says why it can't
+    ownership.py      the driver of a pipeline as the owner; changes of an owner that died
+
+One process owns a folder: a rendezvous point, or the driver of a pipeline. Without an owner,
+commands write to the log themselves. change_log.py decides which, and finds out what happened if
+the owner died before it answered. Start at owner_socket.py.
+"""
+
+from tidings.store.owner.asking import Died, Unowned, ask_for_folder, hand_over
+from tidings.store.owner.owner_socket import Asked, close_listener, listen
+from tidings.store.owner.ownership import Ownership, made_in
+from tidings.store.owner.serving import Serving, Take
+
+__all__ = [
+    "Asked",
+    "Died",
+    "Ownership",
+    "Serving",
+    "Take",
+    "Unowned",
+    "ask_for_folder",
+    "close_listener",
+    "hand_over",
+    "listen",
+    "made_in",
+]

@@ -1,0 +1,143 @@
+"""Hands changes to the owner of a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tidings.files import hold_lock
+from tidings.model import EnvironmentProblem, TidingsError
+from tidings.store import folder as f
+from tidings.store.owner import owner_socket as s
+
+GREETING = 60.0  # seconds until an owner greets: one that starts reads its log first
+ANSWER = 60.0  # seconds without a sign of life
+PATIENCE = 3.0  # seconds until an owner that starts listens, or one that stops has ended
+PAUSE = 0.02
+
+
+class Unowned(Exception):
+    """Nobody owns the folder any more, and nothing was handed over."""
+
+
+class Died(Exception):
+    """The owner `instance` has gone, and did not say whether it made the changes."""
+
+    def __init__(self, instance: bytes) -> None:
+        self.instance = instance
+
+
+def hand_over(folder: Path, changes: Sequence[s.Asked], but: bytes = b"") -> int:
+    """Hand changes to the owner; return the version once they are on the disk.
+
+    Raises Unowned or Died (see there), TidingsError if the owner refuses the changes, and
+    EnvironmentProblem if it can't be asked. `but` is an owner that is not asked again, because it
+    may still make these changes.
+    """
+    with _greeted(folder) as (link, greeting):
+        if greeting.instance == but:
+            raise EnvironmentProblem(
+                f"{_owner(greeting)} closed the connection before it answered, so it is not known "
+                "whether the change was made; `tidings subscriptions log` shows it"
+            )
+        try:
+            s.send(link, s.Changes([*changes]))
+            return _await_answer(link, greeting)
+        except (OSError, EOFError) as problem:
+            if isinstance(problem, TimeoutError):
+                raise EnvironmentProblem(
+                    f"{_owner(greeting)} has not answered for {ANSWER:.0f} s, so it is not known "
+                    "whether the change was made; `tidings subscriptions log` shows it"
+                ) from None
+            raise Died(greeting.instance) from None
+
+
+def ask_for_folder(folder: Path) -> bool:
+    """Ask a pipeline to give up a folder, for a rendezvous point; False if it does not."""
+    try:
+        with _greeted(folder) as (link, _):
+            s.send(link, s.Yield())
+            return isinstance(s.receive(link), s.Done)
+    except (Unowned, EOFError):
+        return True  # it has just ended
+    except (OSError, ValueError, EnvironmentProblem):
+        return False
+
+
+@contextlib.contextmanager
+def _greeted(folder: Path) -> Iterator[tuple[socket.socket, s.Greeting]]:
+    """A connection to the owner, which has greeted."""
+    link = _connect(folder)
+    try:
+        link.settimeout(GREETING)
+        try:
+            greeting = s.receive(link)
+            if not isinstance(greeting, s.Greeting):
+                raise ValueError(f"found {type(greeting).__name__}, expected a greeting")
+        except TimeoutError:
+            raise EnvironmentProblem(
+                f"the process that owns '{folder}' does not answer; nothing was changed"
+            ) from None
+        except (OSError, EOFError):
+            raise Unowned from None  # it ended, or starts anew
+        except ValueError as problem:
+            raise EnvironmentProblem(
+                f"the process that owns '{folder}' speaks another protocol ({problem}); use the "
+                "release of tidings that it is; nothing was changed"
+            ) from None
+        if greeting.speaks != s.SPEAKS:
+            raise EnvironmentProblem(
+                f"{_owner(greeting)} speaks version {greeting.speaks} with commands, expected "
+                f"{s.SPEAKS}; use the release of tidings that it is; nothing was changed"
+            )
+        link.settimeout(ANSWER)
+        yield link, greeting
+    finally:
+        link.close()
+
+
+def _connect(folder: Path) -> socket.socket:
+    limit = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return s.connect(folder, GREETING)
+        except (FileNotFoundError, ConnectionRefusedError, BlockingIOError) as problem:
+            with hold_lock(folder / f.LOCK):
+                owned = f.is_owned(folder)
+            if not owned:
+                raise Unowned from None
+            if time.monotonic() > limit:
+                if isinstance(problem, BlockingIOError):
+                    said = "has too many commands to answer; try again"
+                else:
+                    said = (
+                        "takes no changes from commands, because it is an older release, or its "
+                        "disk can't have sockets; use its address, or stop it first"
+                    )
+                raise EnvironmentProblem(
+                    f"a running rendezvous point owns '{folder}', and {said}"
+                ) from None
+            time.sleep(PAUSE)
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"another process owns '{folder}', and its socket {folder / s.NAME} can't be "
+                f"used: {problem.strerror}; nothing was changed"
+            ) from None
+
+
+def _await_answer(link: socket.socket, greeting: s.Greeting) -> int:
+    while True:
+        answer = s.receive(link)
+        if isinstance(answer, s.Done):
+            return answer.version
+        if isinstance(answer, s.Refused):
+            if answer.is_fault:
+                raise EnvironmentProblem(f"{_owner(greeting)} can't write: {answer.sentence}")
+            raise TidingsError(answer.sentence)
+
+
+def _owner(greeting: s.Greeting) -> str:
+    return f"the {greeting.what} that owns the folder (process {greeting.process})"

@@ -1,0 +1,73 @@
+"""The driver of a pipeline as the owner of a folder, and what owners left behind in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tidings.files import release_lock
+from tidings.model import Id
+from tidings.store import folder as f
+from tidings.store.owner.owner_socket import listen
+from tidings.store.owner.serving import Serving, Take
+
+
+class Ownership:
+    """A folder that this process owns, and whose changes it makes."""
+
+    def __init__(self, folder: Path, take: Take, give_up: Callable[[], None]) -> None:
+        """Raises BlockingIOError if there is another owner, and another OSError if the folder can't
+        be written, or its disk can't have sockets."""
+        self._held = f.own(folder)
+        try:
+            self._serving = Serving(folder, listen(folder), take, "pipeline", give_up)
+        except BaseException:
+            release_lock(self._held)
+            raise
+
+    def end(self) -> None:
+        """Stop taking changes, and release the folder."""
+        self._serving.stop()
+        release_lock(self._held)
+
+
+class Made(Protocol):
+    """A change in the log."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def id(self) -> Id: ...
+    @property
+    def filter(self) -> str | None: ...
+    @property
+    def dialect(self) -> str: ...
+
+
+class Wanted(Protocol):
+    """A change that was asked for."""
+
+    @property
+    def id(self) -> Id: ...
+    @property
+    def text(self) -> str | None: ...
+    @property
+    def dialect(self) -> str: ...
+
+
+def made_in(changes: Iterable[Made], wanted: Sequence[Wanted]) -> list[int]:
+    """The versions of the first wanted changes, as far as they are among the changes, in order.
+
+    If another process made an equal change at the same time, it counts: both asked for the same,
+    and the order of what happens at the same time is free.
+    """
+    found: list[int] = []
+    for one in changes:
+        if len(found) == len(wanted):
+            break
+        it = wanted[len(found)]
+        if one.id == it.id and one.filter == it.text and \
+                (it.text is None or one.dialect == it.dialect):  # fmt: skip
+            found.append(one.version)
+    return found

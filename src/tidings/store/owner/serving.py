@@ -1,0 +1,95 @@
+"""Takes the changes of commands, in threads, and answers once they are on the disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, wait
+from pathlib import Path
+
+from tidings.model import EnvironmentProblem, TidingsError
+from tidings.store.owner import owner_socket as s
+
+SIGN = 5.0  # seconds between signs of life
+QUESTION = 60.0  # seconds until a command must have asked
+MOST_AT_ONCE = 32  # other commands wait in the queue of the socket
+
+_log = logging.getLogger(__name__)
+Take = Callable[[list[s.Asked]], "Future[int]"]
+
+
+class Serving:
+    """Answers commands, until `stop`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        listener: socket.socket,
+        take: Take,
+        what: str,
+        give_up: Callable[[], None] | None = None,
+    ) -> None:
+        """`take` makes changes, in any thread; its result is the version, once they are on the
+        disk. `what` the owner is, is told to commands. `give_up` gives the folder to a rendezvous
+        point."""
+        self._folder = folder
+        self._listener = listener
+        self._take = take
+        self._give_up = give_up
+        self._greeting = s.Greeting(s.SPEAKS, secrets.token_bytes(16), what, os.getpid())
+        self._free = threading.Semaphore(MOST_AT_ONCE)
+        threading.Thread(target=self._accept, daemon=True, name="changes of commands").start()
+
+    def stop(self) -> None:
+        """Stop listening; questions that were asked are still answered, if the process goes on."""
+        s.close_listener(self._folder, self._listener)
+
+    def _accept(self) -> None:
+        while True:
+            self._free.acquire()
+            try:
+                link, _ = self._listener.accept()
+            except OSError:
+                return  # stopped
+            threading.Thread(target=self._answer, args=(link,), daemon=True).start()
+
+    def _answer(self, link: socket.socket) -> None:
+        try:
+            with link:
+                link.settimeout(QUESTION)
+                s.send(link, self._greeting)
+                question = s.receive(link)
+                if isinstance(question, s.Changes):
+                    self._change(link, question)
+                elif isinstance(question, s.Yield) and self._give_up is not None:
+                    self._give_up()
+                    s.send(link, s.Done(0))
+                else:
+                    s.send(link, s.Refused("the owner of the folder does not do that"))
+        except (OSError, EOFError, ValueError):
+            pass  # the command has gone; if it asked for a change, the change was made
+        except Exception:
+            _log.exception("a command could not be answered")
+        finally:
+            self._free.release()
+
+    def _change(self, link: socket.socket, question: s.Changes) -> None:
+        making = self._take(question.changes)
+        while not wait([making], SIGN).done:
+            s.send(link, s.Working())
+        try:
+            answer: s.Message = s.Done(making.result())
+        except (EnvironmentProblem, OSError) as problem:
+            answer = s.Refused(str(problem), is_fault=True)
+        except TidingsError as problem:
+            answer = s.Refused(str(problem))
+        except CancelledError:
+            return  # the owner stops; without an answer, the command looks for the change
+        except BaseException as problem:
+            _log.exception("a change could not be made")
+            answer = s.Refused(f"an error in the owner: {problem!r}", is_fault=True)
+        s.send(link, answer)

@@ -1,0 +1,84 @@
+"""Commands change the named subscriptions of a running rendezvous point, over the socket in its
+folder: the same answers, versions and nodes as without one."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.waiting import until
+
+from tidings.model import TidingsError
+from tidings.network.agent import connect
+from tidings.store import ChangeLog
+
+THREADS = ThreadPoolExecutor(16)  # others than those in which a rendezvous point writes
+
+
+async def apart(work: Callable[..., int], *args: object, **more: object) -> int:
+    """What a command does, in a thread."""
+    return await asyncio.get_running_loop().run_in_executor(THREADS, lambda: work(*args, **more))
+
+
+def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
+    # longer than the path of a socket may be
+    folder = tmp_path / ("long" * 30) / "more"
+    folder.mkdir(parents=True)
+    log = ChangeLog(folder / "journal.db")
+    log.put("before", "n > 0")
+
+    async def work() -> None:
+        network = await started(folder, 1)
+        root, (router,) = network
+        graph, wants = root.machine.graph, root.machine.wants
+        mode = stat.S_IMODE((log.path / "socket").stat().st_mode)
+        assert mode == 0o600
+        version = await apart(log.put, "high", "n > 5", owner="ana")
+        assert version in graph  # a new node has the version of its change
+        same = await apart(log.put, "same", "NOT (n <= 5)")
+        assert same == version + 1
+        assert log.subscriptions() == {
+            "before": ("n > 0", 1), "high": ("n > 5", version), "same": ("NOT (n <= 5)", version),
+        }  # fmt: skip
+        assert log.state().owners == {"high": "ana"}
+        async with connect(at(router), times=FAST) as agent, agent.subscribe("5 < n") as told:
+            assert version in wants  # the same node
+            await agent.publish({"n": 7}, b"7")
+            assert await payloads(told, 1) == [b"7"]
+        with pytest.raises(TidingsError, match=r"^there is no subscription with the id 'nobody'"):
+            await apart(log.drop, "nobody")
+        with pytest.raises(TidingsError, match=r"found the integer 7 as an id"):
+            await apart(log.put, 7, "n > 1")
+        await apart(log.drop, "high")
+        await asyncio.sleep(3 * FAST.expire)
+        assert version in graph  # `same` still holds it
+        last = await apart(log.drop, "same")
+        assert last == same + 2
+        await until(lambda: version not in graph)
+        many = {f"m{n}": f"n = {n}" for n in range(300)}
+        end = await apart(log.put_many, many)
+        # two at once, from two logs
+        two = [apart(ChangeLog(log.path).put, f"t{n}", f"n = {n} OR n = -1") for n in range(8)]
+        found = await asyncio.gather(*two)
+        assert sorted(found) == [end + n for n in range(1, 9)]
+        await stopped(network)
+
+    running(work)
+    now = ChangeLog(log.path)
+    assert len(now.subscriptions()) == 1 + 300 + 8
+    assert not (log.path / "socket").exists()
+    assert now.put("after", "n = 17") == now.version
+    assert now.subscriptions()["after"][1] == now.subscriptions()["m17"][1]
+
+    async def again() -> None:
+        network = await started(folder, 0)
+        held = {node for _, node in now.subscriptions().values()}
+        assert held <= set(network[0].machine.graph)
+        await stopped(network)
+
+    running(again)

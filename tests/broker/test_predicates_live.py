@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import random
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -95,20 +95,18 @@ def test_results_are_those_of_the_functions(site: Path, seed: int) -> None:
 
 def test_bad_ones_do_not_stall_the_others(site: Path) -> None:
     async def work() -> None:
-        asked = Asked(millis=1000)
+        asked = Asked()
         assert await asked("odd", 1) is True
         assert await asked("hangs", "abcd") is True
-        begun = time.monotonic()
         slow = asyncio.create_task(asked("hangs", "do hang"))
         died = asyncio.create_task(asked("dies", "do die"))
         for n in range(20):
             assert await asked("odd", n) is (n % 2 == 1)
         assert not slow.done()
-        assert time.monotonic() - begun < 3
         assert await died == "not decided"
         assert await slow == "not decided"
         assert asked.off == {
-            "hangs": "it took longer than 1,000 ms, 3 times in a row",
+            "hangs": "it took longer than 2,000 ms, 3 times in a row",
             "dies": "its process ended with signal 9, 3 times in a row",
         }
         assert await asked("hangs", "abcde") is True  # the next caller gets a new process
@@ -231,15 +229,20 @@ def test_a_preprocessor_calls_predicates(site: Path, tmp_path: Path) -> None:
             await until(lambda: tagger.view and len(tagger.view) == 2)
             async with connect(at(root), tag="preprocessor", times=BRIEF) as writer:
                 assert await writer._preprocessors.wait_for_any(PATIENCE)
-                for n in range(6):
-                    await writer.publish({"n": n}, b"%d" % n)
-                assert asked == []
-                await tagger.publish({"n": 7}, b"7")  # an agent has no processes for predicates
-                assert asked == [PredicateCall("odd", (7,))]
-                assert await payloads(told, 4) == [b"1", b"3", b"5", b"7"]
-                await writer.publish({"n": 9, "text": "die"}, b"9")
+                expected: list[bytes] = []
+                for n in itertools.count(step=6):
+                    asked.clear()  # while its process starts, it may leave some to the root
+                    for one in range(n, n + 6):
+                        await writer.publish({"n": one}, b"%d" % one)
+                        expected += [b"%d" % one] if one % 2 else []
+                    if not asked:
+                        break
+                await tagger.publish({"n": -7}, b"-7")  # an agent has no processes for predicates
+                assert asked == [PredicateCall("odd", (-7,))]
+                assert await payloads(told, len(expected) + 1) == [*expected, b"-7"]
+                await writer.publish({"n": -9, "text": "die"}, b"-9")
                 assert PredicateCall("dies", ("die",)) in asked
-                assert await payloads(told, 1) == [b"9"]
+                assert await payloads(told, 1) == [b"-9"]
                 with pytest.raises(Refusal, match="the predicate 'dies' is switched off: its proc"):
                     await wait_for_end(refused)
             await node.stop()

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.broker.networks import FAST, at, payloads, running, started, stopped
+from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings.model import TidingsError
@@ -33,7 +33,7 @@ def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
     log.put("before", "n > 0")
 
     async def work() -> None:
-        network = await started(folder, 1)
+        network = await started(folder, 1, BRIEF)
         root, (router,) = network
         graph, wants = root.machine.graph, root.machine.wants
         mode = stat.S_IMODE((log.path / "socket").stat().st_mode)
@@ -46,7 +46,7 @@ def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
             "before": ("n > 0", 1), "high": ("n > 5", version), "same": ("NOT (n <= 5)", version),
         }  # fmt: skip
         assert log.state().owners == {"high": "ana"}
-        async with connect(at(router), times=FAST) as agent, agent.subscribe("5 < n") as told:
+        async with connect(at(router), times=BRIEF) as agent, agent.subscribe("5 < n") as told:
             assert version in wants  # the same node
             await agent.publish({"n": 7}, b"7")
             assert await payloads(told, 1) == [b"7"]
@@ -55,7 +55,7 @@ def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
         with pytest.raises(TidingsError, match=r"found the integer 7 as an id"):
             await apart(log.put, 7, "n > 1")
         await apart(log.drop, "high")
-        await asyncio.sleep(3 * FAST.expire)
+        await asyncio.sleep(3 * BRIEF.expire)
         assert version in graph  # `same` still holds it
         last = await apart(log.drop, "same")
         assert last == same + 2

@@ -60,7 +60,16 @@ class Senseless:
         return "".join(chr(chance.choice((0, 65, 0x20AC, 0x1F4A9))) for _ in range(5))
 
     def subscribe(self) -> m.Message:
-        return m.Subscribe(self.age(), self.nodes())
+        return m.Subscribe(self.age(), self.nodes(), self.chance.random() < 0.3)
+
+    def advise(self) -> m.Message:
+        return m.Advise(self.number())
+
+    def identify(self) -> m.Message:
+        return m.Identify(self.number())
+
+    def locate(self) -> m.Message:
+        return m.Locate(self.age(), self.nodes()[: m.MOST_LOCATED], self.number())
 
     def unsubscribe(self) -> m.Message:
         return m.Unsubscribe(self.age(), self.nodes())
@@ -150,7 +159,7 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.redraw, Senseless.ask, Senseless.count, Senseless.recover, Senseless.publish,
     Senseless.hello, Senseless.trace, Senseless.describe, Senseless.follow, Senseless.hand_over,
     Senseless.open, Senseless.close, Senseless.pulse,
-    Senseless.present,
+    Senseless.present, Senseless.locate, Senseless.identify, Senseless.advise,
 ]  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from tests.broker.processes import Process
 from tests.waiting import until
 
 from tidings.broker import Address, Direct, Door, RootNode, RouterNode
+from tidings.broker.admission.direct_tickets import DirectTicket, DirectTickets
 from tidings.broker.admission.permissions import Grant, Tokens
-from tidings.broker.admission.tickets import Ticket, Tickets
 from tidings.network import Agent, Refusal, connect
 from tidings.network.agents import direct_link
 from tidings.routing.clients import Delivery, Interrupted
@@ -163,9 +163,9 @@ def test_rights_are_those_of_the_tree(tmp_path: Path) -> None:
 
 def test_tickets_that_are_not_in_order(tmp_path: Path) -> None:
     """Each is refused in a sentence: forged, for somebody else, too late, or of another life."""
-    tickets = Tickets()
-    text = tickets.issue(Ticket("alice", "r0/alice", "alice", ("a = 1",), 10.0))
-    assert tickets.read(text, "alice", 9.0) == Ticket(
+    tickets = DirectTickets()
+    text = tickets.issue(DirectTicket("alice", "r0/alice", "alice", ("a = 1",), 10.0))
+    assert tickets.read(text, "alice", 9.0) == DirectTicket(
         "alice", "r0/alice", "alice", ("a = 1",), 10.0
     )
     assert "is not for 'bob'" in str(tickets.read(text, "bob", 9.0))
@@ -181,14 +181,14 @@ def test_tickets_that_are_not_in_order(tmp_path: Path) -> None:
     ):
         if wrong != text:
             assert "is not known here" in str(tickets.read(wrong, "alice", 9.0))
-    assert "is not known here" in str(Tickets().read(text, "alice", 9.0))
+    assert "is not known here" in str(DirectTickets().read(text, "alice", 9.0))
 
     async def work() -> None:
         async with a_network(tmp_path, Direct(4)) as (root, _):
             with pytest.raises(Refusal, match="the ticket for a direct link is not known here"):
                 async with connect(at(root), name="alice", token=text, times=FAST):
                     pass
-            ticket = Ticket("r9", "r0/r9", "r9", (), root.now + 100)
+            ticket = DirectTicket("r9", "r0/r9", "r9", (), root.now + 100)
             good = root.connections.tickets.issue(ticket)
             for hello in (
                 m.Hello("r9", token=good, routes=True),

@@ -5,23 +5,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker.networks import connect_writers
+from tests.broker.networks import FAST, at, connect_writers, payloads, running
 from tests.broker.processes import Process
 from tests.broker.test_kinds_live import refusal_of, run
 from tests.broker.test_preprocessors_live import Preprocessor, kill
 from tests.broker.test_revisions_live import Reader
 from tests.preprocessing.predicates_for_tests import NAMES, functions, install
-from tests.waiting import until
+from tests.waiting import PATIENCE, until, wait_for
 
+from tidings.broker import Door, PreprocessorNode, RootNode
 from tidings.broker.predicates import PredicateHelpers
 from tidings.filters import parse
-from tidings.network import connect
+from tidings.network import Refusal, connect
+from tidings.network.agent import Subscription
 from tidings.preprocessing import Decisions, KindDefinition, PredicateCall
 from tidings.studies.host.ports import free_ports
 
@@ -155,6 +160,124 @@ def test_a_question_that_nobody_waits_for_any_more(site: Path) -> None:
         await asked.helpers.stop()
 
     run(work())
+
+
+async def wait_for_end(told: Subscription) -> None:
+    """Read a subscription until it raises an error; the items before say that it breaks."""
+    async for _ in told:
+        pass
+
+
+def test_only_one_publisher_waits(site: Path, tmp_path: Path) -> None:
+    """The event loop does not, nor do other publishers; those of the same publisher stay in
+    order. The link of the publisher may end meanwhile."""
+    kind = KindDefinition(predicates={"hangs": "1.0"}, predicate_millis=3000)
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "j", Door(), kind=kind, times=FAST)
+        await root.start()
+        async with (
+            connect(at(root), times=FAST) as reader,
+            connect(at(root), times=FAST) as slow,
+            connect(at(root), times=FAST) as gone,
+            reader.subscribe("text LIKE '%a%'") as told,
+            reader.subscribe("hangs(text) AND slow") as refused,
+        ):
+            first = slow.publish_soon({"text": "hang a", "slow": True}, b"first")
+            second = slow.publish_soon({"text": "a"}, b"second")
+            lost = gone.publish_soon({"text": "hang a too", "slow": True}, b"of one that leaves")
+            await until(lambda: len(root._deciding) == 3)
+            for n in range(5):
+                await reader.publish({"text": f"a {n}"}, b"%d" % n)
+            assert not first.done()
+            assert not second.done()
+            lost.cancel()
+            await gone.close()
+            await asyncio.gather(first, second)
+            assert len(root._deciding) == 0
+            assert await payloads(told, 7) == [b"0", b"1", b"2", b"3", b"4", b"first", b"second"]
+            with pytest.raises(Refusal, match="the predicate 'hangs' is switched off: it took"):
+                await wait_for_end(refused)
+            assert root.status(0).switched_off == "hangs"
+        await root.stop()
+
+    running(work)
+
+
+def test_a_preprocessor_calls_predicates(site: Path, tmp_path: Path) -> None:
+    """The rendezvous point does not, for what comes with a tag. If a predicate fails in the
+    preprocessor, the rendezvous point calls it, and decides whether it is switched off."""
+    kind = KindDefinition(predicates={"odd": "1.0", "dies": "1.0"})
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "j", Door(), kind=kind, times=FAST)
+        await root.start()
+        asked: list[PredicateCall] = []
+        ask = root._helpers.ask
+
+        async def note(calls: Sequence[PredicateCall]) -> None:
+            asked.extend(calls)
+            await ask(calls)
+
+        root._helpers.ask = note  # type: ignore[method-assign]
+        async with (
+            connect(at(root), tag="local", times=FAST) as tagger,
+            connect(at(root), times=FAST) as reader,
+            reader.subscribe("odd(n)") as told,
+            reader.subscribe("dies(text)") as refused,
+        ):
+            node = PreprocessorNode("pre", tagger, Door(), times=FAST)
+            await node.start()
+            await until(lambda: tagger.view and len(tagger.view) == 2)
+            async with connect(at(root), tag="preprocessor", times=FAST) as writer:
+                assert await writer._preprocessors.wait_for_any(PATIENCE)
+                for n in range(6):
+                    await writer.publish({"n": n}, b"%d" % n)
+                assert asked == []
+                await tagger.publish({"n": 7}, b"7")  # an agent has no processes for predicates
+                assert asked == [PredicateCall("odd", (7,))]
+                assert await payloads(told, 4) == [b"1", b"3", b"5", b"7"]
+                await writer.publish({"n": 9, "text": "die"}, b"9")
+                assert PredicateCall("dies", ("die",)) in asked
+                assert await payloads(told, 1) == [b"9"]
+                with pytest.raises(Refusal, match="the predicate 'dies' is switched off: its proc"):
+                    await wait_for_end(refused)
+            await node.stop()
+        await root.stop()
+
+    running(work)
+
+
+def helpers_of(site: Path) -> list[int]:
+    """The processes that call the predicates of a folder."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            has_site = os.fsencode(site) in (one / "environ").read_bytes()
+            if has_site and b"helper.py" in (one / "cmdline").read_bytes():
+                found.append(int(one.name))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+def test_no_helper_outlives_its_parent(site: Path, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    root = Process(tmp_path, "root", FILE.format(port=port).replace("400", "60_000"))
+
+    async def work() -> None:
+        async with (
+            connect(f"tidings://127.0.0.1:{port}") as agent,
+            agent.subscribe("hangs(text)", timeout=60),
+        ):
+            waiting = agent.publish_soon({"text": "hang"}, b"")
+            await until(lambda: helpers_of(site))
+            waiting.cancel()
+
+    try:
+        run(work())
+    finally:
+        kill(root)
+    wait_for(lambda: not helpers_of(site))
 
 
 FILTERS = {

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tidings.broker.admission.permissions import Grant, Tokens
 from tidings.filters import parse
 from tidings.network import Agent, Outdated, Refusal, connect
 from tidings.network.agent import Tagging
+from tidings.network.agents import publishing
 from tidings.routing.clients.subscriber import Told
 from tidings.routing.protocol import Limits, pack_tag
 
@@ -208,6 +210,52 @@ class Preprocessor:
 def kill(process: Process) -> None:
     process.signal(signal.SIGKILL)
     process.stop()
+
+
+def test_chunks_are_tagged_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Three at a time, whose answers come in any order; notifications stay in order, and one that
+    is refused ends the call as before."""
+    monkeypatch.setattr(publishing, "PIECE", 20)
+
+    async def work() -> None:
+        chance = random.Random(seed)
+        network = root, _ = await started(tmp_path, 0)
+        async with (
+            connect(at(root), tag="local", times=FAST) as tagger,
+            connect(at(root), tag="preprocessor", times=FAST) as writer,
+            writer.subscribe("n >= 0") as told,
+        ):
+            node = PreprocessorNode("pre", tagger, Door(), times=FAST)
+            await node.start()
+            assert await writer.preprocessors.wait_for_any(PATIENCE)
+            open_, most, tag = 0, 0, writer.preprocessors.tag
+
+            async def slowly(contents: Sequence[bytes]) -> list[bytes]:
+                nonlocal open_, most
+                open_ += 1
+                most = max(most, open_)
+                try:
+                    await asyncio.sleep(chance.random() * 0.05)
+                    return await tag(contents)
+                finally:
+                    open_ -= 1
+
+            monkeypatch.setattr(writer.preprocessors, "tag", slowly)
+            many = [({"n": number}, b"%d" % number) for number in range(210)]
+            assert await writer.publish_many(many) == 210
+            assert most == publishing.AHEAD
+            assert await payloads(told, 210) == [payload for _, payload in many]
+            assert node.tagged == writer.preprocessors.asked == 210
+            wrong: list[Any] = [*many[:90], "no pair", *many]
+            with pytest.raises(Refusal, match="notification 91: "):
+                await writer.publish_many(wrong)
+            assert await payloads(told, 90) == [payload for _, payload in many[:90]]
+            await node.stop()
+        await stopped(network)
+
+    running(work)
 
 
 def test_processes_that_are_killed(tmp_path: Path, seed: int) -> None:

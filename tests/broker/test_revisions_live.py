@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.broker.networks import FAST, at, connect_writers, running
 from tests.broker.processes import Process
-from tests.broker.test_kinds_live import EDGE, TOPICS, run
+from tests.broker.test_kinds_live import EDGE, TOPICS, TYPES, run
 from tests.broker.test_preprocessors_live import Preprocessor, kill
 from tests.filters.test_revision import a_graph, lies_under
 from tests.waiting import until
@@ -160,6 +160,106 @@ def test_a_revision_in_processes_that_are_killed(tmp_path: Path, seed: int) -> N
     finally:
         tagging.stop()
         edge.stop()
+        root.stop()
+
+
+NEW_TYPES = """
+[preprocessor.types.tick]
+extends = "event"
+columns = {size = "integer"}
+[preprocessor.types.swap]
+extends = ["trade", "tick"]
+columns = {rate = "double"}
+"""
+
+
+def test_new_types_get_their_nodes(tmp_path: Path, seed: int) -> None:
+    """A revision declares types above and below types that have subscribers. Nobody starts over:
+    the nodes of before keep their numbers and their counts, and get notifications of the new
+    types. Each new type has a node of its own when somebody subscribes to it."""
+    chance = random.Random(seed)
+    (port,) = free_ports(1)
+    file = TYPES.replace("127.0.0.1:0", f"127.0.0.1:{port}")
+    root = Process(tmp_path, "root", file)
+    tagging = Preprocessor(tmp_path, "tagging", port)
+    above = {"event": ["event"], "quote": ["quote", "event"], "deal": ["deal"],
+             "trade": ["trade", "quote", "event", "deal"]}  # fmt: skip
+    expected: dict[str, list[bytes]] = {name: [] for name in above}
+    number = 0
+
+    async def publish(writers: Iterable[Agent]) -> None:
+        nonlocal number
+        for writer in writers:
+            for _ in range(20):
+                number += 1
+                type_, payload = chance.choice(sorted(above)), b"%d" % number
+                await writer.publish({"type": type_}, payload)
+                for name in above[type_]:
+                    expected[name].append(payload)
+
+    async def check(read: Mapping[str, Reader]) -> None:
+        for name, one in read.items():
+            await until(lambda one=one, name=name: len(one.payloads) >= len(expected[name]))  # type: ignore[misc]
+            assert one.payloads == expected[name], name
+            assert (one.breaks, one.refusal) == (0, ""), name
+
+    async def work() -> None:
+        nonlocal root
+        place = f"tidings://127.0.0.1:{port}"
+        async with contextlib.AsyncExitStack() as stack:
+            agent = await stack.enter_async_context(connect(place))
+            writers = await connect_writers(stack, place)
+
+            told: dict[str, Subscription] = {}
+
+            async def read(names: Iterable[str]) -> dict[str, Reader]:
+                for name in names:
+                    one = agent.subscribe(name, "types", timeout=60)
+                    told[name] = await stack.enter_async_context(one)
+                return {name: Reader(told[name]) for name in names}
+
+            def nodes() -> dict[str, int]:
+                return {name: told[name].node for name in kept}
+
+            kept = set(above)
+            readers = await read(kept)
+            before = nodes()
+            assert len({0, *before.values()}) == 5
+            with pytest.raises(Refusal, match="there is no type 'swap'"):
+                await writers[0].publish({"type": "swap"}, b"nobody")
+            await publish(writers)
+            await check(readers)
+            (tmp_path / "root.toml").write_text(file + NEW_TYPES)
+            assert "acknowledged by 2 of 2" in await asyncio.to_thread(
+                revise_by_command, tmp_path, port
+            )
+            above["tick"] = ["tick", "event"]
+            above["swap"] = ["swap", "tick", *above["trade"]]
+            expected.update({"tick": [], "swap": []})
+            for names in above.values():  # nobody asks for the new types yet
+                names[:] = [name for name in names if name in kept]
+            await publish(writers)
+            await check(readers)
+            assert nodes() == before
+            above["tick"].append("tick")
+            above["swap"] += ["swap", "tick"]
+            readers |= await read(["tick", "swap"])
+            assert told["tick"].node not in before.values()
+            assert told["swap"].node not in {told["tick"].node, *before.values()}
+            await publish(writers)
+            await check(readers)
+            kill(root)
+            root = Process(tmp_path, "root", file + NEW_TYPES)
+            await publish(writers)
+            await check(readers)
+            assert nodes() == before
+            for one in readers.values():
+                one.task.cancel()
+
+    try:
+        run(work())
+    finally:
+        tagging.stop()
         root.stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -95,8 +96,7 @@ def test_filters_that_take_too_long_go_and_no_publication_is_refused(tmp_path: P
             honest.subscribe("s RLIKE 'b{1,3}'") as also,
         ):
             filters = [hostile.subscribe(searched(number)) for number in range(200)]
-            for one in filters:
-                await one.__aenter__()
+            await asyncio.gather(*(one.__aenter__() for one in filters))  # one wait for the disk
             for number in range(3):
                 await honest.publish({"n": number, "s": text}, b"%d" % number)
             assert await payloads(told, 3) == [b"0", b"1", b"2"]

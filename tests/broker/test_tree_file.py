@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.broker.processes import write_secret
 
-from tidings.broker.admission.listen import Address
+from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError, load_config
 from tidings.broker.tree import WATCHER, RunningTree
@@ -83,6 +83,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ('[router.a]\nlisten = "there"', "router.a: listen: found 'there', expected a host"),
         ("[router.a]\nlisten = 70000", "router.a: listen: found '127.0.0.1:70000'"),
         ("[router.a]\nlisten = -1", "router.a: listen: found"),
+        ('[router.a]\npublic = "there"', "router.a: public: found 'there', expected a host"),
         ("[router.a]\nlisten = 1\n[router.b]\nlisten = 1",
          "a and b can't both listen on 127.0.0.1:1"),
         ("[columns]\nprice = 'money'", "money"),
@@ -123,6 +124,8 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
         [router.a]
         [router.b]
         upstream = "a"
+        public = "b.example:7402"
+        places = "preprocessor"
     """.replace("'ODD'", '"' + 'a \\"b\\" \\\\ \\u007f\\t\u00e9' + '"')  # fmt: skip
     running = asyncio.run(_running(tree_of(tmp_path, text)))
     running.branches["root"].port, running.branches["a"].port = 7000, 7001
@@ -135,6 +138,8 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     assert (root.listen, root.journal) == ("127.0.0.1:7000", "journal.db")
     assert root.columns == {"price": "double"}
     assert (a.upstream, b.upstream, b.listen) == ("127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:0")
+    assert (a.public, a.places) == (None, "upstream")
+    assert (b.public, b.places) == ("b.example:7402", "preprocessor")
     for config in configs.values():
         assert (config.channel, config.policy) == ("quotes", "disconnect")
         assert config.times == {"beat": 2.0}
@@ -148,3 +153,40 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     address, name, token = running.watch_address()
     assert (address, name) == ("tidings://127.0.0.1:7000/quotes", WATCHER)
     assert root.tokens[token] == Grant(WATCHER, frozenset({"subscribe"}))
+
+
+def test_links_that_bypass_the_tree(tmp_path: Path) -> None:
+    """All rendezvous points offer them, each at its own address; routers have no such table."""
+    text = """
+        [direct]
+        most = 3
+        address = "root.example.org:7400"
+        links = 20
+        [router.a]
+        [channels.tea]
+    """
+    running = asyncio.run(_running(tree_of(tmp_path, text)))
+    found: dict[str, Direct | None] = {}
+    for name, branch in running.branches.items():
+        branch.port = branch.port or 7000 + len(found)
+        path = tmp_path / f"{name}.toml"
+        write_secret(path, running._config(branch))
+        found[name] = load_config(path).direct
+    assert found == {
+        "root": Direct(3, "root.example.org:7400", 20),
+        "root-tea": Direct(3, "", 20),
+        "a": None,
+    }
+    write_secret(tmp_path / "a.toml", (tmp_path / "a.toml").read_text() + "[direct]\nmost = 1\n")
+    with pytest.raises(ConfigError, match=r"found \[direct\], which only a rendezvous point may"):
+        load_config(tmp_path / "a.toml")
+    for wrong, message in (
+        ("most = -1", r"direct\.most"),
+        ("links = 3", "most"),
+        ('most = 1\naddress = "here"', "direct: found 'here', expected a host and a port"),
+    ):
+        path = tmp_path / "root.toml"
+        head = 'name = "r"\nlisten = "127.0.0.1:0"\njournal = "j"\n[direct]\n'
+        write_secret(path, head + wrong)
+        with pytest.raises(ConfigError, match=message):
+            load_config(path)

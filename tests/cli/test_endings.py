@@ -134,11 +134,11 @@ def _publish(port: int, payload: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("what", "signals"),
     [
-        ("C", (signal.SIGTERM,)),
-        ("asleep", (signal.SIGINT,)),
+        ("C", (signal.SIGINT,)),
         ("python", (signal.SIGINT, signal.SIGINT)),
+        pytest.param("asleep", (signal.SIGINT,), marks=pytest.mark.slow),
         pytest.param("python", (signal.SIGTERM,), marks=pytest.mark.slow),
-        pytest.param("C", (signal.SIGINT,), marks=pytest.mark.slow),
+        pytest.param("C", (signal.SIGTERM,), marks=pytest.mark.slow),
         pytest.param("C", (signal.SIGINT, signal.SIGINT), marks=pytest.mark.slow),
     ],
 )

@@ -165,7 +165,7 @@ def run_random(seed: int | str, count: int) -> Watch:
 
 
 def test_random_texts_are_accepted_or_refused(seed: int) -> None:
-    run_random(seed, 10_000)
+    run_random(seed, 5_000)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from tidings.filters.values import like, regular
 from tidings.model import LimitError
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("letters", [28, 100_000])
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)+$", "(a|aa)+$", "(.*)*x", "(a?){30}a{30}b"])
 def test_no_pattern_goes_back(letters: int, pattern: str) -> None:
@@ -24,7 +24,7 @@ def test_no_pattern_goes_back(letters: int, pattern: str) -> None:
     assert time.process_time() - began < 5  # going back would take hours
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "pattern", ["%a%a%a%a%b", "%a" * 50 + "b", "%aaaa" * 50 + "%b%", "%a_a%a_a%b", "%a______a%b"]
 )
@@ -129,7 +129,7 @@ def test_a_text_beyond_the_steps_is_null() -> None:
     assert not filter_.form.holds({"s": longest})
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 def test_the_worst_pattern_takes_the_steps_that_it_has() -> None:
     rng = random.Random(5)
     one = regular.compile_pattern("a[ab]{900}c")

@@ -4,6 +4,7 @@ tags that the rendezvous point gives by itself; many at a time against one by on
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -82,6 +83,56 @@ def test_any_interleaving_gives_the_tags_of_a_fresh_one(
         stale += view.version < root.version
         root.sync()
     assert stale > 5
+
+
+@pytest.mark.parametrize("run", runs(2, 40))
+def test_places_are_those_of_the_rendezvous_point(run: int, tmp_path: Path, seed: int) -> None:
+    """What a view says to routers, against the graph of the rendezvous point, while nodes come and
+    go. Views that are behind say nothing about newer nodes."""
+    chance = random.Random(f"{seed} {run}")
+    root = Root(tmp_path)
+    view = view_of(root)
+    there: list[int] = []
+    compared = behind = 0
+    never: set[int] = set()
+    for _ in range(40):
+        for _ in range(chance.choice([0, 1, 2, 9])):
+            if len(there) > 25 or (there and chance.random() < 0.3):
+                root.drop(there.pop(chance.randrange(len(there))))
+            else:
+                text = chance.choice([random_filter(chance), chance.choice(PLAIN)])
+                node = root.place(text)
+                never |= {node} if parse(text).never else set()
+                there += [] if node in there else [node]
+        root.sync()
+        if chance.random() < 0.15:
+            root.restart()
+        if chance.random() < 0.7 or not view.version:
+            catch_up(root, view)
+        graph = root.machine.graph
+        known = {node for node in graph if node <= view.version} - never
+        answer = view.locate(m.Locate(0, tuple(graph)))
+        found = {one.node: one for one in answer.places}
+        assert known <= found.keys() <= known | set(root.machine.history.gone)
+        behind += any(node > view.version for node in graph)
+        for node in known:
+            above = reach(node, graph.parents) & known
+            below = reach(node, graph.children) & known
+            assert set(found[node].above) & known == above, node
+            assert set(found[node].below) & known == below, node
+            compared += 1
+    assert compared > 100
+    assert behind > 2
+
+
+def reach(node: int, step: Callable[[int], Iterable[int]]) -> set[int]:
+    found: set[int] = set()
+    todo = [node]
+    while todo:
+        new = set(step(todo.pop())) - found
+        found |= new
+        todo += new
+    return found
 
 
 def test_odd_contents(tmp_path: Path, seed: int) -> None:

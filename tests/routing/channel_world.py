@@ -102,7 +102,7 @@ class Net:
     def new_mux(self, name: str, mux: Channels) -> Channels:
         """The channels of a node that has just started."""
         mux.links.unread = lambda link, number: sum(
-            weigh(message) for _, message in self._waiting.get((str(link), name, number), ())
+            size_of(message) for _, message in self._waiting.get((str(link), name, number), ())
         )
         return mux
 
@@ -189,6 +189,12 @@ class Net:
                 self._deliver(sender, to, number, message)
 
     def transmit(self, sender: str, out: Iterable[Out]) -> None:
+        self._transmit(sender, out)
+        mux = self.muxes.get(sender)
+        while mux is not None and (more := mux.links.draw_again(self.now)):
+            self._transmit(sender, more)
+
+    def _transmit(self, sender: str, out: Iterable[Out]) -> None:
         for to, number, message in out:
             assert isinstance(to, str)
             key = sender, to, number
@@ -202,7 +208,7 @@ class Net:
             self._carry(sender, to, number, message)
 
     def _carry(self, sender: str, to: str, number: int, message: Item) -> None:
-        count(self._sent.setdefault((sender, to), {}), number, weigh(message))
+        count(self._sent.setdefault((sender, to), {}), number, size_of(message))
         delay = self.chance.random() * self.faults.delay
         at = max(self._busy.get((sender, to), 0.0), self.now + delay)
         self._busy[sender, to] = at
@@ -218,9 +224,9 @@ class Net:
             made = self._links.get(frozenset((sender, to)))
             self._waiting.setdefault((sender, to, number), deque()).append((made, message))
             if isinstance(message, m.Publish):
-                count(self._came.setdefault((sender, to), {}), number, weigh(message))
+                count(self._came.setdefault((sender, to), {}), number, size_of(message))
             return
-        count(self._came.setdefault((sender, to), {}), number, weigh(message))
+        count(self._came.setdefault((sender, to), {}), number, size_of(message))
         self._handle(sender, to, number, message)
 
     def _must_wait(self, sender: str, to: str, number: int, message: m.Message) -> bool:
@@ -256,7 +262,7 @@ class Net:
                 made, message = queue.popleft()
                 if made == self._links.get(frozenset((sender, to))):
                     if not isinstance(message, m.Publish):
-                        count(self._came.setdefault((sender, to), {}), number, weigh(message))
+                        count(self._came.setdefault((sender, to), {}), number, size_of(message))
                     self._handle(sender, to, number, message)
             if not queue and self._waiting.get(lane) is queue:
                 del self._waiting[lane]
@@ -313,6 +319,11 @@ class Net:
 
 def count(counts: dict[int, int], number: int, size: int) -> None:
     counts[number] = counts.get(number, 0) + size
+
+
+def size_of(message: Item) -> int:
+    """The size of a frame: less than is estimated where it waits."""
+    return 1 + weigh(message) // 4
 
 
 def root_of(channel: str) -> str:
@@ -402,8 +413,8 @@ class ChannelWorld(World):
     def _use_credit(self, client: str) -> None:
         """Send the publications for which there is credit, as an agent does."""
         number, node = self._numbers[client], self._node(self._one(client).router)
-        found = [*self._flows[client].draw(number, m.Publish)]
-        self._net.transmit(self._link(client), [(node, number, one) for one in found])
+        while found := [*self._flows[client].draw(number, m.Publish)]:
+            self._net.transmit(self._link(client), [(node, number, one) for one in found])
 
     def _link(self, client: str) -> str:
         return f"{self._channel}:{client}"

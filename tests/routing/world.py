@@ -17,6 +17,7 @@ from tidings.model import TidingsError
 from tidings.routing.clients.publisher import Publisher
 from tidings.routing.clients.subscriber import Phase, Subscriber
 from tidings.routing.forwarding.cache import Cache
+from tidings.routing.forwarding.locating import LOCATOR
 from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode
@@ -297,10 +298,21 @@ class World:
     """A tree of routers with subscribers and publishers at them."""
 
     def __init__(
-        self, chance: random.Random, routers: int, times: Times | None = None, movers: int = 0
+        self,
+        chance: random.Random,
+        routers: int,
+        times: Times | None = None,
+        movers: int = 0,
+        *,
+        locates: bool = False,
     ) -> None:
-        """Movers are routers without routers below them, which move from one node to another."""
+        """Movers are routers without routers below them, which move from one node to another. With
+        `locates`, most routers ask a preprocessor for the places of nodes."""
         self.chance = chance
+        self.locates = locates
+        self.views: list[tuple[int, int, dict[int, frozenset[int]]]] = []  # epoch, version, nodes
+        self.behind = 6  # a preprocessor has one of so many views
+        self.redraws = 0
         self.times = times or Times()
         self.now = 0.0
         self._lives = 0
@@ -465,6 +477,11 @@ class World:
 
     def send(self, sender: Any, sent: Iterable[tuple[Any, m.Message]]) -> None:
         for to, message in sent:
+            if to == LOCATOR:
+                assert isinstance(message, m.Locate)
+                self._locate(sender, message)
+                continue
+            self.redraws += isinstance(message, m.Redraw)
             # a real link drops nothing else; if it ends, everything is said again
             may_drop = not self.signals or isinstance(message, m.Notification)
             if (may_drop and self.chance.random() < self.faults.drop) or {sender, to} & self.cut:
@@ -484,6 +501,35 @@ class World:
                     self._links[sender, to] = at
                 self._at(at, ("message", sender, to, message))
 
+    def _locate(self, name: str, asked: m.Locate) -> None:
+        """A preprocessor answers now, soon, after the router has lost its patience, or never. It
+        has one of the last views, and may leave nodes out."""
+        what = self.chance.random()
+        if what < 0.1 * bool(self.faults.drop):
+            return
+        self._view()
+        epoch, version, nodes = self.chance.choice(self.views[-self.behind :])
+        found: list[m.NodePlace] = []
+        for node in asked.nodes:
+            if node in nodes and (self.behind == 1 or self.chance.random() < 0.95):
+                mine = nodes[node]
+                above = tuple(sorted(one for one, points in nodes.items() if points > mine))
+                below = tuple(sorted(one for one, points in nodes.items() if points < mine))
+                found.append(m.NodePlace(node, above, below))
+        answer = None if what < 0.2 and self.behind > 1 else m.Located(
+            epoch, asked.request, version, tuple(found)
+        )  # fmt: skip
+        late = self.times.retry * 2 if what > 0.95 and self.behind > 1 else self.faults.delay
+        at = self.now + self.chance.random() * late
+        self._at(at, ("places", self.routers[name], name, asked, answer))
+
+    def _view(self) -> None:
+        """A preprocessor follows the changes, all of which are on the disk."""
+        if len(self.disk.log) == self.disk.synced:
+            view = self.disk.lineage[-1].life, self.disk.history.version, self.disk.nodes
+            if not self.views or self.views[-1][:2] != view[:2]:
+                self.views.append(view)
+
     def _at(self, when: float, event: Any) -> None:
         self._order += 1
         heapq.heappush(self._events, (when, self._order, event))
@@ -495,6 +541,10 @@ class World:
         elif event[0] == "sync":
             if event[1] is self.disk and self.root.written >= event[2]:
                 self._sync(event[2])
+        elif event[0] == "places":
+            _, router, name, asked, answer = event
+            if router is self.routers[name]:
+                self.send(name, router.take_places(asked, answer, self.now))
         elif event[0] == "piece":
             if event[1] is self.root:  # with a link, what waits from it is gone
                 self._take(*event[2:])
@@ -537,6 +587,8 @@ class World:
             self.disk.crash()
             return
         self.disk.synced = max(self.disk.synced, min(len(self.disk.log), self._base + count))
+        if self.locates:
+            self._view()
         self.send(ROOT, self.root.mark_stored(count, self.now))
 
     def _tick(self) -> None:
@@ -545,6 +597,9 @@ class World:
         if self.tags and len(self.disk.log) == self.disk.synced:
             history = self.disk.history
             self.mirrors.append((history.life, history.version, self.disk.nodes))
+        for router in self.routers.values() if self.locates and self.behind > 1 else ():
+            if self.chance.random() < 0.02:  # its link to a preprocessor comes and goes
+                router.locating.is_on = not router.locating.is_on
         everyone: dict[str, Any] = {ROOT: self.root, **self.routers, **self.subscribers}
         for name, one in {**everyone, **self.publishers, **self.pipelines}.items():
             if self._down.get(name, 0.0) <= self.now:
@@ -564,6 +619,7 @@ class World:
         kind = MovingRouter if name in self.movers else Router
         router = kind(name, self.parents[name], self.times, Cache(20), self._lives)
         router.forwarding = self._any_forwarding()
+        router.locating.is_on = self.locates
         return router
 
     def _any_forwarding(self) -> Forwarding:

@@ -10,6 +10,11 @@
     policy = "drop"                  for neighbours that are too slow; or "disconnect"
     forwarding = "adaptive"          or "labels", "lists": see docs/network.md
     bandwidth = 1000                 Mbit/s of its links, if they are slower than the machine
+    public = "edge-1.example:7401"   the address by which agents reach it, if not that of `listen`;
+                                     "" if agents should not be told to use it
+    ticket_key = "edge-1.key"        the private key with which it signs tickets for its clients
+    places = "preprocessor"          who says where new nodes belong in the router's graph; or
+                                     "upstream": see docs/tagging.md
 
     extra = "keep"                   what happens to fields that [columns] does not declare
 
@@ -35,6 +40,9 @@
 
     [grants]                         preprocessors whose grants are accepted: see `tidings key`
     tagger = "ed25519:..."
+
+    [tickets]                        routers whose tickets a preprocessor with this file accepts
+    edge-1 = "ed25519:..."
 
     [tls]
     certificate = "edge-1.pem"
@@ -64,7 +72,7 @@ import msgspec
 
 from tidings.broker.admission.listen import Address, Direct, Door
 from tidings.broker.admission.permissions import ANY, Grant
-from tidings.broker.admission.signing import find_key_problems
+from tidings.broker.admission.signing import KeyProblem, Signer, find_key_problems
 from tidings.broker.preprocessor_table import (
     PreprocessorTable,
     find_preprocessor_problems,
@@ -89,6 +97,7 @@ from tidings.routing.channels import Route
 from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Limits, Times
 
+_HIDDEN = ("folder", "kind", "ticket_secret", "warnings")  # fields that no file sets
 MOST_TOLD = 10  # removed topics in one sentence
 
 
@@ -120,6 +129,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: Literal["drop", "disconnect"] = "drop"
     forwarding: Literal["adaptive", "labels", "lists"] = "adaptive"
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    places: Literal["upstream", "preprocessor"] = "upstream"
     extra: Extra | None = None
     columns: dict[str, Any] = {}  # names with types, perhaps in nested tables
     preprocessor: PreprocessorTable = PreprocessorTable()
@@ -131,6 +141,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channels: dict[str, str | OtherChannel] = {}
     direct: Direct | None = None
     grants: dict[str, str] | None = None  # public keys whose grants are accepted, by name
+    tickets: dict[str, str] | None = None  # the same for tickets
+    ticket_key: str | None = None
+    public: str | None = None
+    ticket_secret: str = ""  # what the file `ticket_key` contains
     kind: KindDefinition = KindDefinition()  # what `preprocessor` defines
     folder: Path = Path()
     warnings: tuple[str, ...] = ()  # warnings about secret files that others may read
@@ -143,13 +157,19 @@ def load_config(path: str | Path) -> Config:
     """Read a router's file; raise ConfigError, with all problems, if it can't be used."""
     path = Path(path)
     file = read_toml(path, ConfigError)
-    problems = list(find_problems(file.data, Config, hidden=("folder", "kind", "warnings")))
+    problems = list(
+        find_problems(file.data, Config, hidden=("folder", "kind", "ticket_secret", "warnings"))
+    )
     problems += find_column_problems(file.data)
     problems += find_time_problems(file.data)
     if not problems:
         found = msgspec.convert(file.data, Config)
         problems = [*_problems(found), *find_token_problems(found.tokens or {})]
         problems += find_grant_problems(found.grants)
+        problems += [
+            Problem(("tickets", name), f"tickets: {name}: {reason}")
+            for name, reason in find_key_problems(found.tickets or {})
+        ]
     if problems:
         raise ConfigError(file.describe(problems))
     kind = read_kind(path, found.preprocessor, found.columns, found.extra)
@@ -181,6 +201,15 @@ def _problems(found: Config) -> Iterator[Problem]:
         for name in ("upstreams", "channels"):
             if getattr(found, name):
                 yield Problem((name,), f"found [{name}], which only a router may have")
+        if found.places != "upstream":
+            yield Problem(("places",), "found places, which only a router may have")
+    if found.ticket_key is not None and found.tokens is None and (
+        found.tls is None or found.tls.authorities is None
+    ):  # fmt: skip
+        yield Problem(
+            ("ticket_key",), "found ticket_key and no [tokens], expected [tokens] that say who may "
+            "connect"
+        )  # fmt: skip
     yield from _find_channel_problems(found)
     yield from find_preprocessor_problems(found.preprocessor)
     if found.extra == "drop":
@@ -192,6 +221,7 @@ def _problems(found: Config) -> Iterator[Problem]:
     places = [("listen", found.listen), *(("upstream", one) for one in _list(found.upstream))]
     if found.direct is not None and found.direct.address:
         places.append(("direct", found.direct.address))
+    places += [("public", found.public)] if found.public else []
     for name, text in places:
         try:
             address_of(text, name)
@@ -279,7 +309,7 @@ def read_kind(
 def _with_secrets(path: Path, config: Config) -> Config:
     """The configuration with its token; raises ConfigError if others may read a file with
     tokens."""
-    token, warnings = config.token, []
+    token, secret, warnings = config.token, "", []
     try:
         if config.tokens or config.token:
             warnings.append(check_secret(path))
@@ -288,10 +318,16 @@ def _with_secrets(path: Path, config: Config) -> Config:
                 raise ConfigError(f"{path}: found token and token_file, expected only one of them")
             token, warning = read_secret(config.at(config.token_file))
             warnings.append(warning)
+        if config.ticket_key is not None:
+            secret, warning = read_secret(config.at(config.ticket_key))
+            warnings.append(warning)
+            Signer(secret)
     except SecretError as problem:
         raise ConfigError(str(problem)) from None
+    except KeyProblem as problem:
+        raise ConfigError(f"{path}: ticket_key: {problem}") from None
     said = tuple(filter(None, warnings))
-    return msgspec.structs.replace(config, token=token, warnings=said)
+    return msgspec.structs.replace(config, token=token, ticket_secret=secret, warnings=said)
 
 
 def make_node(config: Config) -> Server:
@@ -309,6 +345,8 @@ def make_node(config: Config) -> Server:
         Policy(config.policy),
         config.limits,
         config.grants,
+        public=config.public,
+        ticket_key=config.ticket_secret,
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
@@ -334,6 +372,7 @@ def make_node(config: Config) -> Server:
         forwarding=forwarding,
         hops=hops,
         routes=_routes(config),
+        places=config.places,
     )
 
 
@@ -359,6 +398,7 @@ def make_door(listen: str, channel: str, config: Config | None) -> Door:
         config.tls is not None and config.tls.authorities is not None,
         channel,
         limits=config.limits,
+        tickets=config.tickets,
     )
 
 

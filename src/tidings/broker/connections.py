@@ -10,16 +10,17 @@ import asyncio
 import logging
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from tidings.broker.admission.connection_limits import GREETING, ConnectionLimits
+from tidings.broker.admission.direct_tickets import PREFIX, DirectTicket, DirectTickets
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.neighbour_places import Places
 from tidings.broker.admission.permissions import Permissions, Register, Tokens
-from tidings.broker.admission.tickets import PREFIX, Ticket, Tickets
+from tidings.broker.admission.signing import SKEW, PublicKeys
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
 from tidings.routing.forwarding import SIGNED, Name
@@ -52,10 +53,11 @@ class Connections:
         self._probes: dict[TlsProbe, None] = {}  # the oldest first
         self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
         self._register = Register(door.tokens)
+        self._tickets = PublicKeys(door.tickets)
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
         self._owners: dict[Name, str] = {}  # owners of filters, by neighbour; not for routers
-        self.tickets = Tickets()
+        self.tickets = DirectTickets()
         self._ends: dict[Link, float] = {}  # when the tickets of direct links expire
         self._certified: set[str] = set()  # names seen in certificates
         self._warned_at = float("-inf")
@@ -127,7 +129,7 @@ class Connections:
         if found.direct:
             now = time.monotonic()
             ticket = self.tickets.read(message.token, message.name, now)
-            self._ends[link] = ticket.ends if isinstance(ticket, Ticket) else now
+            self._ends[link] = ticket.ends if isinstance(ticket, DirectTicket) else now
         link.send(m.Welcome(self.name, found.publisher if self.door.is_guarded else ""))
         self.connection_limits.begin_reading(link)
         return True
@@ -150,12 +152,40 @@ class Connections:
             return ticket if isinstance(ticket, str) else _permissions_of(ticket)
         if not door.is_guarded:
             return Permissions(hello.name)
+        if hello.ticket and door.tickets is not None:
+            return self._admit_ticket(hello.name, hello.ticket)
+        if not hello.token and door.tickets is not None and not certified:
+            return "found no ticket and no token, expected a ticket of the client's router"
         found = self._register.admit(
             hello, certified if door.certificates else frozenset(), self._certified
         )
         if isinstance(found, Permissions) and not hello.opens:
             return found.refuse_channel(hello.channel, door.channel) or found
         return found
+
+    def _admit_ticket(self, name: str, data: bytes) -> Permissions | str:
+        """The permissions of a client that shows a ticket, or why it is refused."""
+        found = self._tickets.judge_ticket(data, name, self.door.channel, time.time())
+        return found if isinstance(found, str) else self._register.admit_ticket(found)
+
+    def present_ticket(self, link: Link, data: bytes) -> str:
+        """Take the next ticket of a client that is linked with one; return why it is refused, or an
+        empty string."""
+        before = self._permissions[link]
+        found = self._admit_ticket(before.name, data)
+        if isinstance(found, str):
+            return found
+        if not before.expires or found.neighbour != before.neighbour:
+            return "found a ticket with other rights, expected a new link for it"
+        self._permissions[link] = found
+        return ""
+
+    def expire_tickets(self) -> None:
+        """Close the links of clients whose tickets have expired."""
+        clock = time.time()
+        for link, found in [*self._permissions.items()]:
+            if found.expires and clock >= found.expires + SKEW:
+                link.close("the ticket has expired")
 
     def _refuse_other(self, channel: str) -> str:
         mine = self.door.channel
@@ -174,19 +204,25 @@ class Connections:
             if before is not None:
                 self._places.take(before)
 
-    def renew(self, tokens: Tokens | None) -> int:
-        """Use other tokens from now on; return the number of closed links.
+    def renew(self, tokens: Tokens | None, tickets: Mapping[str, str] | None = None) -> int:
+        """Use other tokens, and the tickets of other keys, from now on; return the number of closed
+        links. Clients with a ticket must show it again.
 
         A client with more rights than before keeps its link and may use them at once. A client with
         fewer or different rights is disconnected and told why. Everything granted under its old
         rights ends with the link, and it can connect again with its new rights."""
-        self.door = msgspec.structs.replace(self.door, tokens=tokens)
+        self.door = msgspec.structs.replace(self.door, tokens=tokens, tickets=tickets)
+        self._tickets = PublicKeys(tickets)
         if not self.door.is_guarded:
             return 0  # anybody may connect, as before
         self._register = Register(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
             if before.direct:  # its router judges it when its ticket is renewed
+                continue
+            if before.expires:
+                ended += 1
+                link.close("the tokens were read again: show the ticket again")
                 continue
             certified = link.certificate_names() if self.door.certificates else frozenset()
             now = self._register.judge(
@@ -290,7 +326,7 @@ class Connections:
             _log.warning("%s: a stranger: %s", self.name, reason[:MOST_SAID])
 
 
-def _permissions_of(ticket: Ticket) -> Permissions:
+def _permissions_of(ticket: DirectTicket) -> Permissions:
     """The permissions of an agent with a ticket: it subscribes, within the limits of its router."""
     texts = ticket.within
     within = " AND ".join(f"({text})" for text in texts) if len(texts) > 1 else "".join(texts)

@@ -1,7 +1,7 @@
 """A running preprocessor: it follows the nodes of a channel, and tags for agents.
 
     rendezvous point ──changes──> agent with a view ──> preprocessor <──Preprocess, Propose── agents
-           ^──Register, now and then─────┘
+           ^──Register, now and then─────┘                           <──Locate── routers
 
 A preprocessor has no durable state: agents that lose their preprocessor find another, or let the
 rendezvous point tag.
@@ -13,10 +13,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidings.broker.admission.listen import Door
-from tidings.broker.admission.permissions import Tokens
+from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.connections import Connections
 from tidings.broker.granting import Granting
@@ -27,6 +27,8 @@ from tidings.network import Agent, Link, Refusal
 from tidings.preprocessing import PredicateCall
 from tidings.routing.protocol import Times, frames, messages as m
 
+MOST_LOCATING = 100  # questions of routers that are being answered
+LAG = 25  # fiftieths of a second for which a router's question waits for a newer view
 PATIENCE = 1.5  # seconds for predicates; agents wait for two
 
 _log = logging.getLogger(__name__)
@@ -47,12 +49,12 @@ class PreprocessorNode:
     ) -> None:
         """`agent` must be started, and have `tag="local"`. `host` is the host by which agents reach
         the preprocessor, if it differs from the one on which it listens. With a `signer`, the
-        preprocessor signs grants, and needs tokens, because anybody could ask for grants under any
-        name without them. Raises KeyProblem if it has none."""
+        preprocessor signs grants, and needs tokens or tickets, because anybody could ask for grants
+        under any name without them. Raises KeyProblem if it has none."""
         if signer is not None and not door.is_guarded:
             raise KeyProblem(
-                f"{name}: found a key that signs grants and no tokens, expected [tokens] that say "
-                "who may have grants"
+                f"{name}: found a key that signs grants and no tokens, expected [tokens] or "
+                "[tickets] that say who may have grants"
             )
         self._granting = None if signer is None else Granting(agent, signer, door.channel)
         self.name = name
@@ -67,6 +69,9 @@ class PreprocessorNode:
         self._off: set[str] = set()  # predicates that fail here
         self.tagged = 0
         """How many notifications were tagged so far."""
+        self.located = 0
+        """How many places of nodes were given to routers so far."""
+        self._locating = 0
 
     async def start(self) -> None:
         """Start listening, and register with the rendezvous point."""
@@ -92,9 +97,10 @@ class PreprocessorNode:
         if self._helpers is not None:
             await self._helpers.stop()
 
-    def renew(self, tokens: Tokens | None) -> int:
-        """Use other tokens from now on; return the number of closed links."""
-        return self._connections.renew(tokens)
+    def renew(self, tokens: Tokens | None, tickets: Mapping[str, str] | None = None) -> int:
+        """Use other tokens, and the tickets of other keys, from now on; return the number of closed
+        links."""
+        return self._connections.renew(tokens, tickets)
 
     async def _tick_forever(self) -> None:
         while True:
@@ -102,6 +108,7 @@ class PreprocessorNode:
                 self._agent.send_up(m.Register(self.address))
             limits = self._connections.connection_limits
             limits.check(self._connections.links, time.monotonic(), 3 * self._times.expire)
+            self._connections.expire_tickets()
             await asyncio.sleep(min(self._times.resubscribe, self._times.expire / 4))
 
     # -- links ---------------------------------------------------------------------------------
@@ -122,6 +129,9 @@ class PreprocessorNode:
                     self._connections.greet(link, message, self._room_for)
             elif isinstance(message, m.Goodbye):
                 link.close("the other end said goodbye")
+            elif isinstance(message, m.Present):
+                refusal = self._connections.present_ticket(link, message.grant)
+                link.send(m.Presented(message.request, refusal))
             elif isinstance(message, m.Preprocess):
                 missing = self._missing_calls(message)
                 if missing:
@@ -133,12 +143,37 @@ class PreprocessorNode:
                     self._listening.spawn(self._granting.answer(link, found, message))
                 else:
                     link.send(self._place(message))
+            elif isinstance(message, m.Locate):
+                self._listening.spawn(self._locate(link, found, message))
 
     def _room_for(self, name: str) -> str:
         most = self.door.limits.neighbours
         if len(self._connections.links) >= most and name not in self._connections.links:
             return f"there is no place for another agent, expected at most {most:,} agents"
         return ""
+
+    async def _locate(self, link: Link, who: Permissions, message: m.Locate) -> None:
+        """Send a router the places of nodes, when the view is as new as the newest of them. A
+        router that gets none asks the node above it."""
+        answer = m.Located(0, message.request)
+        if "route" in who.may and self._locating < MOST_LOCATING:
+            self._locating += 1
+            try:
+                newest, view = max(message.nodes, default=0), self._agent.view
+                for _ in range(LAG):
+                    if view is not None and view.version >= newest and view.epoch == message.epoch:
+                        break
+                    await asyncio.sleep(0.02)
+                    view = self._agent.view
+                if view is not None:
+                    loop = asyncio.get_running_loop()
+                    answer = await loop.run_in_executor(None, view.locate, message)
+                    self.located += len(answer.places)
+            except TidingsError:
+                pass
+            finally:
+                self._locating -= 1
+        link.send(answer)
 
     # -- predicates ----------------------------------------------------------------------------
 

@@ -53,6 +53,22 @@ class Totals(msgspec.Struct, frozen=True):
         )
 
 
+class Rate:
+    """How fast a count grows."""
+
+    def __init__(self) -> None:
+        self._at = float("-inf")
+        self._count = self.per_second = 0
+
+    def measure(self, count: int, now: float) -> int:
+        """The present rate per second, since a time about a second ago."""
+        passed = now - self._at
+        if passed > 0.5:
+            self.per_second = max(0, round((count - self._count) / passed))
+            self._at, self._count = now, count
+        return self.per_second
+
+
 class LastReport(msgspec.Struct):
     """The latest report of a neighbour."""
 
@@ -141,7 +157,10 @@ class Reporting(Protocol):
     links: dict[Name, Link]
     above: str  # the name of the node above
     began: float
+    rate: Rate
 
+    @property
+    def reached(self) -> str: ...
     @property
     def door(self) -> Door: ...
     @property
@@ -176,6 +195,8 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
         totals.published, totals.told_in, totals.told_out, totals.dropped,
         sum(link.kind != "above" for link in links), _select_links(links), node.undeclared,
         len(node.channels), len(node.channels) - len(node.channels.awake),
+        reached=shorten(node.reached), most=node.door.limits.neighbours,
+        rate=node.rate.measure(totals.told_out, now), waiting=sum(one.waiting for one in links),
     )  # fmt: skip
 
 
@@ -212,3 +233,12 @@ def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:
             return False
         depth = node.depth
     return True
+
+
+def advise(report: m.Report, expire: float) -> tuple[m.RouterLoad, ...]:
+    """The routers in a report that agents may use."""
+    return tuple(
+        m.RouterLoad(one.name, one.neighbours, one.most, one.waiting, one.rate, one.reached)
+        for one in report.nodes
+        if one.kind == "router" and one.reached and one.age < 1000 * expire
+    )

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from tidings.broker.admission.direct_tickets import DirectTicket
 from tidings.broker.admission.listen import Direct, Door
 from tidings.broker.admission.permissions import Permissions
-from tidings.broker.admission.tickets import Ticket
 from tidings.broker.links import Lane
 from tidings.broker.predicates import Deciding, PredicateHelpers
 from tidings.broker.queues.command_changes import CommandChanges
@@ -23,6 +23,7 @@ from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
+from tidings.broker.reports import advise
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel import Declaration, renumber
 from tidings.channel.interests import (
@@ -177,6 +178,8 @@ class RootNode(Server):
         self._takes_parts = False  # are the kernels for parts and runs loaded?
         self._tried = 0.0  # when a restart of the machine was last tried
         self._recompiling = Recompiling()
+        self._advice: tuple[m.RouterLoad, ...] = ()
+        self._advised_at = float("-inf")
         self._preparing = Preparing(self._prepare, super().take_question)
         self._helpers = self._make_helpers()
         self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
@@ -195,7 +198,7 @@ class RootNode(Server):
         host = _REACHED.get(self.door.address.host, self.door.address.host)
         address = self._direct.address or f"{f'[{host}]' if ':' in host else host}:{self.port}"
         ends = self.now + SECONDS
-        ticket = Ticket(message.agent, message.owner, message.party, message.within, ends)
+        ticket = DirectTicket(message.agent, message.owner, message.party, message.within, ends)
         return address, self.connections.tickets.issue(ticket)
 
     def _check_links(self, now: float) -> None:
@@ -241,8 +244,23 @@ class RootNode(Server):
     def take_question(self, link: Lane, message: m.Message) -> None:
         if isinstance(message, m.Ask):
             self._preparing.put(link, message)
+        elif isinstance(message, m.Advise):
+            self._advise(link, message)
         else:
             super().take_question(link, message)
+
+    def _advise(self, link: Lane, message: m.Advise) -> None:
+        """Tell an agent which routers there are, and how busy they are."""
+        machine, now = self.machine, self.now
+        machine.context.now = now
+        machine.hear(link.name)
+        if machine.charges.may_ask(link.name):
+            if now - self._advised_at > machine.times.beat / 2:
+                self._advised_at = now
+                report = self.reports.gather(self.status(now), now)
+                self._advice = advise(report, machine.times.expire)
+            machine.charges.charge(link.name, 1 + len(self._advice))
+            link.send(m.Advised(machine.epoch, message.request, self._advice))
 
     def _prepare(self, filters: Sequence[bytes]) -> list[float]:
         return self._interests.prepare(filters)

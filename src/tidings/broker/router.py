@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from tidings.broker.admission.listen import UPSTREAM, Address, Door
 from tidings.broker.admission.permissions import Tokens
-from tidings.broker.links import Above, hop_name
+from tidings.broker.links import Above, Locator, hop_name
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.network import FrameCache, Link, draw_life
 from tidings.routing.channels import Channel, Flow, Route, Routes
-from tidings.routing.forwarding import Forwarding, Name, Router
+from tidings.routing.forwarding import LOCATOR, Forwarding, Name, Router, Sent
 from tidings.routing.protocol import Times, frames, messages as m
 
 OVERLOAD = 4 << 20  # bytes that wait for a slow node above, beyond which nothing is read from below
@@ -36,10 +37,12 @@ class RouterNode(Server):
         cache_bytes: int = CACHE_BYTES,
         hops: Mapping[str, Sequence[Address]] | None = None,
         routes: Mapping[str, Route] | None = None,
+        places: Literal["upstream", "preprocessor"] = "upstream",
     ) -> None:
         """`upstream` has the addresses of the node above, for the router's own channel; `hops` has
         those of other nodes above. `routes` say which hop other channels take; the hop "" is
-        `upstream`."""
+        `upstream`. `places` says who is asked where a new node belongs in the graph of the router's
+        own channel."""
         self._frames = FrameCache(cache_bytes)
         machine = Router(name, UPSTREAM, times, self._frames, draw_life(), door.limits)
         named = {
@@ -58,15 +61,32 @@ class RouterNode(Server):
                 pressed=self._note_pressure,
             )  # fmt: skip
 
+        self.locator: Locator | None = None
+        if places == "preprocessor":
+            self.locator = Locator(
+                self._send_above, m.Hello(name, door.channel, token), machine.times, tls,
+                self._take_places, self._note_preprocessors,
+            )  # fmt: skip
+
     def renew(self, tokens: Tokens | None, token: str = "") -> int:
         for one in self.hops.values():
             one.use_token(token)
+        if self.locator is not None:
+            self.locator.preprocessors.use_token(token)
         return super().renew(tokens, token)
 
     async def start(self) -> None:
         await super().start()
         for one in self.hops.values():
             self._spawn(one.keep_connected())
+        if self.locator is not None:
+            self._spawn(self.locator.preprocessors.seek_forever())
+            self._spawn(self.locator.answer_forever())
+
+    async def stop(self) -> None:
+        await super().stop()
+        if self.locator is not None:
+            self.locator.preprocessors.close()
 
     @property
     def upstream(self) -> Address:
@@ -90,6 +110,31 @@ class RouterNode(Server):
     def link_to(self, name: Name) -> Link | None:
         above = self.hops.get(name)
         return super().link_to(name) if above is None else above.link
+
+    # -- places of nodes -----------------------------------------------------------------------
+
+    def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
+        if self.locator is None:
+            return sent
+        others: list[Sent] = []
+        for to, message in sent:
+            if to == LOCATOR and isinstance(message, m.Locate):
+                self.locator.ask(message)
+            else:
+                others.append((to, message))
+        return others
+
+    def _send_above(self, message: m.Message) -> bool:
+        link = self.hops[UPSTREAM].link
+        if link is not None:
+            link.send(message)
+        return link is not None
+
+    def _take_places(self, asked: m.Locate, answer: m.Located | None) -> None:
+        self.dispatch(self.machine.take_places(asked, answer, self.now))
+
+    def _note_preprocessors(self, some: bool) -> None:
+        self.machine.locating.is_on = some
 
     # -- links to nodes above ------------------------------------------------------------------
 
@@ -167,6 +212,14 @@ class RouterNode(Server):
             self.transmit(self.channels.links.take_credit_above(above.hop, message, now))
         elif isinstance(message, m.Pulse | m.Repeat):
             self.transmit(self.channels.take_pulse_above(above.hop, message, now))
+        elif (
+            self.locator is not None
+            and isinstance(message, m.Found)
+            and self.locator.preprocessors.expects(message)
+        ):
+            self._spawn(self.locator.preprocessors.receive(message))
+        elif self.locator is not None and isinstance(message, m.Identified):
+            self.locator.preprocessors.take_ticket(message)
         elif channel is self.own:
             self.feed(UPSTREAM, message)
         elif channel is not None:

@@ -20,12 +20,13 @@ from tidings.broker.admission.grants import Grants
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.admission.refused_answers import answer_refused
+from tidings.broker.admission.tickets import Tickets
 from tidings.broker.connections import Connections
 from tidings.broker.links import ChannelLane, Credit, Lane
 from tidings.broker.listening_server import ListeningServer
 from tidings.broker.queues.backlog import PIECE, Backlog
 from tidings.broker.queues.publications import Publications
-from tidings.broker.reports import Reports, status_of
+from tidings.broker.reports import Rate, Reports, status_of
 from tidings.model import TidingsError, Undecided
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
 from tidings.routing.channels import Channel, Channels, Flow, Frames, Out, Routes
@@ -63,6 +64,7 @@ class Server:
         self._lanes: dict[Link, dict[int, ChannelLane]] = {}
         self.connections = Connections(machine.name, door, self._make_link, self.channels.refusal)
         self._grants = Grants(door.keys)
+        self._tickets = Tickets(machine.name, door)
         self._listening = ListeningServer(self.connections)
         self.take_machine(machine)
         self.links, self.connection_limits = (
@@ -76,6 +78,7 @@ class Server:
         self.passed_on = 0  # notifications forwarded so far
         self._marks = 0  # the number of marks of one of the latest notifications
         self.reports = Reports(machine.times.expire)
+        self.rate = Rate()  # of notifications to neighbours
         self._pausing = False  # is reading from neighbours paused?
         self.channels.links.unread = self._unread_bytes
         self.credit = Credit(self.channels.links)
@@ -117,6 +120,11 @@ class Server:
     def is_direct(self, name: Name) -> bool:
         """Is a neighbour an agent whose link bypasses the tree?"""
         return self.connections.is_direct(name)
+
+    @property
+    def reached(self) -> str:
+        """The address by which agents reach the node; empty if it should not be advised."""
+        return self.door.reached(self.port)
 
     @property
     def undeclared(self) -> int:
@@ -297,6 +305,8 @@ class Server:
             link.close("the other end said goodbye")
         elif isinstance(message, m.Present):  # before the messages that need the grant
             self._take_grant(link, found, message)
+        elif isinstance(message, m.Identify):
+            self._sign_ticket(link, found, message)
         elif isinstance(message, m.Report):
             if found.routes:
                 self.reports.take(link.name, message, self.now)
@@ -321,6 +331,15 @@ class Server:
                 channel.name, machine, link.name, found, message.grant, self.now
             )
         link.send(m.Presented(message.request, refusal))
+
+    def _sign_ticket(self, link: Lane, found: Permissions, message: m.Identify) -> None:
+        channel = self._channel_of(link)
+        if channel is not None:
+            link.send(
+                self._tickets.sign(
+                    self.machine, link.name, found, channel.name, message.request, self.now
+                )
+            )
 
     def take_part(self, link: Lane, message: m.HandOver) -> None:
         """Process a part that is handed over, in pieces, so that others have turns in between."""
@@ -376,7 +395,8 @@ class Server:
             self._note_bug(name, message)
             sent = self.machine.drain_outgoing()
         if sent:
-            self.transmit(self.channels.send(self.own, sent, self.now, source=name))
+            others = self.take_out(sent)
+            self.transmit(self.channels.send(self.own, others, self.now, source=name))
 
     def feed_channel(self, channel: Channel, link: Lane, message: m.Message) -> None:
         """Pass a message to the machine of another channel."""
@@ -436,10 +456,20 @@ class Server:
 
     def dispatch(self, sent: Iterable[Sent]) -> None:
         """Send the messages of the machine of the node's own channel."""
-        self.transmit(self.channels.send(self.own, sent, self.now))
+        self.transmit(self.channels.send(self.own, self.take_out(sent), self.now))
+
+    def take_out(self, sent: Iterable[Sent]) -> Iterable[Sent]:
+        """Handle the messages that are for neither neighbours nor nodes above; the others."""
+        return sent
 
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""
+        self._transmit(out)
+        while more := self.channels.links.draw_again(self.now):
+            self._transmit(more)
+        self.apply_back_pressure()
+
+    def _transmit(self, out: Iterable[Out]) -> None:
         for to, number, message in out:
             link = self.link_to(to)
             if isinstance(message, m.Closed) and link is not None:
@@ -455,7 +485,6 @@ class Server:
                 except Exception:  # messages for others must still be sent
                     kind = type(message).__name__
                     _log.exception("%s: could not send a %s to %r", self.machine.name, kind, to)
-        self.apply_back_pressure()
 
     @property
     def nodes_above(self) -> Iterable[Name]:

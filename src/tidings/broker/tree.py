@@ -298,6 +298,9 @@ class RunningTree:
         else:
             above = self.branches[member.upstream]
             plain["upstream"] = above.address(above.member.reached)
+            plain["places"] = member.places
+            if member.public is not None:
+                plain["public"] = member.public
             if tree.tokens is not None:
                 plain["token"] = self._keys[member.name]
         tables: dict[str, Mapping[str, Any]] = {"times": tree.times}

@@ -11,6 +11,7 @@
     [router.edge-1]
     listen = 7401
     upstream = "root"                the rendezvous point if left out
+    public = "edge-1.example:7401"   `public` and `places` are as in a router's file
 
     [channels.tea]                   another channel, with a rendezvous point of its own: the node
     listen = 7500                    root-tea
@@ -62,6 +63,8 @@ class Member(NamedTuple):
     upstream: str | None
     depth: int
     channel: str = ""  # of a rendezvous point in `[channels]`
+    public: str | None = None  # as in a router's file
+    places: Literal["upstream", "preprocessor"] = "upstream"
 
     @property
     def reached(self) -> str:
@@ -113,6 +116,8 @@ class _Root(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Router(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str | int = 0
     upstream: str | None = None
+    public: str | None = None
+    places: Literal["upstream", "preprocessor"] = "upstream"
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -254,6 +259,11 @@ def _member_problems(file: _File) -> Iterator[Problem]:
     listens |= {
         other_root(name): (one.listen, f"channels.{name}") for name, one in file.channels.items()
     }
+    for name, router in file.router.items():
+        try:
+            address_of(router.public or f"{HERE}:0", f"router.{name}: public")
+        except ConfigError as problem:
+            yield Problem(("router", name, "public"), str(problem))
     for name, (listen, where) in listens.items():
         place = (*where.split(".", 1), "listen")
         try:
@@ -291,8 +301,11 @@ def _members(file: _File) -> list[Member]:
     while above:
         for name in [name for name, upstream in above.items() if upstream in members]:
             upstream = above.pop(name)
-            address = _address(file.router[name].listen, f"router.{name}")
-            members[name] = Member(name, address, upstream, members[upstream].depth + 1)
+            router = file.router[name]
+            address, depth = _address(router.listen, f"router.{name}"), members[upstream].depth + 1
+            members[name] = Member(
+                name, address, upstream, depth, public=router.public, places=router.places
+            )
     return list(members.values())
 
 

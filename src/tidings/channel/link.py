@@ -118,7 +118,7 @@ class ChannelLink:
                 return
             except (LostConnection, Later) as problem:
                 reason = str(problem)
-            except BaseException:  # late answers must not be taken for answers to the next work
+            except BaseException:  # late answers must not be mistaken for answers to the next work
                 self._drop()
                 raise
             self._drop()

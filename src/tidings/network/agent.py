@@ -29,6 +29,7 @@ from tidings.network.agents import (
 )
 from tidings.network.agents.agent_channel import ANONYMOUS, AgentChannel, Order
 from tidings.network.agents.agent_link import AgentLink
+from tidings.network.agents.moving import Moving
 from tidings.network.agents.publishing import (
     LARGEST,
     LARGEST_WHOLE,
@@ -37,6 +38,7 @@ from tidings.network.agents.publishing import (
 )
 from tidings.network.router_url import RouterUrl, parse_addresses
 from tidings.network.tls import Path, context_for
+from tidings.routing.clients import ChoosingTimes
 from tidings.routing.protocol import Break, Times, messages as m
 
 __all__ = [
@@ -72,16 +74,21 @@ class Agent(AgentChannel):
         on_link: Callable[[str], object] | None = None,
         tag: Tagging = "root",
         direct: bool = True,
+        advice: ChoosingTimes | None = None,
     ) -> None:
         own = places[0].channel
         link = AgentLink(places, m.Hello(name, own, token), tls, times or Times(), on_link)
         super().__init__(link, own, on_break=on_break, tag=tag, direct=direct)
         self._may_be_direct = direct
         self._others: dict[str, AgentChannel] = {}
+        if advice is not None:
+            self._moving = Moving(link, advice)
 
     async def start(self, timeout: float | None = None) -> None:
         """Connect; EnvironmentProblem or Refusal if that fails."""
         await self._agent_link.start(timeout)
+        if self._moving is not None:
+            self._tasks.append(asyncio.create_task(self._moving.move_forever()))
         self.begin_tagging()
         await self.wait_for_tagging(timeout)
 
@@ -165,6 +172,7 @@ async def connect(
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
     direct: bool = True,
+    advice: bool | ChoosingTimes = False,
 ) -> AsyncIterator[Agent]:
     """Connect an agent to the router at an address, such as "tidings://host:7400/channel", or
     "tidings+tls://host:7400" if the router has a certificate. With several routers, as a list of
@@ -187,6 +195,10 @@ async def connect(
     If the rendezvous point offers it, because few others want the same notifications, the agent
     receives them over a second link, which it opens to the rendezvous point itself; without
     `direct`, it never does. If the second link can't be opened, nothing changes.
+
+    With `advice`, the agent asks its channel which routers there are and how busy they are,
+    measures the round trips, and moves to a router that is much better, without losing anything.
+    The address can then be that of any router, or of the rendezvous point.
     """
     check_tag(tag)
     if name is not None and not isinstance(name, str):
@@ -203,6 +215,7 @@ async def connect(
         on_link=on_link,
         tag=tag,
         direct=direct,
+        advice=ChoosingTimes() if advice is True else advice or None,
     )
     try:
         await agent.start(timeout)

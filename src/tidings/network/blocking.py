@@ -48,7 +48,7 @@ from tidings.network.agents import (
 )
 from tidings.network.agents.blocking_channel import BlockingChannel
 from tidings.network.tls import Path
-from tidings.routing.clients import Delivery, Item
+from tidings.routing.clients import ChoosingTimes, Delivery, Item
 from tidings.routing.protocol import Break, Times
 
 MOST_UNDER_WAY = 10_000  # the most unacknowledged publications; beyond this, publishing waits
@@ -65,7 +65,7 @@ _RLock: Any = type(threading.RLock())
 class _Condition(_RLock, threading.Condition):  # type: ignore[misc]
     """A condition that is its own lock, which Ctrl-C never leaves locked. `with` on a plain
     condition runs Python code at a moment when the lock is held and no `finally` would release it;
-    an interrupt just then would block the thread of the agent for ever. Here `with` runs the code
+    an interrupt just then would block the thread of the agent forever. Here `with` runs the code
     of the lock, in C, which can't be interrupted."""
 
     def __init__(self) -> None:
@@ -532,6 +532,7 @@ def connect_blocking(
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
     direct: bool = True,
+    advice: bool | ChoosingTimes = False,
 ) -> BlockingAgent:
     """Connect an agent to the router at an address, for code without `async`; see `connect`. Close
     the agent, or use it in a `with` statement. `on_break` and `on_link` are called in the agent's
@@ -540,6 +541,7 @@ def connect_blocking(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,
             timeout=timeout, on_break=on_break, on_link=on_link, tag=tag, direct=direct,
+            advice=advice,
         )
     )  # fmt: skip
     agent.start()

@@ -6,6 +6,7 @@
     channel_view.py   the view: changes go in, tags come out
     contents/         the attributes of notifications, as mappings and as columns
     kinds/            kinds of interest: filters, topics, types, those of an application
+    surroundings.py   the nodes above and below a node, for routers
     predicates/       programs of the operator that filters call by name
     change.py         a change to a node, in the form that snapshots use
 

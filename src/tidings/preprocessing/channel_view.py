@@ -29,12 +29,14 @@ from tidings.preprocessing.change import Change
 from tidings.preprocessing.contents import Contents, EventColumns, ExtraFields
 from tidings.preprocessing.kinds import Kind, KindDefinition, make_kind, restore_attributes
 from tidings.preprocessing.predicates import CallIndex, PredicateCall
+from tidings.preprocessing.surroundings import Surroundings
 from tidings.routing.protocol import messages as m, pack_tag
 from tidings.snapshots import DistinctFilters, Snapshot, VersionedSnapshot, View, build_nodes
 
 LARGEST = 1 << 30  # bytes of attributes; the rendezvous point has its own limit
 FEW = 50  # fewer notifications are tagged one by one, because a batch costs a millisecond
 REBUILD_AFTER = 2_000  # changes
+MOST_AROUND = 500_000  # nodes in the places of one answer
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -53,6 +55,8 @@ class _State(NamedTuple):
     version: int
     view: View
     tells_null: bool
+    epoch: int
+    is_whole: bool  # are all nodes of the channel in the view?
 
 
 class ChannelView:
@@ -68,6 +72,7 @@ class ChannelView:
         self._changes = 0
         self._state: _State | None = None
         self._columns = EventColumns()
+        self._surroundings: tuple[View, Surroundings] | None = None
         self._contents = Contents(self._kind, LARGEST, ExtraFields())
         self.decisions = self._kind.decisions
         """The results of predicates; a notification that needs others is not tagged."""
@@ -81,6 +86,11 @@ class ChannelView:
     def version(self) -> int:
         """The version of the view's tags; 0 if no nodes are known yet."""
         return 0 if self._state is None else self._state.version
+
+    @property
+    def epoch(self) -> int:
+        """The life of the rendezvous point that sent this version; 0 if no nodes are known yet."""
+        return 0 if self._state is None else self._state.epoch
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -124,7 +134,8 @@ class ChannelView:
             tells_null = bool(view.matcher.null_paths())
         else:
             tells_null = self._state.tells_null
-        state = _State(told.life, told.version, view, tells_null)
+        is_whole = len(view.ids) == len(self._nodes)
+        state = _State(told.life, told.version, view, tells_null, told.epoch, is_whole)
         if self._state is None:
             self._warm(state)
         self._state = state
@@ -213,6 +224,23 @@ class ChannelView:
         state = self._need_state()
         node = self._keys.get(self._kind.parse(interest, dialect).key, 0)
         return Place(node if node in self._nodes else 0, state.life, state.version)
+
+    def locate(self, asked: m.Locate) -> m.Located:
+        """The places of nodes among all nodes of this version. There are none if a node of the
+        channel is not in this view, because its filter can't be read here: then places would be
+        incomplete."""
+        state = self._need_state()
+        known = self._surroundings
+        if known is None or known[0] is not state.view:
+            known = self._surroundings = state.view, Surroundings(state.view)
+        around = known[1]
+        left, places = MOST_AROUND, list[m.NodePlace]()
+        for node in asked.nodes if state.is_whole else ():
+            found = around.around(node) if left > 0 else None
+            if found is not None:
+                left -= len(found[0]) + len(found[1])
+                places.append(m.NodePlace(node, tuple(found[0]), tuple(found[1])))
+        return m.Located(state.epoch, asked.request, state.version, tuple(places))
 
     def _need_state(self) -> _State:
         if self._state is None:

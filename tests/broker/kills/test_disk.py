@@ -128,7 +128,7 @@ class Story:
         assert set(self.told.values()) == {1}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_a_full_disk(tmp_path: Path, disk: Disk) -> None:
     tree = Tree(tmp_path, {"i0": ROOT, "e0": "i0"}, journal="disk/journal.db")
 

@@ -16,6 +16,7 @@ from tests.spark.kills.chain_run import ChainRun
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow  # `tidings bench chain` is tested with two kills
 @pytest.mark.timeout(900)
 def test_one_kill(tmp_path: Path, seed: int) -> None:
     """A node of the tree, or the driver at the worst moment."""

@@ -12,6 +12,7 @@ from tidings.broker.admission.permissions import Tokens
 from tidings.network import Policy
 from tidings.routing.protocol import Limits
 
+EVERYWHERE = ("0.0.0.0", "::", "")  # a server there listens at all addresses of its machine
 UPSTREAM = "<upstream>"  # no neighbour can have this name
 
 
@@ -34,8 +35,9 @@ class Direct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Door(msgspec.Struct, frozen=True):
     """Where a node listens, with which certificate, and who may connect.
 
-    Clients need a known token or, if `certificates` is set, a certificate with their name. If
-    neither tokens nor certificates are configured, anybody may connect."""
+    Clients need a known token or, if `certificates` is set, a certificate with their name, or a
+    ticket that was signed with one of the keys in `tickets`. If none of these are configured,
+    anybody may connect."""
 
     address: Address = Address("127.0.0.1", 0)
     tls: ssl.SSLContext | None = None
@@ -45,7 +47,19 @@ class Door(msgspec.Struct, frozen=True):
     policy: Policy = Policy.DROP
     limits: Limits = Limits()
     keys: Mapping[str, str] | None = None  # public keys whose grants are accepted, by name
+    tickets: Mapping[str, str] | None = None  # public keys whose tickets are accepted, by name
+    public: str | None = None  # the HOST:PORT by which agents reach the node; empty for none
+    ticket_key: str = ""  # the private key with which the node signs tickets; empty for none
+
+    def reached(self, port: int) -> str:
+        """The address by which agents reach the node, which listens on a port; empty if they should
+        not, or if it is not known."""
+        place = self.public
+        if place is None and self.address.host not in EVERYWHERE:
+            host = self.address.host
+            place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return f"{'tidings' if self.tls is None else 'tidings+tls'}://{place}" if place else ""
 
     @property
     def is_guarded(self) -> bool:
-        return self.tokens is not None or self.certificates
+        return self.tokens is not None or self.certificates or self.tickets is not None

@@ -10,6 +10,8 @@
     token = {name = "...", may = ["preprocess"]}  a pipeline: it gets all filters, and hands tagged
                                                   notifications over; only if granted explicitly
     a certificate                                 bound to each of the names in it; may route
+    a ticket                                      at a preprocessor: what the node that signed it
+                                                  says about the client (signing.py)
 
 The rendezvous point recognises publishers by name, and drops repeated notifications of a publisher.
 So nobody may publish under another's name. A bound client that is not a router publishes under its
@@ -25,7 +27,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tidings.routing.protocol import messages as m
+from tidings.routing.protocol import Ticket, messages as m
 
 Right = Literal["publish", "subscribe", "route", "preprocess"]
 ANY = "*"
@@ -74,6 +76,8 @@ class Permissions(msgspec.Struct, frozen=True):
     signed: bool = False  # the client may subscribe only with signed grants
     direct: str = ""  # the owner in the ticket of an agent that bypasses the tree
     party: str = ""  # the owner of its named subscriptions
+    guest: str = ""  # the owner of a guest that showed a ticket
+    expires: float = 0.0  # when the ticket of the client expires; 0 if it has none
 
     @property
     def publisher(self) -> str:
@@ -84,9 +88,9 @@ class Permissions(msgspec.Struct, frozen=True):
     def owner(self) -> str:
         """The owner of the client's filters. Guests are distinguished by their tokens, because they
         can use any number of names."""
-        if self.direct:
-            return self.direct
-        return self.name if self.bound else f"{ANY}/{sha256(b'owner' + self.key).hexdigest()[:16]}"
+        if self.bound or self.direct or self.guest:
+            return self.direct or self.guest or self.name
+        return f"{ANY}/{sha256(b'owner' + self.key).hexdigest()[:16]}"
 
     @property
     def neighbour(self) -> str:
@@ -113,7 +117,9 @@ class Permissions(msgspec.Struct, frozen=True):
                 "subscribe(grant=...) with a grant of a preprocessor"
             )
         if not isinstance(message, m.Publish):
-            if "subscribe" in self.may or isinstance(message, m.Trace | m.Goodbye | m.Seek):
+            if "subscribe" in self.may or isinstance(
+                message, m.Trace | m.Goodbye | m.Seek | m.Advise | m.Identify
+            ):
                 return ""  # clients that only publish need the lineage and preprocessors too
             return f"{self.name!r} may not subscribe here"
         if "publish" not in self.may:
@@ -206,6 +212,23 @@ class Register:
             channels = (ANY,)
         signed = found is not None and name not in certified and found.signed
         return Permissions(name, rights, routes, bound, key, within, channels, signed)
+
+    def admit_ticket(self, ticket: Ticket) -> Permissions | str:
+        """The permissions of a client that showed a ticket, whose signature was checked; or the
+        reason to refuse the client. If a token here is bound to the name, its limits apply instead
+        of those in the ticket, and the client has only the rights that both give."""
+        if not ticket.bound and ticket.name in self._bound:
+            return f"the name {ticket.name[:80]!r} is bound to another token or a certificate"
+        may: frozenset[Right] = frozenset(one for one in EVERYTHING if one in ticket.may)
+        within = ticket.within
+        for grant in self._grants.values():
+            if grant.name == ticket.name:
+                may, within = may & grant.rights, grant.within
+        guest = "" if ticket.bound else ticket.owner
+        return Permissions(
+            ticket.name, may, False, ticket.bound, ticket.owner.encode(), within,
+            (ticket.channel,), guest=guest, expires=ticket.expires,
+        )  # fmt: skip
 
 
 def digest_of(token: str) -> bytes:

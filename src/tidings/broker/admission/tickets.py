@@ -1,61 +1,49 @@
-"""Tickets: they admit an agent to the rendezvous point itself, with the rights that it has at its
-router.
+"""The tickets that a node signs for its clients, who show them to preprocessors.
 
-    direct:BODY.MAC     the body says who, on whose behalf, within which filters, and until when
+    Identify ──> name, rights and limits of the client ──> signed, for five minutes ──> Identified
 
-A ticket reaches the agent through the tree, so only nodes on the way can read it, and these are
-trusted to name owners anyway. The agent shows the ticket instead of its own token, which the nodes
-further up never see. The key of the MAC is random and stays in memory: after a restart, earlier
-tickets are worthless.
+A preprocessor so learns who the client is, and never sees its token.
 """
 
 from __future__ import annotations
 
-import binascii
-import hmac
-import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+import time
 
-import msgspec
+from tidings.broker.admission.listen import Door
+from tidings.broker.admission.permissions import Permissions
+from tidings.broker.admission.signing import TICKET_LIFETIME, KeyProblem, Signer
+from tidings.routing.forwarding import Downstream, Name
+from tidings.routing.protocol import Ticket, messages as m
 
-from tidings.routing.protocol import messages as m
-
-PREFIX = "direct:"
-
-
-class Ticket(msgspec.Struct, frozen=True, array_like=True):
-    agent: str
-    owner: str
-    party: str  # the owner of named subscriptions
-    within: m.Within
-    ends: float  # by the clock of the process that issued the ticket
+SIGN = 100  # what a signature costs, in entries of an answer
 
 
 class Tickets:
-    """The tickets of one running rendezvous point."""
+    """Signs tickets with the key of a node, if it has one."""
 
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
+    def __init__(self, node: str, door: Door) -> None:
+        """KeyProblem if the key can't be used, or if anybody may connect under any name."""
+        self._signer = Signer(door.ticket_key) if door.ticket_key else None
+        if self._signer is not None and not door.is_guarded:
+            raise KeyProblem(
+                f"{node}: found a key that signs tickets and no tokens, expected [tokens] that say "
+                "who may connect"
+            )
 
-    def issue(self, ticket: Ticket) -> str:
-        body = urlsafe_b64encode(msgspec.msgpack.encode(ticket)).decode()
-        return f"{PREFIX}{body}.{self._sign(body)}"
-
-    def read(self, text: str, agent: str, now: float) -> Ticket | str:
-        """The ticket of an agent, or why it is refused."""
-        body, _, mac = text.removeprefix(PREFIX).partition(".")
-        # compare bytes: a text that is not ASCII can't be compared in constant time
-        if not hmac.compare_digest(mac.encode(errors="replace"), self._sign(body).encode()):
-            return "the ticket for a direct link is not known here"
-        try:
-            found = msgspec.msgpack.decode(urlsafe_b64decode(body), type=Ticket)
-        except (binascii.Error, ValueError, msgspec.DecodeError):  # never, if we signed it
-            return "the ticket for a direct link can't be read"
-        if found.agent != agent:
-            return f"the ticket for a direct link is not for {agent[:80]!r}"
-        if found.ends <= now:
-            return "the ticket for a direct link has expired"
-        return found
-
-    def _sign(self, body: str) -> str:
-        return hmac.digest(self._key, body.encode(errors="replace"), "sha256").hex()
+    def sign(
+        self, machine: Downstream, name: Name, who: Permissions, channel: str, request: int,
+        now: float,
+    ) -> m.Identified:  # fmt: skip
+        """Answer a neighbour that asks for a ticket."""
+        if self._signer is None:
+            return m.Identified(request)
+        machine.context.now = now
+        machine.hear(name)
+        if not machine.charges.may_ask(name):
+            return m.Identified(request, refusal="too many questions were asked; ask again later")
+        machine.charges.charge(name, SIGN)
+        expires = int(time.time() + TICKET_LIFETIME)
+        ticket = Ticket(
+            b"", who.name, who.owner, channel, expires, tuple(sorted(who.may)), who.within
+        )
+        return m.Identified(request, self._signer.sign_ticket(ticket))

@@ -1,5 +1,5 @@
 """The credit that a node gives its neighbours: see routing/channels/credit.py. A neighbour that
-sends without credit is not read until what it sent has gone on."""
+sends without credit is not read until what it sent has been passed on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Credit:
         self._overdrawn: set[Link] = set()  # neighbours that sent without credit
 
     def note_taken(self, link: Link) -> list[Out]:
-        """Frames came from a neighbour."""
+        """Frames arrived from a neighbour."""
         out = self._links.note_taken(link.name, link.number)
         if self._links.overdrawn(link.name):
             self._overdrawn.add(link)
@@ -23,7 +23,7 @@ class Credit:
         return out
 
     def pay(self) -> list[Out]:
-        """Give credit for what has gone on meanwhile."""
+        """Give credit for what has been passed on meanwhile."""
         out = self._links.pay()
         for link in [*self._overdrawn]:
             if not self._links.overdrawn(link.name):

@@ -16,10 +16,11 @@ from tidings.model import EnvironmentProblem
 def make_key(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write the private key.")],
 ) -> None:
-    """Make a key with which a preprocessor signs grants.
+    """Make a key with which a preprocessor signs grants, or a router tickets.
 
-    FILE gets the private key, for `tidings preprocessor --key FILE`; only its owner may read it.
-    The public key is printed, as a line for [grants] in the files of routers.
+    FILE gets the private key, for `tidings preprocessor --key FILE`, or for ticket_key in a
+    router's file; only its owner may read it. The public key is printed, as a line for [grants] in
+    the files of routers, or for [tickets] in the file of a preprocessor.
     """
     from tidings.broker import Signer
 

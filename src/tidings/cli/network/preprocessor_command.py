@@ -110,7 +110,8 @@ def _read_again(node: PreprocessorNode, config: str | None) -> None:
     try:
         if config is None:
             raise TidingsError("found no --config, expected the file with the tokens")
-        count = node.renew(load_config(config).tokens)
+        loaded = load_config(config)
+        count = node.renew(loaded.tokens, loaded.tickets)
     except TidingsError as problem:
         remark(f"the tokens are unchanged: {problem}")
         return

@@ -9,6 +9,7 @@
     grants.py         signed grants, with which an agent subscribes to nodes
     header.py         a tag that was obtained in advance
     refusals.py       the errors of agents
+    moving.py         moves an agent to a better router, by the advice of its channel
     following.py      tags in the agent's own process, which follows the nodes of the channel
     preprocessors.py  tags from preprocessors, which the agent finds through the channel
     encoding.py       attributes as JSON or MessagePack
@@ -23,6 +24,7 @@ from tidings.network.agents.arrow_rows import ArrowRows, Pairs, check_pair, pair
 from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.grants import SignedGrant
 from tidings.network.agents.header import Header
+from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
 
@@ -33,6 +35,7 @@ __all__ = [
     "LinkState",
     "Outdated",
     "Pairs",
+    "Preprocessors",
     "Refusal",
     "SignedGrant",
     "Subscription",

@@ -18,6 +18,7 @@ from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.following import Following
 from tidings.network.agents.grants import HeldGrants, SignedGrant, place_of
 from tidings.network.agents.header import Header
+from tidings.network.agents.moving import Moving
 from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.publishing import CLOSED, LOCAL, PUBLISHER, Publishing, Tagging
 from tidings.network.agents.refusals import Refusal, TimedOut
@@ -68,6 +69,7 @@ class AgentChannel(Publishing):
             link, channel, self._router, self._nodes_in_force, self.send_up, self._dispatch,
             self._receive_directly, self._end_directly, self._spawn, enabled=direct,
         )  # fmt: skip
+        self._moving: Moving | None = None
         link.add(self)
 
     # -- for applications ----------------------------------------------------------------------
@@ -320,8 +322,8 @@ class AgentChannel(Publishing):
         self._dispatch(self._router.join_upstream(self._now))
 
     def interrupt(self, reason: str) -> None:
-        """The link has ended, or the channel is not served any more. What comes over the second
-        link goes on."""
+        """The link has ended, or the channel is not served any more. What arrives over the second
+        link is still processed."""
         if self.direct.is_used:
             return
         for machine, subscription in self._subscriptions.values():
@@ -349,6 +351,11 @@ class AgentChannel(Publishing):
             self._following.receive(message)
         elif isinstance(message, m.Found):
             self._spawn(self._preprocessors.receive(message))
+        elif isinstance(message, m.Advised):
+            if self._moving is not None:
+                self._moving.receive(message)
+        elif isinstance(message, m.Identified):
+            self._preprocessors.take_ticket(message)
         elif isinstance(message, m.Presented):
             self._grants.receive(message)
         elif isinstance(message, m.Offered):

@@ -76,6 +76,10 @@ class AgentLink:
         self._link: Link | None = None
         self._refusal = self._reason = self._publisher = ""
         self._replaced = ""  # the reason, if another program has taken the name of this agent
+        self.router_name = ""
+        """The name of the router that is linked, or was linked last."""
+        self._new: tuple[Link, RouterUrl] | None = None  # the link to which the agent moves
+        self._moved: set[RouterUrl] = set()  # the router to which the agent moved, if any
         self._lost = asyncio.Event()
         self._change = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -185,20 +189,28 @@ class AgentLink:
             self._publish(self._link, self._numbers[channel], messages)
 
     def _publish(self, link: Link, number: int, messages: Sequence[m.Publish]) -> None:
+        if self._flow.fits(number, messages):
+            link.send_all(messages, number)
+            return
         for message in messages:
             self._flow.put(number, message)
         self._use_credit(link, number)
 
     def _use_credit(self, link: Link, number: int) -> None:
         """Send the publications for which there is credit."""
-        found = self._flow.draw(number, m.Publish)
-        messages = [one for one in found if not isinstance(one, Frames)]
-        if messages:
+        while messages := [
+            one for one in self._flow.draw(number, m.Publish) if not isinstance(one, Frames)
+        ]:
             link.send_all(messages, number)
 
     def has_credit(self, channel: LinkedChannel) -> bool:
-        """Does no publication of a channel wait for credit?"""
+        """Can a channel publish at once, because none of its publications waits for credit?"""
         return not self._flow.waits(self._numbers.get(channel, 0))
+
+    def send_first(self, message: m.Message) -> None:
+        """Send a message of the first channel, if there is a link."""
+        if self._link is not None:
+            self._link.send(message)
 
     @property
     def is_linked(self) -> bool:
@@ -214,6 +226,45 @@ class AgentLink:
         return link is not None and link.waiting <= link.most_waiting
 
     # -- the link ------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> RouterUrl:
+        """The router that is linked, or is tried next."""
+        return self._places[0]
+
+    async def move(self, place: RouterUrl) -> bool:
+        """Use another router from now on; False if it can't be used, or if there is no link at
+        present. The old link is used until the new router has answered. The first routers stay
+        known, for when the link is lost."""
+        if self._link is None or self._new is not None:
+            return False
+        new: Link | None = None
+        try:
+            async with asyncio.timeout(min(GREETING, self.times.silent)):
+                _, new = await asyncio.get_running_loop().create_connection(
+                    lambda: Link(
+                        self._receive,
+                        self._handle_end,
+                        patience=self.times.silent,
+                        largest=frames.LARGEST_DOWN,
+                    ),
+                    place.host,
+                    place.port,
+                    ssl=self.tls,
+                )
+                self._new = new, place
+                new.send(self.hello)
+                while not new.name and not new.is_over:
+                    await self.wait_for_change()
+        except (OSError, ssl.SSLError):  # a timeout is an OSError too
+            pass
+        finally:
+            self._new = None
+        if new is None or not new.name:
+            if new is not None:
+                new.close("the agent stays at its router")
+            return False
+        return True
 
     @property
     def _where(self) -> str:
@@ -288,6 +339,10 @@ class AgentLink:
                 self._change.set()
                 return
             await asyncio.sleep(pause)
+            if self._link is not None:  # the agent has moved meanwhile
+                self._lost.clear()
+                self._tell_link("")
+                continue
             pause = min(2 * pause, RETRY[1])
             try:
                 await self._connect_to_any()
@@ -319,14 +374,16 @@ class AgentLink:
                     reason += "; over TLS this can mean that a certificate was refused"
             self._refusal = self._reason = self._refusal or reason
             self._lost.set()
-            self._change.set()
+        self._change.set()
 
     def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
+        if link.name and link is not self._link:
+            return  # the agent has moved to another router
         for start in starts:
             message = frames.decode(buffer, start)
             if isinstance(message, m.Welcome):
                 self._begin(link, message)
-            elif isinstance(message, m.Goodbye):
+            elif isinstance(message, m.Goodbye) and not self._is_new(link):
                 self._refusal = message.reason
                 if message.reason == m.REPLACED and link is self._link:
                     self._refusal = self._replaced = REPLACED.format(self.hello.name)
@@ -353,9 +410,20 @@ class AgentLink:
             link.send(m.Credit({link.number: limit}))
         self._change.set()
 
+    def _is_new(self, link: Link) -> bool:
+        """Is this a link to a router to which the agent would move, and not its present link?"""
+        return self._link is not None and link is not self._link
+
     def _begin(self, link: Link, message: m.Welcome) -> None:
-        link.name = "<upstream>"
-        self._link, self._since = link, time.time()
+        link.name, self.router_name = "<upstream>", message.name
+        before, self._link, self._since = self._link, link, time.time()
+        if self._new is not None and link is self._new[0]:
+            place = self._new[1]
+            first = [one for one in self._places if one not in self._moved]
+            self._moved = {place} - set(first)
+            self._places = deque(dict.fromkeys((place, *first)))
+        if before is not None:
+            before.close("the agent moves to another router")
         self._publisher = message.publisher
         self._heard, self._repeats = Heard(), Repeats()
         self._flow = Flow(link.taken, link.sent, is_lower=True)

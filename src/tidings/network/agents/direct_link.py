@@ -74,7 +74,7 @@ class DirectLink:
 
     @property
     def is_used(self) -> bool:
-        """Do notifications come over this link?"""
+        """Do notifications arrive over this link?"""
         return self._router.upstream == DIRECT
 
     def send(self, message: m.Message) -> None:

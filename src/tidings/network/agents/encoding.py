@@ -63,7 +63,7 @@ def _is_plain(value: dict[Any, Any] | list[Any], levels: int) -> bool:
         return False
     if type(value) is dict:
         try:
-            "".join(value)  # the fastest way to find a key that is no string
+            "".join(value)  # the fastest way to find a key that is not a string
         except TypeError:
             return False
     for one in value.values() if type(value) is dict else value:

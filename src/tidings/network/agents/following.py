@@ -100,7 +100,8 @@ class Following:
             assert changed is not None
             if view.version and (changed.whole or changed.life != view.life):
                 return  # the definition may have changed too
-            if changed.changes or changed.version != view.version or not view.version:
+            same = view.version, view.epoch
+            if changed.changes or (changed.version, changed.epoch) != same or not view.version:
                 await loop.run_in_executor(None, view.put, changed)
             self.view, self.refusal = view, ""
             self.ready.set()

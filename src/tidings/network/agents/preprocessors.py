@@ -7,8 +7,11 @@ turn.
 A question that is not answered in time is not repeated: the notification is published without a
 tag. So no notification waits long for a preprocessor, and none is lost when a preprocessor ends.
 
+An agent greets preprocessors with a ticket, which its router signs, and presents the next ticket
+when half of the time is over. It sends its token only if its router signs no tickets.
+
 An agent whose own link uses TLS connects only to preprocessors with TLS, because it sends them its
-token and its notifications.
+notifications, and perhaps its token.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from tidings.model import TidingsError
 from tidings.network.link import Link
 from tidings.network.router_url import RouterUrl, parse_address
 from tidings.network.tls import context_for
-from tidings.routing.protocol import Times, frames, messages as m
+from tidings.routing.protocol import Times, frames, messages as m, unpack_ticket
 
 MOST_LINKS = 4  # the most preprocessors that one agent uses at a time
 PATIENCE = 2.0  # seconds for an answer, after which the link to a preprocessor is closed
@@ -43,9 +46,15 @@ class Preprocessors:
         hello: m.Hello,
         times: Times,
         tls: ssl.SSLContext | None = None,
+        *,
+        pause: float = 0.0,
+        changed: Callable[[bool], None] = lambda _: None,
     ) -> None:
         """`send` sends a message to the router; False if there is no link. `tls` is the context of
-        the link to the router."""
+        the link to the router. While there is no preprocessor, the next search is after `pause`
+        seconds. `changed` is called with whether there is one."""
+        self._pause = pause or times.retry / 10
+        self._changed = changed
         self._send = send
         self._hello = hello
         self._times = times
@@ -56,6 +65,10 @@ class Preprocessors:
         self._request = FIRST
         self._sought = FIRST
         self._turn = 0
+        self._ticket = b""  # empty if the router signs none
+        self._renew_at = 0.0  # seconds since 1970
+        self._identifying: tuple[int, asyncio.Future[m.Identified]] | None = None
+        self._asking = asyncio.Lock()
         self._any = asyncio.Event()  # is there a link?
         self.asked = 0
         """How many notifications preprocessors tagged."""
@@ -80,6 +93,26 @@ class Preprocessors:
         )
         return answer if isinstance(answer, m.Proposed) else None
 
+    async def locate(self, question: m.Locate) -> m.Located | None:
+        """The places of nodes; None if no preprocessor answers."""
+        answer = await self._ask(lambda request: msgspec.structs.replace(question, request=request))
+        return answer if isinstance(answer, m.Located) else None
+
+    def expects(self, message: m.Found) -> bool:
+        """Is this the answer to the last search?"""
+        return message.request == self._sought
+
+    def take_ticket(self, message: m.Identified) -> None:
+        """Process the answer to Identify."""
+        if self._identifying is not None:
+            request, answer = self._identifying
+            if message.request == request and not answer.done():
+                answer.set_result(message)
+
+    def use_token(self, token: str) -> None:
+        """Present another token from the next connection on."""
+        self._hello = msgspec.structs.replace(self._hello, token=token)
+
     async def seek_forever(self) -> None:
         """Look for preprocessors, and keep links to them."""
         while True:
@@ -87,8 +120,9 @@ class Preprocessors:
             self._send(m.Seek(self._sought))
             for link in self._links.values():
                 link.send(m.Trace(0))  # a keep-alive: silent agents are disconnected
+            await self._present_next()
             enough = bool(self._links)
-            await asyncio.sleep(self._times.resubscribe if enough else self._times.retry / 10)
+            await asyncio.sleep(self._times.resubscribe if enough else self._pause)
 
     async def wait_for_any(self, seconds: float) -> bool:
         """Wait for a link to a preprocessor; False if there is none in time."""
@@ -99,11 +133,13 @@ class Preprocessors:
 
     async def receive(self, message: m.Found) -> None:
         """Process the answer to Seek: connect to some of the preprocessors."""
-        if message.request != self._sought:
+        if not self.expects(message):
             return
         now = time.monotonic()
         self._failed = {one: at for one, at in self._failed.items() if now - at < AGAIN}
         new = [one for one in message.addresses if one not in {*self._links, *self._failed}]
+        if not new or not await self._need_ticket():
+            return
         random.shuffle(new)  # so that agents choose different preprocessors
         for address in new[: max(0, MOST_LINKS - len(self._links))]:
             await self._connect(address)
@@ -113,6 +149,46 @@ class Preprocessors:
             link.close("the agent was closed")
 
     # -- links ---------------------------------------------------------------------------------
+
+    async def _present_next(self) -> None:
+        """Show all preprocessors the next ticket, if it is time for another one."""
+        before = self._ticket
+        if before and self._links:
+            await self._need_ticket()
+            if self._ticket and self._ticket != before:
+                self._request += 1
+                for link in self._links.values():
+                    link.send(m.Present(self._request, self._ticket))
+
+    async def _need_ticket(self) -> bool:
+        """Ask the router for a ticket, if half of the time of the last one is over; False if there
+        is none, and it is not known whether the router signs tickets."""
+        async with self._asking:
+            now = time.time()
+            if self._ticket and now < self._renew_at:
+                return True
+            answer = await self._identify()
+            if answer is None or answer.refusal:
+                found = unpack_ticket(self._ticket)
+                return found is not None and now < found.expires
+            self._ticket = answer.ticket
+            ticket = unpack_ticket(answer.ticket)
+            self._renew_at = 0.0 if ticket is None else (now + ticket.expires) / 2
+            return True
+
+    async def _identify(self) -> m.Identified | None:
+        self._request += 1
+        answer: asyncio.Future[m.Identified] = asyncio.get_running_loop().create_future()
+        self._identifying = self._request, answer
+        if not self._send(m.Identify(self._request)):
+            return None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await answer
+        except TimeoutError:
+            return None
+        finally:
+            self._identifying = None
 
     async def _connect(self, address: str) -> None:
         welcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -142,7 +218,7 @@ class Preprocessors:
                     place.port,
                     ssl=context_for(place, self._tls, None),
                 )
-                link.send(msgspec.structs.replace(self._hello, channel=place.channel))
+                link.send(self._greeting(place.channel))
                 await welcome
         except (OSError, TidingsError, asyncio.CancelledError):
             if link is not None:
@@ -151,17 +227,24 @@ class Preprocessors:
             if task is not None and task.cancelling():
                 raise
 
+    def _greeting(self, channel: str) -> m.Hello:
+        token = "" if self._ticket else self._hello.token
+        return msgspec.structs.replace(
+            self._hello, channel=channel, token=token, ticket=self._ticket
+        )
+
     def _take(
         self, link: Link, address: str, welcome: asyncio.Future[None], message: m.Message
     ) -> None:
         if isinstance(message, m.Welcome) and not welcome.done():
             self._links[address] = link
             self._any.set()
+            self._changed(True)
             self._failed.pop(address, None)
             welcome.set_result(None)
         elif isinstance(message, m.Goodbye):
             link.close("goodbye")
-        elif isinstance(message, m.Preprocessed | m.Proposed):
+        elif isinstance(message, m.Preprocessed | m.Proposed | m.Located):
             found = self._open.get(message.request)
             if found is not None and found[0] is link and not found[1].done():
                 found[1].set_result(message)
@@ -172,6 +255,7 @@ class Preprocessors:
             self._failed[address] = time.monotonic()
             if not self._links:
                 self._any.clear()
+                self._changed(False)
         for other, answer in self._open.values():
             if other is link and not answer.done():
                 answer.cancel()

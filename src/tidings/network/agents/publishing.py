@@ -7,7 +7,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
@@ -28,9 +28,11 @@ LOCAL, PUBLISHER = "<agent>", "<publisher>"
 CLOSED = "the agent is closed"
 WINDOW = 4000  # the most publications that are sent and not acknowledged
 PIECE = 1000  # the number of notifications that `publish_many` sends together
+AHEAD = 3  # the number of pieces that preprocessors tag at a time
 MOST_PIECES = 8  # the most pieces of `publish_many` that are not acknowledged
 Tagging = Literal["root", "local", "preprocessor"]
 """Who tags the notifications of an agent."""
+_Pairs = list[tuple[bytes, bytes]]  # encoded attributes and payloads
 PIECE_BYTES = 4 << 20  # bytes of a piece of a payload that does not fit into a frame
 LARGEST = frames.LARGEST - (1 << 16)
 """The most bytes of a notification's attributes and payload; the rest of a frame is for headers. A
@@ -71,6 +73,30 @@ class _Piece(msgspec.Struct):
     last: int
     done: asyncio.Future[None]
     refused: dict[int, str] = {}
+
+
+class _Chunks:
+    """The notifications of `publish_many`, PIECE at a time."""
+
+    def __init__(self, given: Iterator[Any]) -> None:
+        self._given = given
+        self.is_over = False
+        self.problem: Refusal | None = None
+        """Why there are no more, although more were given."""
+
+    def read(self) -> _Pairs:
+        """The next notifications; none if there are no more."""
+        pairs: _Pairs = []
+        try:
+            for one in islice(self._given, 0 if self.is_over else PIECE):
+                attributes, payload = check_pair(one)
+                content = encode_attributes(attributes)
+                _check_size(content, payload)
+                pairs.append((content, payload))
+        except Refusal as found:  # the notifications before this one are sent
+            self.problem = found
+        self.is_over = len(pairs) < PIECE
+        return pairs
 
 
 class Publishing(ABC):
@@ -283,29 +309,22 @@ class Publishing(ABC):
         disk; return how many there were. Arrow data is accepted too: each row is a notification,
         and the column `payload`, if there is one, is the payload. If a notification is refused,
         stop publishing, wait for the answers to all that were sent, and raise Refusal."""
-        given = pairs_of(notifications)
+        chunks = _Chunks(pairs_of(notifications))
+        tagging: deque[tuple[_Pairs, Awaitable[list[bytes]]]] = deque()
         waiting: deque[_Piece] = deque()
         count = 0  # acknowledged
-        problem: Refusal | None = None  # why no more notifications are sent
         try:
             while True:
-                pairs: list[tuple[bytes, bytes]] = []
-                try:
-                    for one in islice(given, 0 if problem else PIECE):
-                        attributes, payload = check_pair(one)
-                        content = encode_attributes(attributes)
-                        _check_size(content, payload)
-                        pairs.append((content, payload))
-                except Refusal as found:  # the notifications before this one are sent
-                    problem = found
-                if pairs:
-                    tags = await self._tag_pairs(pairs)
-                    waiting.append(self._publish_piece(pairs, tags))
+                while len(tagging) < self._ahead and (pairs := chunks.read()):
+                    tagging.append((pairs, self._begin_tagging(pairs)))
+                if tagging:
+                    pairs, tags = tagging.popleft()
+                    waiting.append(self._publish_piece(pairs, await tags))
                 if not waiting:
-                    if problem is not None:
-                        raise Refusal(f"notification {count + 1}: {problem}")
+                    if chunks.problem is not None:
+                        raise Refusal(f"notification {count + 1}: {chunks.problem}")
                     return count
-                if len(pairs) < PIECE or len(waiting) >= MOST_PIECES:
+                if (chunks.is_over and not tagging) or len(waiting) >= MOST_PIECES:
                     piece = waiting.popleft()
                     await piece.done
                     if piece.refused:
@@ -316,9 +335,22 @@ class Publishing(ABC):
                         raise Refusal(f"notification {at}: {reason}{more}")
                     count += piece.last - piece.first + 1
         finally:
+            for _, tags in tagging:
+                if isinstance(tags, asyncio.Future):
+                    tags.cancel()
             await asyncio.gather(*(one.done for one in waiting), return_exceptions=True)
 
-    async def _tag_pairs(self, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
+    @property
+    def _ahead(self) -> int:
+        """How many chunks of `publish_many` are tagged at a time. A preprocessor tags the next ones
+        while the former is sent; this process can only tag one after the other."""
+        return AHEAD if self._tagging == "preprocessor" else 1
+
+    def _begin_tagging(self, pairs: _Pairs) -> Awaitable[list[bytes]]:
+        tags = self._tag_pairs(pairs)
+        return asyncio.ensure_future(tags) if self._tagging == "preprocessor" else tags
+
+    async def _tag_pairs(self, pairs: _Pairs) -> list[bytes]:
         """The tags of notifications; none if the rendezvous point tags them."""
         if self._tagging == "local":
             return self._following.tag_many([content for content, _ in pairs])
@@ -326,7 +358,7 @@ class Publishing(ABC):
             return await self._preprocessors.tag([content for content, _ in pairs])
         return []
 
-    def _publish_piece(self, pairs: list[tuple[bytes, bytes]], tags: Sequence[bytes]) -> _Piece:
+    def _publish_piece(self, pairs: _Pairs, tags: Sequence[bytes]) -> _Piece:
         publisher = self._publisher
         if self.is_closed or self.refusal:
             raise Refusal(CLOSED if self.is_closed else self.refusal)

@@ -12,7 +12,7 @@
     channel.py      one channel: its state machine, and its numbers on links
     links.py        the links of a node: what is sent over them, and what waits
     channel_link.py the channels of one link
-    credit.py       how much of each channel may be under way on a link
+    credit.py       how much data of each channel may be in flight on a link
     routes.py       a table from channel to hop
     repeats.py      pulses: one message for each link repeats what was said last in each channel
     sleeping.py     channels without traffic, of which only a few values are kept

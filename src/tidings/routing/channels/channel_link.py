@@ -38,7 +38,7 @@ def answer_pulse(
     """The answer to a pulse, or to the request to repeat everything."""
     if isinstance(message, m.Pulse):
         return [(link, 0, m.Repeat())] if known.heard.take(message, now) else []
-    if now - known.said_all < retry:  # nobody may make this node say everything all the time
+    if now - known.said_all < retry:  # a neighbour can't cause constant repetition
         return []
     known.said_all = now
     return [(link, number, said) for number, said in known.repeats.said.items()]

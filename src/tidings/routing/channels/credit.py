@@ -1,4 +1,4 @@
-"""Credit: how much of each channel may be under way on a link, so that a slow channel does not
+"""Credit: how much data of each channel may be in flight on a link, so that a slow channel does not
 delay the others.
 
     sender                                                  receiver
@@ -7,34 +7,34 @@ delay the others.
 
 Both ends count the bytes of all frames of a channel since the link began. The receiver says up to
 which count the sender may send; it does not raise this while it holds frames that it can't pass on.
-Numbers only grow, so a Credit that comes late or twice does no harm.
+Numbers only grow, so a Credit that arrives late or twice does no harm.
 
 Only what can be large waits for credit: publications and parts on the way up, notifications on the
 way down. On the way up, everything else overtakes what waits, because nothing depends on the order.
-On the way down, all messages of a channel stay in order: a beat that came before the notifications
-that it counts would look like a loss.
+On the way down, all messages of a channel stay in order: a beat that arrived before the
+notifications that it counts would look like a loss.
 
 What waits is bounded. Publications wait only as far as credit was given for them: WINDOW for each
 neighbour and channel, and MOST_HELD at the whole node; more are dropped, and publishers repeat what
 is not acknowledged. Notifications may take `most` bytes of a link, in equal shares for the channels
 that wait. Beyond its share, a channel is told that it missed some (`Skipped`), so that they are
-asked for again. Beats that wait one after the other are joined. All else is an answer to the other
+asked for again. Consecutive beats that wait are merged. All else is an answer to the other
 end; if too many of these wait, its link is closed.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from tidings.routing.protocol import messages as m
 
-WINDOW = 1 << 20  # bytes of one channel that may be under way, or held, on one link
+WINDOW = 2 << 20  # bytes of one channel that may be in flight, or held, on one link
 MOST_WAITING = 32 << 20  # bytes of notifications that wait on one link
-STUCK = 2  # how often as much must wait of one channel before the link is closed
+STUCK = 2  # a link is closed when one channel has this many times `most` waiting
 OVERDRAWN = 4  # windows of publications that are held, beyond which a neighbour is not read
 MOST_HELD = 64 << 20  # bytes of publications that wait at one node
 _SMALL = 256  # bytes that count for a message without content
@@ -93,9 +93,10 @@ class Flow:
         window: int = WINDOW,
         most: int = MOST_WAITING,
     ) -> None:
-        """`taken` and `sent` are kept up to date by the link: the bytes of the frames that came and
-        went, by channel. The lower end of a link waits for credit in channel 0 from the beginning;
-        the upper end only after the first Credit for channel 0, because some clients send none."""
+        """`taken` and `sent` are kept up to date by the link: the bytes of the frames that were
+        received and sent, by channel. The lower end of a link waits for credit in channel 0 from
+        the beginning; the upper end only after the first Credit for channel 0, because some clients
+        send none."""
         self._taken = {} if taken is None else taken
         self._sent = {} if sent is None else sent
         self.window = window
@@ -113,7 +114,7 @@ class Flow:
 
     def raise_limit(self, number: int, unread: int = 0) -> int | None:
         """The limit to tell the other end, or None while it would rise by less than half a window.
-        `unread` are bytes that came and wait elsewhere."""
+        `unread` are bytes that arrived and wait elsewhere."""
         limit = self._taken.get(number, 0) - self.held.get(number, 0) - unread + self.window
         if limit - self._told.get(number, self.window) < self.window // 2:
             return None
@@ -121,7 +122,7 @@ class Flow:
         return limit
 
     def release(self, number: int, size: int) -> None:
-        """Frames that were held have gone on."""
+        """Frames that were held have been passed on."""
         left = self.held.get(number, 0) - size
         if left > 0:
             self.held[number] = left
@@ -141,8 +142,12 @@ class Flow:
         """Can large messages of a channel be sent now?"""
         return number not in self._queues and bool(self.room(number))
 
+    def fits(self, number: int, items: Iterable[Item]) -> bool:
+        """Can messages of a channel be sent now, all of them?"""
+        return number not in self._queues and sum(map(weigh, items)) <= self.room(number)
+
     def waits(self, number: int) -> bool:
-        """Does something of a channel wait?"""
+        """Is anything of a channel waiting?"""
         return number in self._queues
 
     def waiting(self, number: int) -> int:
@@ -155,7 +160,7 @@ class Flow:
 
     @property
     def is_stuck(self) -> bool:
-        """Does so much wait that the other end must be gone, or ignore what it asked for?"""
+        """Does so much wait that the other end must be gone, or does not read what it asked for?"""
         return any(size > STUCK * self.most for size in self._sizes.values())
 
     @property
@@ -165,7 +170,7 @@ class Flow:
 
     @property
     def numbers(self) -> list[int]:
-        """The channels of which something waits."""
+        """The channels that have something waiting."""
         return [*self._queues]
 
     def put(self, number: int, item: Item, source: tuple[Flow, int] | None = None) -> None:
@@ -180,7 +185,7 @@ class Flow:
             flow.held[of] = flow.held.get(of, 0) + size
 
     def skip(self, number: int) -> None:
-        """Note that notifications of a channel are dropped, at the end of what waits. A beat that
+        """Append a note that notifications of a channel were dropped. A beat that
         waits there goes behind this note."""
         beat = self._take_last_beat(number)
         queue = self._queues.get(number)
@@ -197,7 +202,7 @@ class Flow:
         return msgspec.structs.replace(beat, totals={**before.totals, **beat.totals})
 
     def _take_last_beat(self, number: int) -> m.Beat | None:
-        """Take the beat away that waits at the end."""
+        """Remove the beat that waits at the end."""
         queue = self._queues.get(number)
         if not queue or not isinstance(queue[-1].item, m.Beat):
             return None
@@ -211,7 +216,9 @@ class Flow:
             self._may[number] = max(limit, self._may.get(number, 0))
 
     def draw(self, number: int, heavy: object) -> Iterator[Item]:
-        """Take out what can be sent now. Messages that are not `heavy` need no credit."""
+        """Take out what can be sent now. Messages that are not `heavy` need no credit. Sizes are
+        estimated here, so there may be room for more once these messages are sent: draw again, or
+        the rest may wait for a Credit that the other end does not send."""
         queue, room = self._queues.get(number), self.room(number)
         while queue:
             waiting = queue[0]

@@ -31,6 +31,8 @@ class Links:
         self.neighbours: dict[Name, ChannelLink] = {}
         self.hops: dict[Name, ChannelLink] = {}
         self._owed: set[tuple[Name, int]] = set()  # channels of neighbours that wait for credit
+        self._drawn: set[tuple[Name, int]] = set()  # channels of which more may be sent now
+        self._drawn_above: set[tuple[Name, int]] = set()
         self.held = 0
         """About how many bytes of publications wait for credit."""
         self.unread: Callable[[Name, int], int] = lambda _link, _number: 0
@@ -61,7 +63,7 @@ class Links:
         return self.neighbours[link].flow
 
     def note_taken(self, link: Name, number: int) -> list[Out]:
-        """Frames came from a neighbour: perhaps it may send more."""
+        """Frames arrived from a neighbour, which may now get more credit."""
         known = self.neighbours.get(link)
         if known is None:
             self._owed.discard((link, number))
@@ -85,7 +87,7 @@ class Links:
         return known is not None and known.flow.is_stuck
 
     def note_taken_above(self, hop: Name, number: int) -> list[Out]:
-        """Frames came from a hop, and were passed on."""
+        """Frames arrived from a hop, and were passed on."""
         limit = self.hop(hop).flow.raise_limit(number)
         return [] if limit is None else [(hop, 0, m.Credit({number: limit}))]
 
@@ -94,7 +96,7 @@ class Links:
         return [one for link, number in [*self._owed] for one in self.note_taken(link, number)]
 
     def take_credit(self, link: Name, message: m.Credit, now: float) -> list[Out]:
-        """A neighbour may be sent more."""
+        """A neighbour has given more credit."""
         known = self.neighbours.get(link)
         if known is None:
             return []
@@ -102,13 +104,13 @@ class Links:
         return [one for number in message.upto for one in self._draw(link, known, number, now)]
 
     def take_credit_above(self, hop: Name, message: m.Credit, now: float) -> list[Out]:
-        """A hop may be sent more."""
+        """A hop has given more credit."""
         known = self.hop(hop)
         known.flow.take(message)
         return [one for number in message.upto for one in self._draw_above(hop, known, number, now)]
 
     def block(self, hop: Name, now: float, *, on: bool) -> list[Out]:
-        """The connection to a hop takes no more, or takes more again."""
+        """The connection to a hop accepts no more data, or accepts data again."""
         known = self.hop(hop)
         known.flow.is_blocked = on
         if on:
@@ -116,11 +118,27 @@ class Links:
         return [one for number in known.flow.numbers
                 for one in self._draw_above(hop, known, number, now)]  # fmt: skip
 
+    def draw_again(self, now: float) -> list[Out]:
+        """More of what waits. Call this when everything that was returned before is sent, until
+        nothing is returned."""
+        if not self._drawn and not self._drawn_above:
+            return []
+        drawn, self._drawn = self._drawn, set()
+        above, self._drawn_above = self._drawn_above, set()
+        out: list[Out] = []
+        for link, number in drawn:
+            if link in self.neighbours:
+                out += self._draw(link, self.neighbours[link], number, now)
+        for hop, number in above:
+            out += self._draw_above(hop, self.hop(hop), number, now)
+        return out
+
     def _draw(self, link: Name, known: ChannelLink, number: int, now: float) -> list[Out]:
         channel, out = known.numbers.get(number), []
         if channel is not None:
             for item in known.flow.draw(number, HEAVY_DOWN):
                 out += self._emit(channel, known, link, number, item, now)
+                self._drawn.add((link, number))
         return out
 
     def _draw_above(self, hop: Name, known: ChannelLink, number: int, now: float) -> list[Out]:
@@ -129,6 +147,7 @@ class Links:
             before = known.flow.waiting(number)
             for item in known.flow.draw(number, HEAVY_UP):
                 out += self._emit(channel, known, hop, number, item, now)
+                self._drawn_above.add((hop, number))
             self.held -= before - known.flow.waiting(number)
         return out
 

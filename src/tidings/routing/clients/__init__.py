@@ -6,7 +6,7 @@
     pipeline     follows the nodes of the channel, and hands tagged notifications over in parts
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
-    joining.py        how it gets its node, and goes on under its name
+    joining.py        how it gets its node, and continues under its name
     stream.py         what has come of it, and what is missing
     questions.py      the open questions, and when to ask them again
     handout.py        hands notifications to the application, once, whole and in order
@@ -16,6 +16,7 @@
     pieces.py         puts together payloads that arrived in pieces
     tracker.py        which numbers of each node have arrived, and which are missing
     publisher.py      stamps, and what to do when the rendezvous point has lost notifications
+    choosing.py       which router an agent should use, by load and round trip
     acknowledged_runs.py   the stamps that were acknowledged to a publisher
     tagging/          what a pipeline follows, and the parts that it hands over
 
@@ -25,6 +26,7 @@ see only the items that subscriptions yield, which docs/network.md describes. St
 subscriber.py.
 """
 
+from tidings.routing.clients.choosing import Choosing, ChoosingTimes
 from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed, Told
 from tidings.routing.clients.publisher import Publisher
@@ -32,6 +34,8 @@ from tidings.routing.clients.subscriber import Phase, Subscriber
 from tidings.routing.clients.tagging import Follower, Hander
 
 __all__ = [
+    "Choosing",
+    "ChoosingTimes",
     "Confirming",
     "Delivery",
     "Follower",

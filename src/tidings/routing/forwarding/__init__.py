@@ -12,6 +12,7 @@
     moving_router.py   a router that can move to another node above, for agents
     downstream.py      the side of a router or root that faces its neighbours below
     neighbours/        what neighbours want, ask for, pay for and are sent
+    locating.py        the places of new nodes, asked of a preprocessor
     transitions.py     the states of a node at a router, in one table
     ways.py            the form in which a notification is passed on: labels, lists, or unchanged
     cache.py           the latest notifications, for neighbours that missed some
@@ -26,12 +27,14 @@ from tidings.routing.forwarding.cache import Cache, cost_of, look_up
 from tidings.routing.forwarding.downstream import Downstream
 from tidings.routing.forwarding.graph_caches import Changes, HeaderCache, NodeCache
 from tidings.routing.forwarding.label_graph import Label
+from tidings.routing.forwarding.locating import LOCATOR
 from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.neighbours import SIGNED, Name, Sent, Signed
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import MOST_LISTED, Forwarding, Mode, first_label, ways_of
 
 __all__ = [
+    "LOCATOR",
     "MOST_LISTED",
     "SIGNED",
     "Cache",

@@ -201,7 +201,7 @@ class Downstream(ABC):
     # -- wanted nodes --------------------------------------------------------------------------
 
     def _on_subscribe(self, sender: Name, message: m.Subscribe) -> None:
-        self._subscribe(sender, message.nodes)
+        self._subscribe(sender, message.nodes, placed=message.placed)
 
     def _on_unsubscribe(self, sender: Name, message: m.Unsubscribe) -> None:
         for node in message.nodes:
@@ -247,9 +247,9 @@ class Downstream(ABC):
         """The nodes among `nodes` that a neighbour has the right to see; see rights.py."""
         return self.rights.admit(sender, nodes)
 
-    def _subscribe(self, sender: Name, nodes: Iterable[int]) -> None:
+    def _subscribe(self, sender: Name, nodes: Iterable[int], *, placed: bool = False) -> None:
         for node in self.admit(sender, self.select_visible(sender, nodes)):
-            if self.subscriptions.add(sender, node):
+            if self.subscriptions.add(sender, node, placed=placed):
                 self.want(node)
 
     def unsubscribe(self, sender: Name, node: int) -> None:
@@ -358,7 +358,7 @@ class Downstream(ABC):
                 self.standing.note_serial(notification.serial)
                 self.cache.put(notification)
 
-    def _on_seek(self, sender: Name, message: m.Seek | m.Describe | m.Follow) -> None:
+    def _on_seek(self, sender: Name, message: m.Seek | m.Advise | m.Describe | m.Follow) -> None:
         if self.charges.may_ask(sender):
             number = self.questions.add(sender, message.request)
             if number is not None:
@@ -469,4 +469,5 @@ class Downstream(ABC):
         m.Ask: _on_question, m.Count: _on_question, m.Recover: _on_recover, m.Trace: _on_trace,
         m.Whose: _on_whose, m.Describe: _on_tagging, m.Follow: _on_tagging,
         m.HandOver: _on_tagging, m.Register: _on_tagging, m.Seek: _on_seek,
+        m.Advise: _on_seek,
     }  # fmt: skip

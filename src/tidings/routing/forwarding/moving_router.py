@@ -12,7 +12,7 @@ what comes twice.
 
 Publications always go home, because the publisher is known there by its name. Both nodes above are
 told how far the neighbours below have everything. So the rendezvous point keeps whatever may be
-asked for after a move, also after a move that nobody planned.
+asked for after a move, even after an unplanned move.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class MovingRouter(Router):
         self.send(self.home if isinstance(message, m.Publish) else self.upstream, message)
 
     def _take_beside(self, message: m.Down) -> None:
-        """Handle a message from the node beside, which is in the same life."""
+        """Handle a message from the other node above, which is in the same life."""
         if isinstance(message, m.Beat):
             if message.subscribed != self._wanted_beside():
                 if self.context.now - self._said >= self.times.retry:
@@ -128,7 +128,7 @@ class MovingRouter(Router):
             self.pass_down(message)
 
     def _greet_beside(self) -> None:
-        """Tell the node beside what is wanted there: everything before a move, or nothing."""
+        """Tell the other node above what is wanted there: everything before a move, or nothing."""
         assert self.beside is not None
         self._said = self.context.now
         wanted = self.list_wanted() if self.is_moving else [m.Wanted(self.epoch, ())]

@@ -7,8 +7,9 @@
          neighbours       cache: the latest notifications, for neighbours that missed some
 
 All state of a router is soft: the neighbours repeat whatever it forgets within a few beats. At the
-node above, a router subscribes to every node that a neighbour below wants. Notifications from above
-are forwarded by label, and kept for a while.
+node above, a router subscribes to every node that a neighbour below wants. The node above, or a
+preprocessor (locating.py), says where the node belongs in the graph. Notifications from above are
+forwarded by label, and kept for a while.
 
 Nothing here does I/O or reads a clock: `receive`, `tick` and `join_upstream` take the current time
 and return the messages to send.
@@ -21,8 +22,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from tidings.model import GraphError
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
+from tidings.routing.forwarding.locating import LOCATOR, Locating
 from tidings.routing.forwarding.neighbours import Name, Sent, ask_for_owners
 from tidings.routing.forwarding.transitions import Action, Event, State, next_step
 from tidings.routing.protocol import messages as m
@@ -73,6 +76,8 @@ class Router(Downstream):
         self.heard = 0.0  # when the last beat arrived
         self._resubscribed = float("-inf")
         self._checked = self._said_wanted = float("-inf")
+        self.locating = Locating()
+        self._highest = 0  # the highest number of a node that was put into the graph
 
     # -- messages and time ---------------------------------------------------------------------
 
@@ -113,6 +118,18 @@ class Router(Downstream):
         self._say_wanted()
         self._resubscribe()
 
+    def take_places(self, asked: m.Locate, answer: m.Located | None, now: float) -> list[Sent]:
+        """Handle the answer of a preprocessor to a question, which was sent to LOCATOR; None if
+        there was no answer."""
+        self.context.now = now
+        if asked.epoch == self.epoch:
+            for node, placed in self.locating.take(asked, answer):
+                held = self.held.get(node)
+                if held is not None and held.state is State.PENDING:
+                    held.since = now
+                    self._subscribe_above(node, placed=placed)
+        return self.drain_outgoing()
+
     def note_passed(self, serial: int) -> None:
         """Note that notifications of this life, up to a serial, were forwarded by other code."""
         self.standing.note_serial(serial)
@@ -141,6 +158,7 @@ class Router(Downstream):
         if verdict is Verdict.NOTHING:
             return
         self._pass_on_skipped()  # notifications of the new life were ignored until now
+        self.locating.clear()
         if verdict is Verdict.BROKEN:
             self.begin_epoch()
         else:
@@ -151,6 +169,7 @@ class Router(Downstream):
     def begin_epoch(self) -> None:
         self.held.clear()
         self._mine.clear()
+        self._highest = 0
         for nodes in self._by_state.values():
             nodes.clear()
         super().begin_epoch()
@@ -175,6 +194,8 @@ class Router(Downstream):
     # -- from above ----------------------------------------------------------------------------
 
     def _on_setup(self, message: m.Setup) -> None:
+        if message.placed and message.node not in self.graph and not self._put(message.node):
+            return
         self._told = message
         self.standing.note_serial(max(message.serial, message.seen))
         if self._is_there(message.node):  # the node above had forgotten this node
@@ -183,6 +204,25 @@ class Router(Downstream):
             self.sums.lagging[message.node] = message.serial
         self._learn({message.node: message.total})
         self._step(message.node, Event.TOLD)
+
+    def _put(self, node: int) -> bool:
+        """Put a node into the graph, at the place that a preprocessor gave; False if that is not
+        possible. Then the node above is asked for the place, and also if the place may lack nodes
+        that are newer than the preprocessor was."""
+        held = self.held.get(node)
+        if held is None or held.state is not State.PENDING:
+            return False
+        place = self.locating.use(node)
+        if place is None or place.version < self._highest:
+            self._subscribe_above(node)
+        if place is None:
+            return False
+        try:
+            self.graph.insert(node, place.above, place.below)
+        except GraphError:  # the preprocessor is wrong
+            self._subscribe_above(node)
+            return False
+        return True
 
     def _on_gone(self, message: m.Gone) -> None:
         for node in message.nodes:
@@ -310,7 +350,13 @@ class Router(Downstream):
             self._mine.remove(node, total)
 
     def _ask(self, node: int) -> None:
-        self.context.send_single(self.upstream, m.Subscribe(self.epoch, (node,)))
+        if node not in self.graph and self.locating.begin(node):
+            self.context.send_single(LOCATOR, m.Locate(self.epoch, (node,)))
+        else:
+            self._subscribe_above(node)
+
+    def _subscribe_above(self, node: int, *, placed: bool = False) -> None:
+        self.context.send_single(self.upstream, m.Subscribe(self.epoch, (node,), placed))
 
     def _leave(self, node: int) -> None:
         self.sums.lagging.setdefault(node, self.serial)  # beats no longer include this node
@@ -319,11 +365,14 @@ class Router(Downstream):
     def _join(self, node: int) -> None:
         told = self._told
         self.graph.insert(node, told.parents, told.children)
+        self._highest = max(self._highest, node)
+        self.locating.use(node)
         self.caches.change(node)
         self.subscriptions.serve_waiting(node)
 
     def _forget(self, node: int) -> None:
         self.sums.lagging.pop(node, None)
+        self.locating.use(node)
         if node in self.graph:
             self.caches.change(node)
             self.graph.remove(node)

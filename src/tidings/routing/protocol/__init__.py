@@ -6,6 +6,7 @@
     frames.py            messages as bytes; everything that a router reads comes first
     bodies.py            a payload with the attributes that subscribers get
     grants.py            a signed grant: an agent may subscribe to a node
+    tickets.py           a signed ticket: what a node says about its client
     tags.py              the tag of a publication that was tagged elsewhere
     marks.py             the marks of a newly numbered notification, as columns
     message_merging.py   merges adjacent messages of the same kind
@@ -26,13 +27,14 @@ This folder is for other rooms, not for users. Import `messages` and `frames` as
 
 from tidings.routing.protocol.bodies import About, Piece, body_of, unwrap, wrap
 from tidings.routing.protocol.digests import digest
-from tidings.routing.protocol.grants import KEY_ID, Grant, pack_grant, split_grant, unpack_grant
+from tidings.routing.protocol.grants import Grant, pack_grant, split_grant, unpack_grant
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
 from tidings.routing.protocol.lineage import Break, Lineage, Span
 from tidings.routing.protocol.marks import pack_marks
-from tidings.routing.protocol.messages import Life, Mark, Notification, Range
+from tidings.routing.protocol.messages import KEY_ID, Life, Mark, Notification, Range
 from tidings.routing.protocol.stored_interest import pack_interest, unpack_interest
 from tidings.routing.protocol.tags import Tag, pack_tag, unpack_tag
+from tidings.routing.protocol.tickets import Ticket, pack_ticket, split_ticket, unpack_ticket
 from tidings.routing.protocol.times import Times
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Range",
     "Span",
     "Tag",
+    "Ticket",
     "Times",
     "body_of",
     "digest",
@@ -58,10 +61,13 @@ __all__ = [
     "pack_interest",
     "pack_marks",
     "pack_tag",
+    "pack_ticket",
     "split_grant",
+    "split_ticket",
     "unpack_grant",
     "unpack_interest",
     "unpack_tag",
+    "unpack_ticket",
     "unwrap",
     "work_of",
     "wrap",

@@ -14,9 +14,8 @@ from typing import Annotated
 import msgspec
 
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.messages import KEY_ID, SIGNATURE
 
-SIGNATURE = 64  # bytes
-KEY_ID = 8  # bytes that identify a key
 PURPOSE = b"tidings grant 1\0"
 """The beginning of what is signed, so that no signature can be used for another purpose."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
+import msgspec
+
 from tidings.routing.protocol import messages as m
 
 Sent = tuple[Hashable, m.Message]
-Nodes = m.Subscribe | m.Unsubscribe | m.Refuse
+Nodes = m.Subscribe | m.Unsubscribe | m.Refuse | m.Locate
 
 
 class _Run:
@@ -35,6 +37,7 @@ def merge_messages(sent: Iterable[Sent]) -> list[Sent]:
             run is not None
             and type(run.first) is type(message)
             and run.first.epoch == message.epoch
+            and _is_placed(run.first) == _is_placed(message)
         ):
             run.nodes += message.nodes
             continue
@@ -43,5 +46,10 @@ def merge_messages(sent: Iterable[Sent]) -> list[Sent]:
         found.append((to, message))
     for run in runs:
         if len(run.nodes) > len(run.first.nodes):
-            found[run.at] = found[run.at][0], type(run.first)(run.first.epoch, tuple(run.nodes))
+            merged = msgspec.structs.replace(run.first, nodes=tuple(run.nodes))
+            found[run.at] = found[run.at][0], merged
     return found
+
+
+def _is_placed(message: Nodes) -> bool:
+    return isinstance(message, m.Subscribe) and message.placed

@@ -4,9 +4,9 @@
     agent ══════════ second link, with the ticket ══════════> here: a neighbour like any other
 
 Each node on the way counts its other neighbours that get the notifications of the agent's nodes. If
-they are few together, the rendezvous point offers a link. The agent asks again every now and then,
-always through the tree. So an offer ends when too many are interested, or when a router on the way
-no longer admits the agent.
+there are few of them in total, the rendezvous point offers a link. The agent asks again every now
+and then, always through the tree. So an offer ends when too many are interested, or when a router
+on the way no longer admits the agent.
 """
 
 from __future__ import annotations

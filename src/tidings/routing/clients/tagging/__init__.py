@@ -1,7 +1,7 @@
 """The link of a pipeline to the rendezvous point, as state machines.
 
     follower.py       the definition of a channel, and the pages of its changes
-    hander.py         the parts that are under way
+    hander.py         the parts that are in flight
 
 Used by the link of a pipeline (channel/link.py), which imports it from routing.clients. Start at
 hander.py.

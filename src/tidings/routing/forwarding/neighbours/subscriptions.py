@@ -40,19 +40,22 @@ class Subscriptions:
 
     # -- one neighbour and one node ------------------------------------------------------------
 
-    def add(self, name: Name, node: int) -> bool:
+    def add(self, name: Name, node: int, *, placed: bool = False) -> bool:
         """Note that a neighbour wants a node; False if that is known already. The neighbour is told
-        the place of the node as soon as the graph contains it."""
+        the place of the node as soon as the graph contains it, or only its total if the neighbour
+        knows the place (`placed`)."""
         known = self._neighbours[name]
+        if node not in self._graph:
+            (known.placed.add if placed else known.placed.discard)(node)
         if node in known.nodes:
             if node in self._graph and self._charges.may_ask(name):  # Setup was lost
-                self._tell(node, name)
+                self._tell(node, name, placed=placed)
             return False
         known.nodes.add(node)
         known.tally.add(node, self.sums.total_counted(node))
         self.wants.setdefault(node, set()).add(name)
         if node in self._graph:
-            self._subscribe(node, name)
+            self._subscribe(node, name, placed=placed)
         else:
             known.unknown.add(node)
         return True
@@ -68,6 +71,7 @@ class Subscriptions:
         known = self._neighbours[name]
         known.nodes.remove(node)
         known.unknown.discard(node)
+        known.placed.discard(node)
         known.tally.remove(node, self.sums.total_counted(node))
         if self._graph.unsubscribe(node, name):
             self._caches.change(node)
@@ -76,27 +80,31 @@ class Subscriptions:
         if not wants:
             del self.wants[node]
 
-    def _subscribe(self, node: int, name: Name) -> None:
+    def _subscribe(self, node: int, name: Name, *, placed: bool) -> None:
         self._graph.subscribe(node, name)
         self._caches.change(node)
-        self._tell(node, name)
+        self._tell(node, name, placed=placed)
 
-    def _tell(self, node: int, name: Name) -> None:
+    def _tell(self, node: int, name: Name, *, placed: bool) -> None:
         """Tell a neighbour the place of a node in the neighbour's own graph."""
-        parents, children = self._graph.around(node, name)
+        parents, children = ((), ()) if placed else self._graph.around(node, name)
         self._charges.charge(name, 1 + len(parents) + len(children))
         total, serial = self.sums.total(node), self.sums.serial_of(node)
         epoch, seen = self._context.epoch, self.sums.seen()
-        self._context.send(name, m.Setup(epoch, node, parents, children, total, serial, seen))
+        setup = m.Setup(epoch, node, parents, children, total, serial, seen, placed)
+        self._context.send(name, setup)
 
     # -- all neighbours that want a node -------------------------------------------------------
 
     def serve_waiting(self, node: int) -> None:
         """Subscribe the neighbours that waited for a node, which is now in the graph."""
         for name in sorted(self.wants.get(node, ()), key=str):
-            self._neighbours[name].unknown.discard(node)
+            known = self._neighbours[name]
+            known.unknown.discard(node)
+            placed = node in known.placed
+            known.placed.discard(node)
             if not self._graph.is_subscribed(node, name):
-                self._subscribe(node, name)
+                self._subscribe(node, name, placed=placed)
 
     def refuse_all(self, node: int) -> None:
         """Tell all neighbours that want a node that it does not exist."""
@@ -145,6 +153,7 @@ class Subscriptions:
         for known in self._neighbours.values():
             known.nodes.clear()
             known.unknown.clear()
+            known.placed.clear()
             known.tally.clear()
             known.granted.clear()  # another life may use the same numbers for other nodes
         self._caches.clear()

@@ -4,7 +4,7 @@
     downward.py   away from the rendezvous point: Setup, Beat, Notification, Answer ...
     taggers.py    questions and answers of clients that tag, and of preprocessors
     links.py      between the two ends of a link
-    statuses.py   the status of nodes
+    statuses.py   the status of nodes, and advice about routers
     fields.py     the types and limits of fields; the bases of all messages
 
 A link carries many channels, each under a number that its lower end chooses. Messages about
@@ -15,9 +15,11 @@ channels go between the two ends of a link:
     Pulse Repeat                all that was said last in each channel still holds; say it all again
     Credit                      how much more the other end may send in some channels
 
-A preprocessor can also sign a grant, which the agent presents to its router:
+A preprocessor can also sign a grant, which the agent presents to its router. A router can sign a
+ticket, which its clients show to preprocessors instead of their tokens:
 
     Propose ──> Proposed with a grant, Present ──> Presented     the agent may subscribe to a node
+    Identify ──> Identified with a ticket, Hello with a ticket   the agent is known to its router
 
 Both ends of a link keep the same sets, and either can miss a message. So each end sends a digest of
 its sets now and then; if the digests differ, the other end asks for the whole set.
@@ -49,17 +51,20 @@ from tidings.routing.protocol.messages.downward import (
     Who,
 )
 from tidings.routing.protocol.messages.fields import (
+    KEY_ID,
     LONGEST_NAME,
     LONGEST_SUBJECT,
     LONGEST_TICKET,
     LONGEST_WITHIN,
     MOST_DIRECT,
     MOST_LIVES,
+    MOST_LOCATED,
     MOST_PREPROCESSORS,
     MOST_RANGES,
     MOST_TAG,
     MOST_WANTED,
     NODE,
+    SIGNATURE,
     Digest,
     Down,
     Edges,
@@ -81,6 +86,8 @@ from tidings.routing.protocol.messages.links import (
     Credit,
     Goodbye,
     Hello,
+    Identified,
+    Identify,
     Open,
     Present,
     Presented,
@@ -94,10 +101,13 @@ from tidings.routing.protocol.messages.statuses import (
     MOST_MILLIS,
     MOST_NAME,
     MOST_REPORTED,
+    Advise,
+    Advised,
     Kind,
     LinkStatus,
     NodeStatus,
     Report,
+    RouterLoad,
     Watch,
 )
 from tidings.routing.protocol.messages.taggers import (
@@ -107,7 +117,10 @@ from tidings.routing.protocol.messages.taggers import (
     Follow,
     Found,
     HandOver,
+    Locate,
+    Located,
     NodeChange,
+    NodePlace,
     Preprocess,
     Preprocessed,
     Propose,
@@ -136,16 +149,17 @@ from tidings.routing.protocol.messages.upward import (
 CHANNELS = Open | Close | Closed | Pulse | Repeat | Credit
 """Messages about the channels of a link. They belong to no channel."""
 LINK = (
-    Hello | Welcome | Goodbye | Watch | Report | Present | Presented | Preprocess | Preprocessed
-    | Propose | Proposed | CHANNELS
+    Hello | Welcome | Goodbye | Watch | Report | Present | Presented | Identify | Identified
+    | Preprocess | Preprocessed
+    | Propose | Proposed | Locate | Located | CHANNELS
 )  # fmt: skip
 UP = (Subscribe | Unsubscribe | Resubscribe | Wanted | Redraw | Trace | Ask | Count | Recover
       | Publish | Whose | Resume | Confirm | Apply | Describe | Follow | HandOver | Register
-      | Seek)  # fmt: skip
+      | Seek | Advise)  # fmt: skip
 DOWN = (Notification | Setup | Gone | Refuse | Beat | Graph | Which | Who | Lineage | Answer
         | Counted | Recovered | Settled | Skipped | Published | Described | Changed
         | Resumption | Confirmed | Offered
-        | Taken | Found)  # fmt: skip
+        | Taken | Found | Advised)  # fmt: skip
 TAGGING = Describe | Follow | HandOver | Register
 """Messages of clients that tag. They need a right of their own, and only a rendezvous point
 answers them."""
@@ -160,21 +174,23 @@ ANSWERS = (
     | Described
     | Changed
     | Found
+    | Advised
 )
 """Answers to questions that routers pass on."""
 
 __all__ = [
-    "ANSWERS", "CHANNELS", "DOWN", "LINK", "LONGEST_NAME", "LONGEST_SUBJECT", "LONGEST_TICKET",
-    "LONGEST_WITHIN", "MOST_DEPTH", "MOST_DIRECT", "MOST_LINKS", "MOST_LIVES", "MOST_MILLIS",
-    "MOST_NAME", "MOST_PREPROCESSORS", "MOST_RANGES", "MOST_REPORTED", "MOST_TAG", "MOST_WANTED",
-    "NODE", "REPLACED", "TAGGING", "UP", "Answer", "Apply", "Ask", "Beat", "Changed", "Close",
-    "Closed", "Confirm", "Confirmed", "Count", "Counted", "Credit", "Describe", "Described",
-    "Digest",
-    "Down", "Edges", "Follow", "Found", "Gone", "Goodbye", "Graph", "HandOver", "Hello", "Kind",
-    "Label", "Life", "Lineage", "LinkStatus", "Mark", "Message", "NodeChange", "NodeStatus",
-    "Notification", "Number", "Offered", "Open", "PartyName", "Preprocess", "Preprocessed",
-    "Present", "Presented", "Propose", "Proposed", "Publish", "Published", "Pulse", "Range",
-    "Recover", "Recovered", "Redraw", "Refuse", "Register", "Repeat", "Report", "Resubscribe",
-    "Resume", "Resumption", "Seek", "Settled", "Setup", "Skipped", "Slice", "Subscribe", "Taken",
-    "Trace", "Unsubscribe", "Up", "Wanted", "Watch", "Welcome", "Which", "Who", "Whose", "Within",
+    "ANSWERS", "CHANNELS", "DOWN", "KEY_ID", "LINK", "LONGEST_NAME", "LONGEST_SUBJECT",
+    "LONGEST_TICKET", "LONGEST_WITHIN", "MOST_DEPTH", "MOST_DIRECT", "MOST_LINKS", "MOST_LIVES",
+    "MOST_LOCATED", "MOST_MILLIS", "MOST_NAME", "MOST_PREPROCESSORS", "MOST_RANGES",
+    "MOST_REPORTED", "MOST_TAG", "MOST_WANTED", "NODE", "REPLACED", "SIGNATURE", "TAGGING", "UP",
+    "Advise", "Advised", "Answer", "Apply", "Ask", "Beat", "Changed", "Close", "Closed", "Confirm",
+    "Confirmed", "Count", "Counted", "Credit", "Describe", "Described", "Digest", "Down", "Edges",
+    "Follow", "Found", "Gone", "Goodbye", "Graph", "HandOver", "Hello", "Identified", "Identify",
+    "Kind", "Label", "Life", "Lineage", "LinkStatus", "Locate", "Located", "Mark", "Message",
+    "NodeChange", "NodePlace", "NodeStatus", "Notification", "Number", "Offered", "Open",
+    "PartyName", "Preprocess", "Preprocessed", "Present", "Presented", "Propose", "Proposed",
+    "Publish", "Published", "Pulse", "Range", "Recover", "Recovered", "Redraw", "Refuse",
+    "Register", "Repeat", "Report", "Resubscribe", "Resume", "Resumption", "RouterLoad", "Seek",
+    "Settled", "Setup", "Skipped", "Slice", "Subscribe", "Taken", "Trace", "Unsubscribe", "Up",
+    "Wanted", "Watch", "Welcome", "Which", "Who", "Whose", "Within",
 ]  # fmt: skip

@@ -56,7 +56,8 @@ class Skipped(Message, frozen=True, tag="skipped"):
 class Setup(Down, frozen=True, tag="setup"):
     """The place of a node among the nodes that the neighbour subscribes to, and how many
     notifications matched it up to `serial`. The total may include later notifications, up to
-    `seen`."""
+    `seen`. If the neighbour said that it knows the place, parents and children are left out
+    (`placed`)."""
 
     node: Number
     parents: Label
@@ -64,6 +65,7 @@ class Setup(Down, frozen=True, tag="setup"):
     total: Number
     serial: Number
     seen: Number = 0
+    placed: bool = False
 
 
 class Gone(Down, frozen=True, tag="gone"):

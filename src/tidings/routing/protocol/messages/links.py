@@ -6,7 +6,13 @@ from typing import Annotated
 
 import msgspec
 
-from tidings.routing.protocol.messages.fields import LARGEST_GRANT, Message, Number, PartyName
+from tidings.routing.protocol.messages.fields import (
+    LARGEST_GRANT,
+    LARGEST_TICKET,
+    Message,
+    Number,
+    PartyName,
+)
 
 MOST_CHANNELS = 100_000  # channels in one message
 ChannelNumber = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
@@ -16,13 +22,15 @@ names."""
 
 class Hello(Message, frozen=True, tag="hello"):
     """The first message of a connection, which says who is connecting. With `opens`, no channel has
-    number 0; the sender opens its channels by name."""
+    number 0; the sender opens its channels by name. Preprocessors accept a ticket (tickets.py)
+    instead of a token."""
 
     name: PartyName
     channel: str = ""
     token: str = ""
     routes: bool = False  # whether the sender is a router, which passes on the messages of others
     opens: bool = False
+    ticket: Annotated[bytes, msgspec.Meta(max_length=LARGEST_TICKET)] = b""
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
@@ -35,7 +43,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
 class Present(Message, frozen=True, tag="present"):
     """A signed grant, for the node at the other end of the link; see grants.py. It holds until it
-    expires, also for later links."""
+    expires, also for later links. A preprocessor is presented the next ticket in the same way."""
 
     request: Number
     grant: Annotated[bytes, msgspec.Meta(max_length=LARGEST_GRANT)]
@@ -50,6 +58,20 @@ class Presented(Message, frozen=True, tag="presented"):
 
 REPLACED = "it was replaced by another link of the same name"
 """The reason that a link gets if another link takes its name; its agent does not come back then."""
+
+
+class Identify(Message, frozen=True, tag="identify"):
+    """Please sign a ticket (see tickets.py) for the sender, in the channel of this message."""
+
+    request: Number
+
+
+class Identified(Message, frozen=True, tag="identified"):
+    """A ticket, or why there is none at present. Both are empty if the node signs no tickets."""
+
+    request: Number
+    ticket: Annotated[bytes, msgspec.Meta(max_length=LARGEST_TICKET)] = b""
+    refusal: str = ""
 
 
 class Goodbye(Message, frozen=True, tag="goodbye"):

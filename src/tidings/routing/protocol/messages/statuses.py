@@ -1,4 +1,5 @@
-"""The status of nodes. Every field is bounded, because nodes pass on the reports of others."""
+"""The status of nodes, and advice about routers for agents. Every field is bounded, because nodes
+pass on the reports of others."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tidings.routing.protocol.messages.fields import Message, Number
+from tidings.routing.protocol.messages.fields import Down, Message, Number
 
 MOST_REPORTED = 1_000  # nodes in one report
 MOST_LINKS = 100  # links of one node in a report
@@ -60,6 +61,34 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     followers: Number = 0  # processes that tag for the channel
     acknowledged: Number = 0  # those of them that have this version or a later one
     switched_off: Short = ""  # the names of predicates that are switched off
+    reached: Short = ""  # the address by which agents reach the node; empty if they should not
+    most: Number = 0  # the most neighbours that it takes
+    rate: Number = 0  # notifications per second to neighbours, since the last report
+    waiting: Number = 0  # bytes in the queues of all links
+
+
+class RouterLoad(msgspec.Struct, frozen=True, array_like=True):
+    """A router that agents may use, and how busy it was lately."""
+
+    name: Short
+    neighbours: Number = 0
+    most: Number = 0  # the most neighbours that it takes
+    waiting: Number = 0  # bytes in its queues
+    rate: Number = 0  # notifications per second to its neighbours
+    address: Short = ""  # as `tidings://host:port`
+
+
+class Advise(Message, frozen=True, tag="advise"):
+    """Which routers may an agent use? The rendezvous point answers."""
+
+    request: Number
+
+
+class Advised(Down, frozen=True, tag="advised"):
+    """The routers that agents may use, with their loads."""
+
+    request: Number
+    routers: Annotated[tuple[RouterLoad, ...], msgspec.Meta(max_length=MOST_REPORTED)] = ()
 
 
 class Watch(Message, frozen=True, tag="watch"):

@@ -13,6 +13,10 @@ preprocessors, link themselves to one, and ask it for tags and nodes:
     Register                    a preprocessor says now and then where it listens
     Seek ──> Found              the addresses of preprocessors
     Preprocess ──> Preprocessed, Propose ──> Proposed     between an agent and a preprocessor
+
+A router can ask a preprocessor for the places of new nodes, instead of the node above it:
+
+    Locate ──> Located          which nodes cover these nodes, and which do they cover?
 """
 
 from __future__ import annotations
@@ -23,13 +27,16 @@ import msgspec
 
 from tidings.routing.protocol.messages.fields import (
     LARGEST_GRANT,
+    MOST_LOCATED,
     MOST_NODES,
     MOST_PREPROCESSED,
     MOST_PREPROCESSORS,
     Down,
+    Label,
     Message,
     Number,
     PartyName,
+    Up,
 )
 
 
@@ -107,6 +114,13 @@ class Propose(Message, frozen=True, tag="propose"):
     signs: bool = False
 
 
+class Locate(Up, frozen=True, tag="locate"):
+    """Which nodes cover each of these nodes, and which do they cover?"""
+
+    nodes: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_LOCATED)]
+    request: Number = 0
+
+
 class Described(Down, frozen=True, tag="described"):
     """The definition of the channel, or why it was refused."""
 
@@ -178,3 +192,21 @@ class Proposed(Message, frozen=True, tag="proposed"):
     version: Number = 0
     refusal: str = ""
     grant: Annotated[bytes, msgspec.Meta(max_length=LARGEST_GRANT)] = b""
+
+
+class NodePlace(NamedTuple):
+    """All nodes that cover a node, and all nodes that it covers. Of two nodes that cover each
+    other, the one with the higher number counts as the one above."""
+
+    node: Number
+    above: Label
+    below: Label
+
+
+class Located(Down, frozen=True, tag="located"):
+    """The places of nodes among all nodes of the channel at a version. Nodes that do not exist at
+    this version, or have very many nodes around them, are left out."""
+
+    request: Number
+    version: Number = 0
+    places: Annotated[tuple[NodePlace, ...], msgspec.Meta(max_length=MOST_LOCATED)] = ()

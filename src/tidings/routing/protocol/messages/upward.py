@@ -45,7 +45,11 @@ class Trace(Message, frozen=True, tag="trace"):
 
 
 class Subscribe(Up, frozen=True, tag="subscribe"):
+    """The sender wants these nodes. If they are `placed`, the sender knows their places from a
+    preprocessor, and needs only their totals."""
+
     nodes: Label
+    placed: bool = False
 
 
 class Unsubscribe(Up, frozen=True, tag="unsubscribe"):

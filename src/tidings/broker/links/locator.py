@@ -1,0 +1,63 @@
+"""The links of a router to preprocessors, which it asks for the places of nodes in its graph.
+
+    Locate ──> pieces, one after the other ──> a preprocessor ──> Located ──> the state machine
+                                                   └── gone, or silent: the node above is asked
+
+The router finds preprocessors as agents do: through the channel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from tidings.network import Preprocessors
+from tidings.routing.protocol import Times, messages as m
+
+MOST_WAITING = 200  # questions; beyond that, the node above is asked
+
+
+class Locator:
+    """Asks preprocessors for places."""
+
+    def __init__(
+        self,
+        send: Callable[[m.Message], bool],
+        hello: m.Hello,
+        times: Times,
+        tls: ssl.SSLContext | None,
+        answered: Callable[[m.Locate, m.Located | None], None],
+        changed: Callable[[bool], None],
+    ) -> None:
+        """`send` sends a message of the router's channel to the node above. `answered` gets each
+        question with its answer, and `changed` is called with whether there is a preprocessor."""
+        self._answered = answered
+        self._waiting: deque[m.Locate] = deque()
+        self._asked = asyncio.Event()
+        self.preprocessors = Preprocessors(
+            send, hello, times, tls, pause=times.retry / 2, changed=changed
+        )
+
+    def ask(self, question: m.Locate) -> None:
+        """Ask for the places of nodes, a limited number at a time."""
+        for at in range(0, len(question.nodes), m.MOST_LOCATED):
+            nodes = question.nodes[at : at + m.MOST_LOCATED]
+            piece = msgspec.structs.replace(question, nodes=nodes)
+            if len(self._waiting) < MOST_WAITING:
+                self._waiting.append(piece)
+            else:
+                self._answered(piece, None)
+        self._asked.set()
+
+    async def answer_forever(self) -> None:
+        while True:
+            while self._waiting:
+                question = self._waiting.popleft()
+                found = await self.preprocessors.locate(question)
+                self._answered(question, found)
+            self._asked.clear()
+            await self._asked.wait()

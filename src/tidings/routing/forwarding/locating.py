@@ -1,0 +1,76 @@
+"""The places of new nodes in the graph of a router, asked of a preprocessor.
+
+    wanted ──Locate──> preprocessor ──Located──> Subscribe, placed ──Setup──> in the graph
+                            └── no answer, or none that can be used:
+                                                 Subscribe ──Setup with the place──> in the graph
+
+A preprocessor answers with all nodes of the channel, at a version, that cover a node or that it
+covers. Within one life it never changes which of two nodes covers the other, and node numbers rise
+with versions. So the answer is complete if its version is at least as high as all numbers in the
+graph of the router, however far the preprocessor is ahead of the router. An answer of an older
+version lacks newer nodes: the node is put into the graph, and the node above is asked for the rest.
+
+The router subscribes above only when it has the place. From then on, the node above sends
+notifications of the new node with this node as their label, and the router must know the nodes
+above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from tidings.routing.protocol import messages as m
+
+LOCATOR = "<preprocessor>"
+"""The receiver of questions for places; no neighbour can have such a name."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The place of a node among all nodes of the channel at a version."""
+
+    version: int
+    above: m.Label
+    below: m.Label
+
+
+class Locating:
+    """The nodes of one router whose places are asked of a preprocessor."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        """Is there a preprocessor to ask?"""
+        self._asked: dict[int, Place | None] = {}  # with the place, once it is known
+        self.located = 0
+        """How many places preprocessors gave."""
+
+    def begin(self, node: int) -> bool:
+        """Should a preprocessor be asked for the place of a node? It is asked once."""
+        if not self.is_on or node in self._asked:
+            return False
+        self._asked[node] = None
+        return True
+
+    def take(self, asked: m.Locate, answer: m.Located | None) -> Iterator[tuple[int, bool]]:
+        """Note an answer, or that there is none; the nodes that wait for it, each with whether its
+        place is known now."""
+        given: dict[int, m.NodePlace] = {}
+        if answer is not None and answer.epoch == asked.epoch:
+            given = {one.node: one for one in answer.places if one.node <= answer.version}
+        for node in asked.nodes:
+            if node not in self._asked or self._asked[node] is not None:
+                continue
+            found = given.get(node)
+            if answer is not None and found is not None:
+                self._asked[node] = Place(answer.version, found.above, found.below)
+                self.located += 1
+            yield node, found is not None
+
+    def use(self, node: int) -> Place | None:
+        """The place of a node, which is forgotten now."""
+        return self._asked.pop(node, None)
+
+    def clear(self) -> None:
+        """Forget all questions, because they belong to a life that is over."""
+        self._asked.clear()

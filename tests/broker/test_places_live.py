@@ -1,0 +1,149 @@
+"""Routers that ask a preprocessor for the places of nodes, over real connections and as processes:
+everyone gets exactly what `Filter.matches` says, once, also when the preprocessor is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from pathlib import Path
+
+import pytest
+from tests.broker.networks import FAST, at, payloads, running
+from tests.broker.processes import Process
+from tests.broker.test_preprocessors_live import TEXTS, Preprocessor, an_event
+from tests.waiting import until
+
+from tidings.broker import Address, Door, PreprocessorNode, RootNode, RouterNode
+from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.broker.config import ConfigError, load_config
+from tidings.filters import parse
+from tidings.network import Agent, connect
+
+EDGE = """
+name = "edge"
+listen = "127.0.0.1:0"
+upstream = "127.0.0.1:{port}"
+places = "preprocessor"
+"""
+
+
+async def read_and_write(
+    reader: Agent, writer: Agent, texts: list[str], chance: random.Random, label: bytes
+) -> None:
+    """Subscribe to each filter in turn, and publish after each; each filter gets what matches."""
+    expected: dict[str, list[bytes]] = {}
+    async with contextlib.AsyncExitStack() as stack:
+        told = {}
+        for step, text in enumerate(texts):
+            told[text] = await stack.enter_async_context(reader.subscribe(text))
+            expected[text] = []
+            many = [(an_event(chance), b"%s %d %d" % (label, step, n)) for n in range(20)]
+            await writer.publish_many(many)
+            for event, payload in many:
+                for known, due in expected.items():
+                    if parse(known).matches(event):
+                        due.append(payload)
+        for text, due in expected.items():
+            assert not due or await payloads(told[text], len(due)) == due
+
+
+def test_places_come_from_a_preprocessor(tmp_path: Path, seed: int) -> None:
+    """Then it stops, and the node above gives them; then there is another one."""
+
+    async def work() -> None:
+        chance = random.Random(seed)
+        root = RootNode("root", tmp_path / "journal.db", Door(), times=FAST)
+        await root.start()
+        chain: list[RouterNode] = []
+        for number in range(2):
+            above = Address("127.0.0.1", chain[-1].port if chain else root.port)
+            node = RouterNode(f"r{number}", above, Door(), times=FAST, places="preprocessor")
+            await node.start()
+            chain.append(node)
+
+        def are_on(on: bool) -> bool:
+            return all(one.machine.locating.is_on is on for one in chain)
+
+        async with (
+            connect(at(root), tag="local", times=FAST) as tagger,
+            connect(at(chain[-1]), times=FAST) as reader,
+            connect(at(root), times=FAST) as writer,
+        ):
+            for round_ in range(2):
+                preprocessor = PreprocessorNode(f"pre{round_}", tagger, Door(), times=FAST)
+                await preprocessor.start()
+                await until(lambda: are_on(True))
+                await read_and_write(reader, writer, TEXTS, chance, b"with %d" % round_)
+                given = sum(one.machine.locating.located for one in chain)
+                assert preprocessor.located > 0
+                assert given > 0
+                await preprocessor.stop()
+                await until(lambda: are_on(False))
+                others = [f"({one}) AND n <> {round_}" for one in TEXTS]
+                await read_and_write(reader, writer, others, chance, b"without %d" % round_)
+                assert sum(one.machine.locating.located for one in chain) == given
+        for router in reversed(chain):
+            await router.stop()
+        await root.stop()
+
+    running(work)
+
+
+def test_only_routers_get_places(tmp_path: Path, seed: int) -> None:
+    """A token without the right to route gets none: its router asks the node above."""
+
+    async def work() -> None:
+        chance = random.Random(seed)
+        root = RootNode("root", tmp_path / "journal.db", Door(), times=FAST)
+        await root.start()
+        async with connect(at(root), tag="local", times=FAST) as tagger:
+            tokens: Tokens = {"plain": "edge"}
+            preprocessor = PreprocessorNode("pre", tagger, Door(tokens=tokens), times=FAST)
+            await preprocessor.start()
+            edge = RouterNode("edge", Address("127.0.0.1", root.port), Door(), times=FAST,
+                              token="plain", places="preprocessor")  # fmt: skip
+            await edge.start()
+            async with connect(at(edge), times=FAST) as agent:
+                await until(lambda: edge.machine.locating.is_on)
+                await read_and_write(agent, agent, TEXTS[:3], chance, b"plain")
+                assert preprocessor.located == edge.machine.locating.located == 0
+                preprocessor.renew({"plain": Grant("edge", may=frozenset({"route", "subscribe"}))})
+                await until(lambda: not edge.machine.locating.is_on)
+                await until(lambda: edge.machine.locating.is_on)
+                await read_and_write(agent, agent, TEXTS[3:], chance, b"routes")
+                assert preprocessor.located > 0
+            await edge.stop()
+            await preprocessor.stop()
+        await root.stop()
+
+    running(work)
+
+
+def test_processes(tmp_path: Path, seed: int) -> None:
+    """A preprocessor that is killed while agents subscribe."""
+
+    async def work(root: Process, edge: Process, preprocessor: Preprocessor) -> None:
+        chance = random.Random(seed)
+        async with (
+            connect(f"tidings://127.0.0.1:{edge.port}") as reader,
+            connect(f"tidings://127.0.0.1:{root.port}") as writer,
+        ):
+            await read_and_write(reader, writer, TEXTS, chance, b"with")
+            preprocessor.kill()
+            others = [f"({one}) AND n <> 8" for one in TEXTS]
+            await read_and_write(reader, writer, others, chance, b"without")
+
+    text = 'name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n'
+    root = Process(tmp_path, "root", text)
+    preprocessor = Preprocessor(tmp_path, "pre", root.port)
+    edge = Process(tmp_path, "edge", EDGE.format(port=root.port))
+    running(lambda: work(root, edge, preprocessor))
+    assert "could not handle" not in edge.log()
+    assert [one.stop() for one in (edge, root)] == [0, 0]
+
+
+def test_a_rendezvous_point_has_no_such_setting(tmp_path: Path) -> None:
+    path = tmp_path / "root.toml"
+    path.write_text('name = "r"\nlisten = "h:1"\njournal = "j"\nplaces = "preprocessor"\n')
+    with pytest.raises(ConfigError, match="found places, which only a router may have"):
+        load_config(path)

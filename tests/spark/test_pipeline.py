@@ -22,7 +22,7 @@ from tidings.spark.pipeline.pipeline import Pipeline
 from tidings.spark.pipeline.settings import load_settings
 from tidings.spark.pipeline.status import read_status
 from tidings.spark.session.failures import sentence_of
-from tidings.store import ChangeLog
+from tidings.store import ChangeLog, owner_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,6 +136,26 @@ def test_changes_count_from_the_next_batch_on(spark: SparkSession, folder: Path)
         (3, 40), (6, 40), (6, 40),
     ]  # fmt: skip
     assert all(row["grain"] == f"{row['at']:%Y-%m-%dT%H}-00" for row in rows)
+
+
+def test_a_running_pipeline_makes_the_changes_of_commands(
+    spark: SparkSession, folder: Path
+) -> None:
+    where = folder / "subscriptions"
+    before = ChangeLog(where).version
+    put(folder, "a.json", [json.dumps(flight(number)) for number in range(10)])
+    seen: list[tuple[int | None, int]] = []
+
+    def change(_: Commit, __: float) -> None:
+        seen.append((owner_of(where), ChangeLog(where).put("more", "dep_delay > 7", owner="ana")))
+
+    pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark, change)
+    pipeline.start().awaitTermination()
+    assert seen == [(os.getpid(), before + 1)]
+    pipeline.close()
+    assert owner_of(where) is None
+    assert ChangeLog(where).put("more", "dep_delay > 8") == before + 2
+    assert ChangeLog(where).state().owners == {"more": "ana"}
 
 
 def test_bad_rows_are_kept_with_the_reason(spark: SparkSession, folder: Path) -> None:

@@ -294,11 +294,10 @@ def _named(dialect: str, owner: str = "") -> dict[str, str]:
 def _show_rows(columns: list[str], rows: Sequence[tuple[object, ...]]) -> None:
     """A table; its last two columns, owner and dialect, are left out if no subscription has an
     owner, or if all filters are in SQL."""
-    for at in (-1, -2):
-        if all(row[at] in (SQL, "") for row in rows):
-            columns = columns[:at] + columns[len(columns) + at + 1 :]
-            rows = [row[:at] + row[len(row) + at + 1 :] for row in rows]
-            at += 1
+    last = len(columns) - 2
+    kept = [at for at in range(len(columns))
+            if at < last or any(row[at] not in (SQL, "") for row in rows)]  # fmt: skip
+    columns, rows = [columns[at] for at in kept], [tuple(row[at] for at in kept) for row in rows]
     show(table(columns, rows), "")
 
 

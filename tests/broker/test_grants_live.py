@@ -21,7 +21,9 @@ from tests.waiting import until
 from tidings.broker import Address, Door, KeyProblem, PreprocessorNode, RootNode, RouterNode, Signer
 from tidings.broker.admission import signing
 from tidings.broker.admission.permissions import Grant, Tokens
+from tidings.filters import Ontology
 from tidings.network import Agent, Refusal, SignedGrant, connect
+from tidings.preprocessing import KindDefinition
 from tidings.routing.channels import Route
 from tidings.routing.protocol import Grant as GrantBody, messages as m, unpack_grant
 
@@ -193,7 +195,7 @@ def test_grants_expire_unless_they_are_renewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the preprocessor is there, the agent goes on; without it, the subscription ends."""
-    monkeypatch.setattr("tidings.broker.granting.LIFETIME", 3.0)
+    monkeypatch.setattr("tidings.broker.preprocessors.granting.LIFETIME", 3.0)
 
     async def work() -> None:
         async with (
@@ -450,3 +452,33 @@ def test_processes(tmp_path: Path) -> None:
         errors.close()
         edge.stop()
         root.stop()
+
+
+def test_a_grant_for_a_topic(tmp_path: Path) -> None:
+    """A grant names a node of any kind of interest, and limits its agent to the topic."""
+    topics = Ontology({"football": "sports", "chess": "games"})
+    kind = KindDefinition("topics", "topic").with_ontology(topics)
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path, Door(tokens=TOKENS, keys=KEYS), kind=kind, times=FAST)
+        await root.start()
+        async with connect(at(root), name="tagger", token="tags", tag="local", times=FAST) as one:
+            node = PreprocessorNode(
+                "tagger", one, Door(tokens=TOKENS), times=FAST, signer=Signer(PRIVATE)
+            )
+            await node.start()
+            async with (
+                connect(at(root), name="boston", token="us", times=FAST) as boston,
+                connect(at(root), name="writer", token="writes", times=FAST) as writer,
+            ):
+                with pytest.raises(Refusal, match="there is no topic 'sport'"):
+                    await boston.grant("sport", "topics")
+                grant = await boston.grant("sports", "topics")
+                async with boston.subscribe(grant=grant) as told:
+                    for topic in ("chess", "football"):
+                        await writer.publish({"topic": topic}, topic.encode())
+                    assert await payloads(told, 1) == [b"football"]
+            await node.stop()
+        await root.stop()
+
+    running(work)

@@ -6,8 +6,7 @@
     server.py         the base of both kinds of node; decides which queue a message waits in
     router.py         a running router, which keeps links to the nodes above it
     root.py           a running rendezvous point, which writes to the disk before it acknowledges
-    preprocessor.py   a running preprocessor, which tags for agents
-    granting.py       signs grants: which agent may subscribe to which node
+    preprocessors/    a running preprocessor, which tags for agents and signs grants
     recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
     listening_server.py    the socket and the background tasks of a node
@@ -33,7 +32,7 @@ from tidings.broker.admission.permissions import Grant
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
 from tidings.broker.garbage import collect_seldom
-from tidings.broker.preprocessor import PreprocessorNode
+from tidings.broker.preprocessors.preprocessor import PreprocessorNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
 from tidings.broker.tree import RunningTree, State

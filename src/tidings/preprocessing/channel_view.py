@@ -222,8 +222,12 @@ class ChannelView:
     def place(self, interest: str, dialect: str = "sql") -> Place:
         """The node of a filter; raises TidingsError if the filter is refused."""
         state = self._need_state()
-        node = self._keys.get(self._kind.parse(interest, dialect).key, 0)
+        node = self._keys.get(self.read_interest(interest, dialect).key, 0)
         return Place(node if node in self._nodes else 0, state.life, state.version)
+
+    def read_interest(self, interest: str, dialect: str = "sql") -> Filter:
+        """The filter of an interest of this channel; raises TidingsError if it is refused."""
+        return self._kind.parse(interest, dialect)
 
     def locate(self, asked: m.Locate) -> m.Located:
         """The places of nodes among all nodes of this version. There are none if a node of the

@@ -7,13 +7,10 @@
     blocking_channel.py  a channel for code without `async`
     subscription.py   the items of a subscription: an asynchronous iterator
     grants.py         signed grants, with which an agent subscribes to nodes
-    header.py         a tag that was obtained in advance
     refusals.py       the errors of agents
     moving.py         moves an agent to a better router, by the advice of its channel
-    following.py      tags in the agent's own process, which follows the nodes of the channel
-    preprocessors.py  tags from preprocessors, which the agent finds through the channel
     encoding.py       attributes as JSON or MessagePack
-    untagged.py       notifications that wait for their tags
+    tags/             who tags the notifications that the agent publishes
     arrow_rows.py     the rows of Arrow data as notifications
 
 Used by agent.py and blocking.py. Users get the names from `tidings`. Start at subscription.py.
@@ -23,10 +20,10 @@ from tidings.network.agents.agent_link import LinkState
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs, check_pair, pairs_of
 from tidings.network.agents.encoding import encode_attributes
 from tidings.network.agents.grants import SignedGrant
-from tidings.network.agents.header import Header
-from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
+from tidings.network.agents.tags.header import Header
+from tidings.network.agents.tags.preprocessors import Preprocessors
 
 __all__ = [
     "ArrowRows",

@@ -15,14 +15,14 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.network.agents.agent_link import AgentLink
 from tidings.network.agents.direct_link import DIRECT, DirectLink
 from tidings.network.agents.encoding import encode_attributes
-from tidings.network.agents.following import Following
 from tidings.network.agents.grants import HeldGrants, SignedGrant, place_of
-from tidings.network.agents.header import Header
 from tidings.network.agents.moving import Moving
-from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.publishing import CLOSED, LOCAL, PUBLISHER, Publishing, Tagging
 from tidings.network.agents.refusals import Refusal, TimedOut
 from tidings.network.agents.subscription import Subscription
+from tidings.network.agents.tags.following import Following
+from tidings.network.agents.tags.header import Header
+from tidings.network.agents.tags.preprocessors import Preprocessors
 from tidings.network.lives import draw_life
 from tidings.routing.clients import Phase, Subscriber
 from tidings.routing.forwarding import Cache, MovingRouter, Name, Sent

@@ -15,11 +15,11 @@ import msgspec
 
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs, check_pair, pairs_of
 from tidings.network.agents.encoding import encode_attributes
-from tidings.network.agents.following import Following
-from tidings.network.agents.header import Header
-from tidings.network.agents.preprocessors import Preprocessors
 from tidings.network.agents.refusals import Broken, Outdated, Refusal, TimedOut
-from tidings.network.agents.untagged import Untagged
+from tidings.network.agents.tags.following import Following
+from tidings.network.agents.tags.header import Header
+from tidings.network.agents.tags.preprocessors import Preprocessors
+from tidings.network.agents.tags.untagged import Untagged
 from tidings.routing.clients import Publisher
 from tidings.routing.forwarding import Name, Sent
 from tidings.routing.protocol import About, Break, Piece, Times, frames, messages as m

@@ -9,7 +9,10 @@
 
 One process owns a folder: a rendezvous point, or the driver of a pipeline. Without an owner,
 commands write to the log themselves. change_log.py decides which, and finds out what happened if
-the owner died before it answered. Start at owner_socket.py.
+the owner died before it answered.
+
+Used inside store, by broker and by spark, to serve the changes of commands. Start at
+owner_socket.py.
 """
 
 from tidings.store.owner.asking import Died, Unowned, ask_for_folder, hand_over

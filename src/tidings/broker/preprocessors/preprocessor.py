@@ -19,9 +19,9 @@ from tidings.broker.admission.listen import Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.connections import Connections
-from tidings.broker.granting import Granting
 from tidings.broker.listening_server import ListeningServer
 from tidings.broker.predicates import PredicateHelpers
+from tidings.broker.preprocessors.granting import Granting
 from tidings.model import TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.preprocessing import PredicateCall

@@ -14,8 +14,8 @@ import time
 
 from tidings.broker.admission.permissions import Permissions
 from tidings.broker.admission.signing import LIFETIME, Signer
-from tidings.filters import Filter, parse, refuse_outside
-from tidings.model import TidingsError
+from tidings.filters import Attributes, Filter, parse, refuse_outside
+from tidings.model import FilterError, TidingsError
 from tidings.network import Agent, Link, Refusal
 from tidings.routing.protocol import Grant, messages as m
 
@@ -63,7 +63,7 @@ class Granting:
             text = message.interest.decode()
         except UnicodeDecodeError:
             raise Refusal("the filter is not valid UTF-8") from None
-        found = parse(text, message.dialect, attributes=view.attributes)
+        found = view.read_interest(text, message.dialect)
         limits = (who.within,) if who.within else ()
         refusal = refuse_outside(found, limits, view.attributes)
         if refusal:
@@ -72,7 +72,7 @@ class Granting:
         node = place.node or await self._make(text, message.dialect)
         grant = Grant(
             b"", who.owner, self._channel, self._agent.life, node, int(time.time() + LIFETIME),
-            limits or (_text(found),),
+            limits or (_limit_text(found, view.attributes),),
         )  # fmt: skip
         self.signed += 1
         data = self._signer.sign(grant)
@@ -84,12 +84,18 @@ class Granting:
             return told.node
 
 
-def _text(found: Filter) -> str:
-    """The filter in SQL; raises Refusal if it is too long."""
+def _limit_text(found: Filter, attributes: Attributes | None) -> str:
+    """The filter in SQL, for those who read it as a limit; raises Refusal if they can't."""
     text = found.sql()
     if len(text) > m.LONGEST_WITHIN:
         raise Refusal(
             f"found a filter of {len(text):,} characters in SQL, expected at most "
             f"{m.LONGEST_WITHIN:,} for a grant"
         )
+    try:
+        parse(text, attributes=attributes)
+    except FilterError:
+        raise Refusal(
+            "found a filter that calls a predicate, expected one without, for a grant"
+        ) from None
     return text

@@ -1,0 +1,13 @@
+"""Tags of an agent's notifications: made here, by a preprocessor, or in advance.
+
+    notification ──> untagged.py ──> following.py       a view of the nodes, in this process
+                     (in order)  ──> preprocessors.py   a question to a preprocessor
+                                 ──> no tag             the rendezvous point tags
+
+    following.py      tags in the agent's own process, which follows the nodes of the channel
+    preprocessors.py  tags from preprocessors, which the agent finds through the channel
+    untagged.py       notifications that wait for their tags
+    header.py         a tag that was obtained in advance
+
+Used by publishing.py and agent_channel.py. Users get `Header` from `tidings`. Start at untagged.py.
+"""

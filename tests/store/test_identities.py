@@ -77,7 +77,7 @@ def test_changes_and_versions_stay(folder: Path, told: dict[str, Any]) -> None:
 
 def test_it_happens_once(folder: Path) -> None:
     ChangeLog(folder / "log").subscriptions()
-    assert read_format(folder / "log") == Format(1, 2)
+    assert read_format(folder / "log") == Format(2, 2)
     (aside,) = (folder / "log" / "aside").iterdir()
     before = sorted((folder / "log").iterdir())
     ChangeLog(folder / "log").subscriptions()

@@ -216,7 +216,7 @@ def test_a_checkpoint_of_a_later_release_is_one_sentence(
     monkeypatch.setattr(checkpoint, "CONTENT", 9)
     checkpoint.write(tmp_path, State())
     monkeypatch.undo()
-    with pytest.raises(EnvironmentProblem, match="has the format 9, expected at most 4; use the"):
+    with pytest.raises(EnvironmentProblem, match="has the format 9, expected at most 5; use the"):
         checkpoint.read(tmp_path, None)
 
 

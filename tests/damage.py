@@ -40,7 +40,7 @@ def copy_hot(folder: Path, to: Path) -> None:
         try:
             if path.is_dir():
                 there.mkdir(exist_ok=True)
-            else:
+            elif not path.is_socket():
                 shutil.copy2(path, there)
         except FileNotFoundError:
             continue  # it went

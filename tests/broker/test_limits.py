@@ -380,6 +380,7 @@ def test_one_above_that_does_not_read(tmp_path: Path) -> None:
             slow.append(writer)
             writer.write(frames.encode(m.Welcome("above")))
             await go_on.wait()
+            writer.write(frames.encode(m.Credit({0: 1 << 40})))
             while await reader.read(1 << 16):
                 pass
 

@@ -273,7 +273,7 @@ def test_processes(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert tagger.stdout is not None
-    assert tagger.stdout.readline().startswith("the preprocessor listens at")
+    assert tagger.stdout.readline().startswith("the preprocessor listens on")
 
     async def work() -> None:
         there = f"tidings://127.0.0.1:{root.port}"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.networks import BRIEF, at, payloads, started, stopped
+from tests.damage import copy_hot
 from tests.waiting import until
 
 from tidings.channel.interests import ArrayInterests
@@ -62,7 +63,7 @@ class Root:
 
     def back_up(self, name: str) -> None:
         """Of files that nobody writes to."""
-        shutil.copytree(self.folder / "data", self.folder / name)
+        copy_hot(self.folder / "data", self.folder / name)
 
     def lose(self) -> None:
         shutil.rmtree(self.folder / "data")

@@ -61,7 +61,7 @@ def test_tables(run: Run, measured: list[int]) -> None:
         "received per s",
         "traffic",
         "20 channels without traffic",
-        "1,000 subscriptions, of which one matches",
+        "Direct: ",
         "1.25",
         "over labels",
         "were received",
@@ -90,5 +90,5 @@ def test_bad_parts_are_refused(run: Run) -> None:
     assert result.code == 2
     assert (
         "--only is 'sideways', expected one of forward, latency, durable, parts, preprocessors, "
-        "interests, channels, lookup, modes" in result.err
+        "interests, channels, direct, lookup, modes" in result.err
     )

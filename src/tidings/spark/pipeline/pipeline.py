@@ -106,6 +106,8 @@ class Pipeline:
             return self._start()
         except BaseException:
             self._release_outbox()
+            if isinstance(self.subscriptions, FollowedSubscriptions):
+                self.subscriptions.disown()
             raise
 
     def _start(self) -> StreamingQuery:

@@ -157,6 +157,10 @@ class FollowedSubscriptions:
         process owns it, or it can only be read, the pipeline follows it as a reader."""
         self.log.own()
 
+    def disown(self) -> None:
+        """Stop being the owner of the folder."""
+        self.log.close()
+
     def close(self) -> None:
         """Wait for a running compilation, but not long."""
         self.log.close()

@@ -27,6 +27,7 @@ import logging
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -101,6 +102,7 @@ class FileJournal:
         """Listen for commands at once, so that they wait while the log is read."""
         try:
             self._listener = listen(self.path)
+            weakref.finalize(self, self._listener.close)  # if the journal is never closed
         except OSError as problem:
             _log.warning("commands can't change the subscriptions in %s while the rendezvous "
                          "point runs: %s", self.path, problem)  # fmt: skip
@@ -112,9 +114,11 @@ class FileJournal:
 
     def stop_serving(self) -> None:
         """Take no more changes of commands."""
-        if self._listener is not None:
+        if self._serving is not None:
+            self._serving.stop()
+        elif self._listener is not None:
             close_listener(self.path, self._listener)
-        self._listener = None
+        self._listener = self._serving = None
 
     def close(self) -> None:
         with self._tending, self._lock:

@@ -16,6 +16,7 @@ from tidings.store.owner import owner_socket as s
 
 SIGN = 5.0  # seconds between signs of life
 QUESTION = 60.0  # seconds until a command must have asked
+ENDING = 1.0  # seconds for the thread that accepts commands to end
 MOST_AT_ONCE = 32  # other commands wait in the queue of the socket
 
 _log = logging.getLogger(__name__)
@@ -42,11 +43,15 @@ class Serving:
         self._give_up = give_up
         self._greeting = s.Greeting(s.SPEAKS, secrets.token_bytes(16), what, os.getpid())
         self._free = threading.Semaphore(MOST_AT_ONCE)
-        threading.Thread(target=self._accept, daemon=True, name="changes of commands").start()
+        self._thread = threading.Thread(
+            target=self._accept, daemon=True, name="changes of commands"
+        )
+        self._thread.start()
 
     def stop(self) -> None:
         """Stop listening; questions that were asked are still answered, if the process goes on."""
         s.close_listener(self._folder, self._listener)
+        self._thread.join(ENDING)
 
     def _accept(self) -> None:
         while True:

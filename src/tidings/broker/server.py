@@ -424,7 +424,7 @@ class Server:
             link.send(answer)
 
     def _end_slice(self) -> None:
-        self.transmit(self.credit.pay())
+        self.transmit(())
         self.after_receiving()
 
     def after_receiving(self) -> None:
@@ -465,7 +465,8 @@ class Server:
     def transmit(self, out: Iterable[Out]) -> None:
         """Send messages to the neighbours and nodes above that are connected."""
         self._transmit(out)
-        while more := self.channels.links.draw_again(self.now):
+        # what was sent makes room for what waits, and earns its senders credit
+        while more := [*self.channels.links.draw_again(self.now), *self.credit.pay()]:
             self._transmit(more)
         self.apply_back_pressure()
 

@@ -7,7 +7,7 @@
     helpers.py    the processes, their deadlines, and predicates that must be switched off
 
 The event loop never waits for a predicate, and the predicates do not wait for each other. Used by
-root.py and preprocessor.py. Start at deciding.py.
+root.py and preprocessors/. Start at deciding.py.
 """
 
 from tidings.broker.predicates.deciding import Deciding

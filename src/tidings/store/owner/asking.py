@@ -15,7 +15,7 @@ from tidings.store.owner import owner_socket as s
 
 GREETING = 60.0  # seconds until an owner greets: one that starts reads its log first
 ANSWER = 60.0  # seconds without a sign of life
-PATIENCE = 3.0  # seconds until an owner that starts listens, or one that stops has ended
+PATIENCE = 15.0  # seconds until an owner that starts listens, or one that stops has ended
 PAUSE = 0.02
 
 

@@ -22,6 +22,7 @@ from tidings.store import Change, ChangeLog, LogError
 from tidings.store.folder import FORMAT, read_format
 from tidings.store.journal import FileJournal, Retention, journal as module, segments
 from tidings.store.journal.upkeep import upkeep
+from tidings.store.owner import asking
 
 JOURNAL = Path(__file__).parent / "before" / "journal-2"
 PATTERN = '{"n": [{"numeric": [">", 5]}]}'
@@ -98,7 +99,8 @@ def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(tmp_path:
     journal.close()
 
 
-def test_one_owner_at_a_time(tmp_path: Path) -> None:
+def test_one_owner_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "PATIENCE", 0.5)
     journal = opened(tmp_path, 1)
     with pytest.raises(EnvironmentProblem, match="another rendezvous point is using the journal"):
         FileJournal(tmp_path)

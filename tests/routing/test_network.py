@@ -309,7 +309,7 @@ def test_places_from_preprocessors(seed: int, disks: float) -> None:
             located += sum(one.locating.located for one in world.routers.values())
             settle(world)
             check(world)
-    assert located > 200
+    assert located > 40
 
 
 def test_places_are_exact_at_once(seed: int) -> None:
@@ -339,7 +339,7 @@ def test_places_are_exact_at_once(seed: int) -> None:
         assert not world.redraws
         joined = {node for one in world.routers.values() for node in one.graph}
         assert sum(one.locating.located for one in world.routers.values()) >= len(joined)
-    assert compared > 10_000
+    assert compared > 1_000
 
 
 def upwards(graph: LabelGraph[object], node: int) -> set[int]:

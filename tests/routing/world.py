@@ -508,6 +508,8 @@ class World:
         if what < 0.1 * bool(self.faults.drop):
             return
         self._view()
+        if not self.views:  # it has read nothing yet
+            return
         epoch, version, nodes = self.chance.choice(self.views[-self.behind :])
         found: list[m.NodePlace] = []
         for node in asked.nodes:

@@ -135,15 +135,9 @@ class PublicKeys:
         grant = unpack_grant(data)
         if grant is None:
             return f"found {len(data):,} bytes that are not a grant, expected a signed grant"
-        key = self._keys.get(grant.key)
-        if key is None:
-            known = ", ".join(sorted(self._names.values())) or "none"
-            return (
-                f"the grant is signed with a key that is not known here; expected one of the keys "
-                f"in [grants]: {known}"
-            )
-        if not _is_signed(key, *split_grant(data)):
-            return f"the grant is not signed with the key of {self._names[grant.key]!r}"
+        refusal = self._judge_signature("grant", grant.key, *split_grant(data))
+        if refusal:
+            return refusal
         if grant.agent != agent:
             return f"the grant is for {grant.agent[:80]!r}, and {agent[:80]!r} presents it"
         if grant.channel != channel:
@@ -157,21 +151,28 @@ class PublicKeys:
             )
         return grant
 
+    def _judge_signature(self, what: str, identity: bytes, signature: bytes, body: bytes) -> str:
+        """Why the signature of a grant or a ticket is refused; empty if it is valid."""
+        key = self._keys.get(identity)
+        if key is None:
+            known = ", ".join(sorted(self._names.values())) or "none"
+            return (
+                f"the {what} is signed with a key that is not known here; expected one of the keys "
+                f"in [{what}s]: {known}"
+            )
+        if not _is_signed(key, signature, body):
+            return f"the {what} is not signed with the key of {self._names[identity]!r}"
+        return ""
+
     def judge_ticket(self, data: bytes, name: str, channel: str, clock: float) -> Ticket | str:
         """The ticket in these bytes, or why it is refused. A client of this `name` shows it, and
         `clock` is in seconds since 1970."""
         ticket = unpack_ticket(data)
         if ticket is None:
             return f"found {len(data):,} bytes that are not a ticket, expected a signed ticket"
-        key = self._keys.get(ticket.key)
-        if key is None:
-            known = ", ".join(sorted(self._names.values())) or "none"
-            return (
-                f"the ticket is signed with a key that is not known here; expected one of the keys "
-                f"in [tickets]: {known}"
-            )
-        if not _is_signed(key, *split_ticket(data)):
-            return f"the ticket is not signed with the key of {self._names[ticket.key]!r}"
+        refusal = self._judge_signature("ticket", ticket.key, *split_ticket(data))
+        if refusal:
+            return refusal
         if ticket.name != name:
             return f"the ticket is for {ticket.name[:80]!r}, and {name[:80]!r} shows it"
         if ticket.channel != channel:

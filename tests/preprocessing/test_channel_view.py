@@ -95,7 +95,7 @@ def test_places_are_those_of_the_rendezvous_point(run: int, tmp_path: Path, seed
     there: list[int] = []
     compared = behind = 0
     never: set[int] = set()
-    for _ in range(40):
+    for _ in draws(40, lambda: compared > 100 and behind > 2):
         for _ in range(chance.choice([0, 1, 2, 9])):
             if len(there) > 25 or (there and chance.random() < 0.3):
                 root.drop(there.pop(chance.randrange(len(there))))

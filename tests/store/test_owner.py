@@ -97,7 +97,7 @@ def test_owners_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(LogError, match=r"does not answer; nothing was changed$"):
         log.put("a", "n > 1")
 
-    def greet(message: bytes) -> None:
+    def greet(listener: socket.socket, message: bytes) -> None:
         while True:
             try:
                 link, _ = listener.accept()
@@ -113,18 +113,47 @@ def test_owners_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.Monkey
          "commands, expected 1; use the release of tidings that it is; nothing was changed$"),
         (s.Done(7), "speaks another protocol"),
     ):  # fmt: skip
-        listener.close()
+        s.close_listener(tmp_path, listener)
         listener = s.listen(tmp_path)
         left, right = socket.socketpair()
         s.send(left, sent)
-        threading.Thread(target=greet, args=(right.recv(1 << 16),), daemon=True).start()
+        message = right.recv(1 << 16)
+        threading.Thread(target=greet, args=(listener, message), daemon=True).start()
         with pytest.raises(LogError, match=said):
             log.put("a", "n > 1")
         left.close()
         right.close()
-    listener.close()
+    s.close_listener(tmp_path, listener)
+    s.listen(tmp_path).close()
     journal.close()
     assert log.put("a", "n > 1") == 1  # a socket that nobody serves is no owner
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_an_owner_dies_before_it_marks_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_followed: bool
+) -> None:
+    """The change is in the log, but the end mark is older. It is not made again, whoever takes it
+    into the log."""
+    owner, follower, command = (ChangeLog(tmp_path) for _ in range(3))
+    assert owner.put("a", "n > 1") == 1
+    assert owner.own()
+    assert not follower.own()
+    mark = (tmp_path / "end").read_bytes()
+    answer = asking._await_answer
+
+    def die(link: socket.socket, greeting: s.Greeting) -> int:
+        monkeypatch.setattr(asking, "_await_answer", answer)
+        assert answer(link, greeting) == 2
+        owner.close()
+        (tmp_path / "end").write_bytes(mark)
+        assert not is_followed or follower.own()
+        raise EOFError
+
+    monkeypatch.setattr(asking, "_await_answer", die)
+    assert command.put("b", "n > 2") == 2
+    assert [(one.version, one.id) for one in command.changes(0)] == [(1, "a"), (2, "b")]
+    follower.close()
 
 
 class Command(threading.Thread):

@@ -240,36 +240,44 @@ class ChangeLog:
 
     def _hand_over(self, one: PendingGroup) -> None:
         """Let the owner of the folder make changes. If it dies meanwhile, look for them in the log,
-        and make those that are missing."""
-        since, left, died = self.version, one.changes, b""
-        while one.error is None and not one.version:
+        and make those that are missing.
+
+        The log is read only when the owner that died is gone for certain, and what it wrote has
+        been taken into the log: after its successor has greeted, or under the lock. Otherwise the
+        successor could take a change into the log that was missing a moment ago.
+        """
+        since, died, left, found = self.version, b"", one.changes, 0
+
+        def missing() -> list[Asked]:
+            nonlocal left, found
+            if died:
+                versions = made_in(self.changes(since), one.changes)
+                left = one.changes[len(versions) :]
+                found = versions[-1] if versions else 0
+            return [Asked(it.id, it.text, it.dialect, it.owner) for it in left]
+
+        while True:
             try:
-                asked = [Asked(it.id, it.text, it.dialect, it.owner) for it in left]
-                one.version = hand_over(self.path, asked, but=died)
+                one.version = hand_over(self.path, missing, but=died) or found
+                return
             except Died as problem:
                 died = problem.instance
             except Unowned:
-                pass
+                try:
+                    if died:
+                        self._writer.commit([])  # takes what the owner wrote into the log
+                        missing()
+                    rest = PendingGroup(left, version=found)
+                    if left:
+                        self._writer.commit([rest])
+                    one.version, one.error = rest.version, rest.error
+                    return
+                except f.Owned:  # there is another owner now
+                    time.sleep(PAUSE)
             except TidingsError as problem:
                 one.error = LogError(str(problem)) if isinstance(
                     problem, EnvironmentProblem) else problem  # fmt: skip
-            if one.error is not None or one.version:
                 return
-            if died:
-                # what the owner wrote is complete, because it has ended; another that follows has
-                # read it before it greets
-                self._is_settled = False
-                found = made_in(self.changes(since), one.changes)
-                left = one.changes[len(found) :]
-                if not left:
-                    one.version = found[-1]
-                    return
-            try:
-                rest = PendingGroup(left)
-                self._writer.commit([rest])
-                one.version, one.error = rest.version, rest.error
-            except f.Owned:  # there is another owner now
-                time.sleep(PAUSE)
 
     def own(self) -> bool:
         """Become the owner of the folder: make the changes of other processes too, until `close`,
@@ -279,11 +287,18 @@ class ChangeLog:
             self._settle()
             if self._ownership is None:
                 try:
-                    self._ownership = Ownership(self.path, self._take, self._give_up)
+                    self._ownership = Ownership(
+                        self.path, self._catch_up, self._take, self._give_up
+                    )
                 except OSError:
                     return False
-                self._writer.is_owner = True
+                finally:
+                    self._writer.is_owner = self._ownership is not None
             return True
+
+    def _catch_up(self) -> None:
+        self._writer.is_owner = True
+        self._writer.commit([])
 
     def close(self) -> None:
         """Stop being the owner."""

@@ -179,7 +179,7 @@ class Writer:
         """Does this process own the folder, and commit for others too?"""
 
     def commit(self, wanted: Iterable[PendingGroup]) -> None:
-        """Append the changes that are possible, as one group.
+        """Append the changes that are possible, as one group, after what a writer that died left.
 
         Impossible changes get an error, and all others get a version. Raises Owned if another
         process owns the folder.
@@ -188,6 +188,7 @@ class Writer:
             raise LogError(self._refusal)
         try:
             with f.writing(self._folder, is_owner=self.is_owner), self._closing_files():
+                f.note_format(self._folder)
                 known = self._catch_up()
                 taken = self._select_possible(known, wanted)
                 if any(one.changes for one in taken):
@@ -270,7 +271,6 @@ class Writer:
         mark = known.log.marked
         assert mark is not None, "`take_end` has read or written the mark"
         try:
-            f.note_format(self._folder)
             begun = [t.encode(t.At(before))] if known.log.begins_segment else []
             records = [*begun, *encode_rows(first, entries)]
             group = known.log.append(records, end_value(self._folder, mark, known.version))

@@ -27,6 +27,7 @@ STRIKES = 3
 MOST_FAILURES = 10
 WINDOW = 600.0  # seconds
 START = 30.0  # seconds for loading a predicate
+ENDING = 1.0  # seconds for a process to end, once it has closed its pipes
 MOST_TOGETHER = 64  # the most calls that are passed to a process at a time
 AGAIN = 1.0  # seconds before a predicate that could not be switched off is called again
 _RESULTS: dict[int, bool | None] = {
@@ -105,11 +106,19 @@ class PredicateHelper:
         except TimeoutError:
             raise _Failure(f"it took longer than {self._millis:,} ms") from None
         except (OSError, EOFError):
-            with contextlib.suppress(ProcessLookupError):  # it may only have closed its pipes
-                process.kill()
-            status = await process.wait()
+            status = await self._status_of(process)
             how = f"signal {-status}" if status < 0 else f"exit status {status}"
             raise _Failure(f"its process ended with {how}") from None
+
+    async def _status_of(self, process: Process) -> int:
+        """The status of a process that closed its pipes. It is killed only if it does not end:
+        killing a process that has just ended can take its status away from asyncio."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ENDING):
+                return await process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        return await process.wait()
 
     async def _need_process(self) -> Process:
         if self._process is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tidings.files import hold_lock
@@ -30,12 +30,14 @@ class Died(Exception):
         self.instance = instance
 
 
-def hand_over(folder: Path, changes: Sequence[s.Asked], but: bytes = b"") -> int:
-    """Hand changes to the owner; return the version once they are on the disk.
+def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes = b"") -> int:
+    """Hand changes to the owner; return the version once they are on the disk, or 0 if none are
+    missing.
 
-    Raises Unowned or Died (see there), TidingsError if the owner refuses the changes, and
-    EnvironmentProblem if it can't be asked. `but` is an owner that is not asked again, because it
-    may still make these changes.
+    `missing` is called once the owner has greeted: then the owner before it is gone, and the log
+    has what that one wrote. Raises Unowned or Died (see there), TidingsError if the owner refuses
+    the changes, and EnvironmentProblem if it can't be asked. `but` is an owner that is not asked
+    again, because it may still make these changes.
     """
     with _greeted(folder) as (link, greeting):
         if greeting.instance == but:
@@ -43,8 +45,11 @@ def hand_over(folder: Path, changes: Sequence[s.Asked], but: bytes = b"") -> int
                 f"{_owner(greeting)} closed the connection before it answered, so it is not known "
                 "whether the change was made; `tidings subscriptions log` shows it"
             )
+        changes = [*missing()]
+        if not changes:
+            return 0
         try:
-            s.send(link, s.Changes([*changes]))
+            s.send(link, s.Changes(changes))
             return _await_answer(link, greeting)
         except (OSError, EOFError) as problem:
             if isinstance(problem, TimeoutError):

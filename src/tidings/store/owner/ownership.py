@@ -16,11 +16,16 @@ from tidings.store.owner.serving import Serving, Take
 class Ownership:
     """A folder that this process owns, and whose changes it makes."""
 
-    def __init__(self, folder: Path, take: Take, give_up: Callable[[], None]) -> None:
-        """Raises BlockingIOError if there is another owner, and another OSError if the folder can't
-        be written, or its disk can't have sockets."""
+    def __init__(
+        self, folder: Path, catch_up: Callable[[], None], take: Take, give_up: Callable[[], None]
+    ) -> None:
+        """`catch_up` takes into the log what a writer that died left. It is called before commands
+        are greeted, because they then look there for their changes. Raises BlockingIOError if there
+        is another owner, and another OSError if the folder can't be written, or its disk can't have
+        sockets."""
         self._held = f.own(folder)
         try:
+            catch_up()
             self._serving = Serving(folder, listen(folder), take, "pipeline", give_up)
         except BaseException:
             release_lock(self._held)

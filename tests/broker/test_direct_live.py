@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import asdict
 from tests.broker.networks import BRIEF, at, payloads, running, stopped
 from tests.broker.processes import Process
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from tidings.broker import Address, Direct, Door, RootNode, RouterNode
 from tidings.broker.admission.direct_tickets import DirectTicket, DirectTickets
@@ -245,8 +245,11 @@ def test_a_named_subscription_bypasses_the_tree(tmp_path: Path) -> None:
                     await is_direct(berlin, direct)
                     for number in range(first + 1 if first else 0, first + 5):
                         await berlin.publish({"region": "EU"}, b"%d" % number)
-                    came = [await told.next(20) for _ in range(5)]
-                    found = [one for one in came if isinstance(one, Delivery)]
+                    found: list[Delivery] = []
+                    while len(found) < 5:  # its links may be interrupted on a busy machine
+                        one = await told.next(PATIENCE)
+                        assert one is not None
+                        found += [one] if isinstance(one, Delivery) else []
                     expected = [b"%d" % number for number in range(first, first + 5)]
                     assert [one.payload for one in found] == expected
                     await told.confirm(found[3])  # the last one comes again
@@ -370,7 +373,7 @@ def test_kills_of_either_way(tmp_path: Path) -> None:
                 found: list[Delivery] = []
                 others: list[object] = []
                 while len(found) < published:
-                    one = await told.next(20)
+                    one = await told.next(120)
                     assert one is not None, (len(found), published, others)
                     (found if isinstance(one, Delivery) else others).append(one)  # type: ignore[arg-type]
                 assert [one.payload for one in found] == [b"%d" % n for n in range(published)]

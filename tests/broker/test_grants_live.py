@@ -448,7 +448,7 @@ def test_processes(tmp_path: Path) -> None:
         asyncio.run(asyncio.wait_for(work(), 60))
     finally:
         tagger.terminate()
-        tagger.communicate(timeout=30)
+        tagger.communicate(timeout=120)
         errors.close()
         edge.stop()
         root.stop()

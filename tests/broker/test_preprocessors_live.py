@@ -201,7 +201,7 @@ class Preprocessor:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         self.process.communicate()
         self._errors.close()
         return code

@@ -108,7 +108,7 @@ def test_a_journal_that_is_deleted(scene: Scene) -> None:
     eventually(told_of_another)
     assert "Traceback" not in scene.err()
     subscriber.send_signal(signal.SIGINT)
-    assert subscriber.wait(30) == 0
+    assert subscriber.wait(120) == 0
 
 
 def test_a_slow_subscriber_below_which_the_journal_is_pruned(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_slow_subscriber_below_which_the_journal_is_pruned(tmp_path: Path) -> 
         assert len(scene.numbers()) == len(set(scene.numbers()))
         assert "Traceback" not in scene.err()
         subscriber.send_signal(signal.SIGINT)
-        assert subscriber.wait(30) == 0
+        assert subscriber.wait(120) == 0
     finally:
         scene.close()
 
@@ -163,7 +163,7 @@ def test_a_router_that_is_gone_and_back(scene: Scene) -> None:
     eventually(lambda: scene.numbers() == [1])
     assert scene.err().count("the router is") == 2  # one note each
     subscriber.send_signal(signal.SIGTERM)
-    assert subscriber.wait(30) == 0
+    assert subscriber.wait(120) == 0
 
 
 def test_a_subscriber_ends_when_nothing_comes(run: Run, scene: Scene) -> None:

@@ -20,6 +20,7 @@ from tidings import (
     Lost,
     Refusal,
     Resumed,
+    Subscription,
     connect,
     parse,
 )
@@ -271,6 +272,16 @@ def test_a_subscription_that_is_dropped(tmp_path: Path) -> None:
     running(work)
 
 
+async def deliveries(told: Subscription, count: int) -> list[Delivery]:
+    """The next ones; with brief times, a busy machine may interrupt them."""
+    found: list[Delivery] = []
+    while len(found) < count:
+        one = await told.next(PATIENCE)
+        assert one is not None, found
+        found += [one] if isinstance(one, Delivery) else []
+    return found
+
+
 def test_a_named_subscription(tmp_path: Path) -> None:
     """It goes on after the last confirmed one, through another router and with another root."""
 
@@ -284,9 +295,7 @@ def test_a_named_subscription(tmp_path: Path) -> None:
             async with agent.subscribe("n >= 0", name="mine") as told:
                 for n in range(10):
                     await writer.publish({"n": n}, b"%d" % n)
-                found = [await told.next(PATIENCE) for _ in range(10)]
-                fifth = found[4]
-                assert isinstance(fifth, Delivery)
+                fifth = (await deliveries(told, 10))[4]
                 await told.confirm(fifth, 30)
             with pytest.raises(Refusal, match="of an agent without a name"):
                 writer.subscribe("n >= 0", name="mine")
@@ -304,15 +313,13 @@ def test_a_named_subscription(tmp_path: Path) -> None:
             with pytest.raises(Refusal, match="found another filter for the name"):
                 await agent.subscribe("n > 0", name="mine").__aenter__()
             async with agent.subscribe("n >= 0", name="mine") as told:
-                rest = [await told.next(PATIENCE) for _ in range(6)]
-                six = [int(one.payload) for one in rest if isinstance(one, Delivery)]
-                assert six == [5, 6, 7, 8, 9, 10]
-                assert isinstance(rest[-1], Delivery)
+                rest = await deliveries(told, 6)
+                assert [int(one.payload) for one in rest] == [5, 6, 7, 8, 9, 10]
                 await told.confirm(rest[-1], 30)
             async with agent.subscribe("n >= 0", name="mine") as told:
-                assert await told.next(1) is None
+                assert not isinstance(await told.next(1), Delivery)
                 await told.drop(30)
-                assert await told.next(1) is None
+                assert not isinstance(await told.next(1), Delivery)
             assert not root.machine.naming.cursors.known
         await stopped(network)
 

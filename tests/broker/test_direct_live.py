@@ -24,6 +24,7 @@ from tidings.network.agents import direct_link
 from tidings.routing.clients import Delivery, Interrupted
 from tidings.routing.protocol import Times, messages as m
 from tidings.routing.root import offers
+from tidings.studies.host.ports import free_ports
 
 TOKENS: Tokens = {
     "eu": Grant("berlin", within="region = 'EU'"),
@@ -309,16 +310,14 @@ def test_kills_of_either_way(tmp_path: Path) -> None:
         await proxy.start()
         direct = f'[direct]\nmost = 4\naddress = "127.0.0.1:{proxy.port}"\n'
         head = 'name = "root"\njournal = "journal.db"\nlisten = "127.0.0.1:{}"\n'
-        root = Process(tmp_path, "root", head.format(0) + direct + TIMES)
-        proxy.to = port = root.port
+        names = ("root", "edge", "other")
+        ports = dict(zip(names, free_ports(3), strict=True))
+        proxy.to = port = ports["root"]
         above = f'upstream = "127.0.0.1:{port}"\n'
-        nodes = {"root": root}
-        ports = {"root": port}
+        nodes = {"root": Process(tmp_path, "root", head.format(port) + direct + TIMES)}
         for name in ("edge", "other"):
-            nodes[name] = Process(
-                tmp_path, name, f'name = "{name}"\nlisten = "127.0.0.1:0"\n{above}{TIMES}'
-            )
-            ports[name] = nodes[name].port
+            listen = f'name = "{name}"\nlisten = "127.0.0.1:{ports[name]}"\n'
+            nodes[name] = Process(tmp_path, name, listen + above + TIMES)
 
         def again(name: str) -> None:
             nodes[name].signal(signal.SIGKILL)

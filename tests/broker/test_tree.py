@@ -53,6 +53,38 @@ def test_a_node_that_starts_while_tokens_are_read_again(
     asyncio.run(work())
 
 
+def test_a_node_that_took_long_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was killed if it was looked at between its first line and its first sign of life."""
+    path = tmp_path / "network.toml"
+    path.touch(0o600)
+    path.write_text("patience = 3\n" + TREE)
+    sent: list[tuple[object, int]] = []
+    monkeypatch.setattr(module, "send_signal", lambda *one: sent.append(one))
+    said: list[str] = []
+    looks = 0
+
+    async def work() -> None:
+        running = RunningTree(load_tree(path), said.append)
+        running.tree.folder.mkdir()
+        (running.tree.folder / "root.log").touch()
+        running.root.port = 7400
+
+        async def sleep(_: float) -> None:
+            nonlocal looks
+            looks += 1
+            if looks == 20:
+                running._note_listening(running.root)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "sleep", sleep)
+            await running._watch(running.root, cast(Any, "its process"))  # until it is killed
+
+    asyncio.run(work())
+    assert sent == [("its process", signal.SIGKILL)]
+    assert said[-1] == "root gave no sign of life for 3 s; killing it"
+    assert looks == 20 + 3 / module.LOOK  # seconds after it listened
+
+
 def test_grants_are_written_as_they_were_read(tmp_path: Path) -> None:
     text = """[tokens]
 a = {name = "b", may = ["subscribe"], within = "c = 'd\\"'"}

@@ -221,6 +221,7 @@ class RunningTree:
 
     def _note_listening(self, branch: NodeProcess) -> None:
         branch.state = State.RUNNING
+        branch.heard = True  # the seconds that it took to start are no silence of a running node
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"

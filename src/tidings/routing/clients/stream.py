@@ -204,10 +204,9 @@ class Stream:
     # -- handing out ---------------------------------------------------------------------------
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
-        if message.serial <= self.begun:
-            return  # confirmed before, without this mark
-        if message.serial > self.complete:
-            self._came.add(message.serial)
+        if message.serial <= self.complete or message.serial in self._came:
+            return  # it arrived before, without this mark
+        self._came.add(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
     def release(self, *, all_: bool = False) -> None:

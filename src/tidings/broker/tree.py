@@ -33,6 +33,7 @@ import msgspec
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
 from tidings.broker.preprocessor_table import flatten_columns
+from tidings.broker.processes import send_signal
 from tidings.broker.tree_file import Member, Tree, other_root
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
@@ -215,8 +216,7 @@ class RunningTree:
             most = self.tree.patience * (STARTING if starts else 1)
             if silent * LOOK >= most:
                 self._announce(f"{branch.name} gave no sign of life for {most:g} s; killing it")
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                send_signal(process, signal.SIGKILL)
                 return
 
     def _note_listening(self, branch: NodeProcess) -> None:
@@ -274,8 +274,7 @@ class RunningTree:
         """Make a running node load the current tokens and keys."""
         self._write_config(branch)
         if branch.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                branch.process.send_signal(signal.SIGHUP)
+            send_signal(branch.process, signal.SIGHUP)
 
     def _other_roots(self, member: Member) -> list[str]:
         """The rendezvous points of other channels to which a router is linked: all of them if it is
@@ -359,14 +358,12 @@ class RunningTree:
     async def _end(self, branch: NodeProcess, seconds: float) -> None:
         process = branch.process
         if process is not None and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
+            send_signal(process, signal.SIGTERM)
             try:
                 await asyncio.wait_for(process.wait(), seconds)
             except TimeoutError:
                 self._announce(f"{branch.name} did not stop within {seconds:.1f} s; killing it")
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                send_signal(process, signal.SIGKILL)
                 await process.wait()
         branch.state = State.ENDED
 

@@ -237,6 +237,10 @@ def test_a_doubt_that_lasts_is_asked_about() -> None:
     assert counts
     one.receive(m.Counted(1, counts[-1].request, 7, 5, 1, {7: 1}), 12)
     assert serials(one) == [5]
+    one.receive(numbered(7, 2), 12)
+    assert serials(one) == [5]  # some node on the way may still lack the subscription
+    one.receive(m.Beat(1, 7, {7: 2}, digest((7,)), 2), 13)
+    assert serials(one) == [5, 7]
 
 
 def test_in_doubt_the_next_beat_tells() -> None:

@@ -116,6 +116,8 @@ class Stream:
         """Compare the notifications that arrived with their total up to a serial. If all of them
         arrived, an open question for the counts, whose answer may be slow, is settled too."""
         questions = self.questions
+        if self.order is not None:
+            self.order.hear(serial, self.complete)
         if questions.recovering is not None or not self.handout.has_room():
             return
         came = sum(one <= serial for one in self._came)

@@ -29,8 +29,7 @@ from typing import IO, Any
 import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
-from tidings.broker.config import ConfigError
-from tidings.broker.preprocessor_table import flatten_columns
+from tidings.broker.config import ConfigError, flatten_columns
 from tidings.broker.tree_file import Member, Tree, other_root
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem, toml_key, toml_text

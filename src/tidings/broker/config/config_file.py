@@ -73,7 +73,7 @@ import msgspec
 from tidings.broker.admission.listen import Address, Direct, Door
 from tidings.broker.admission.permissions import ANY, Grant
 from tidings.broker.admission.signing import KeyProblem, Signer, find_key_problems
-from tidings.broker.preprocessor_table import (
+from tidings.broker.config.preprocessor_table import (
     PreprocessorTable,
     find_preprocessor_problems,
     read_preprocessor,

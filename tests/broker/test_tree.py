@@ -13,7 +13,7 @@ import pytest
 
 from tidings.broker import tree as module
 from tidings.broker.admission.permissions import Grant
-from tidings.broker.tree import RunningTree
+from tidings.broker.tree import RunningTree, State
 from tidings.broker.tree_file import load_tree
 
 TREE = """
@@ -51,6 +51,37 @@ def test_a_node_that_starts_while_tokens_are_read_again(
         assert sent == [("its process", signal.SIGHUP)]
 
     asyncio.run(work())
+
+
+def test_a_slow_start_is_not_held_against_a_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node was killed if it had started for longer than `patience`, and a check came between its
+    first line and its first heartbeat."""
+
+    async def work() -> None:
+        (tmp_path / "network.toml").touch(0o600)
+        tree = msgspec.structs.replace(load_tree(tmp_path / "network.toml"), patience=3.0)
+        running = RunningTree(tree, said.append)
+        branch, checks = running.root, iter(range(1, 100))
+        branch.state, branch.port, branch.rights = State.STARTING, 7400, running._rights
+        sent: list[tuple[object, int]] = []
+
+        async def check(_: float) -> None:
+            """Time passes: seconds 1 to 20 are the start, and there is no heartbeat at all."""
+            if next(checks) == 20:
+                running._note_listening(branch)
+
+        monkeypatch.setattr(module, "_shorten", lambda _: None)
+        monkeypatch.setattr("asyncio.sleep", check)
+        monkeypatch.setattr(module, "send_signal", lambda *one: sent.append(one))
+        await running._watch(branch, cast(Any, "its process"))
+        assert sent == [("its process", signal.SIGKILL)]
+        assert next(checks) == 24  # three seconds after the node listened, and not at once
+
+    said: list[str] = []
+    asyncio.run(work())
+    assert said[1:] == ["root gave no sign of life for 3 s; killing it"]
 
 
 def test_grants_are_written_as_they_were_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.repeats import runs
 
-from tidings.routing.clients.ordering import find_horizon
+from tidings.routing.clients.delivering.ordering import find_horizon
 from tidings.routing.clients.stream import LEAST_NUMBERS
 from tidings.routing.clients.subscriber import Lost, Subscriber, Told
 from tidings.routing.protocol import messages as m

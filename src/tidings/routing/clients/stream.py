@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tidings.routing.clients.handout import HandOut
+from tidings.routing.clients.delivering import HandOut
 from tidings.routing.clients.questions import Questions
 from tidings.routing.clients.tracker import Tracker, cut_ranges
 from tidings.routing.protocol import messages as m

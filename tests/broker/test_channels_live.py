@@ -14,6 +14,7 @@ from tests.waiting import PATIENCE, until
 
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import Grant
+from tidings.broker.links import hop_name
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.network import Agent, Refusal, Subscription, connect, watch
@@ -210,6 +211,23 @@ def test_a_slow_agent_in_one_channel(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_a_link_without_channels_stays_up(tmp_path: Path) -> None:
+    """Nobody uses the channel tea, but its rendezvous point still sends something to the router."""
+
+    async def work() -> None:
+        async with two_roots(tmp_path) as net:
+            above = net.upper.hops[hop_name("west")]
+            await until(lambda: above.link is not None)
+            link = above.link
+            assert link is not None
+            began = link.heard
+            await until(lambda: link.heard > began + 2 * FAST.beat, seconds=FAST.silent)
+            assert above.link is link
+            assert "tea" not in net.upper.channels.known
+
+    asyncio.run(work())
+
+
 def test_a_channel_without_a_route(tmp_path: Path) -> None:
     """It is refused in one sentence; the link and its other channels go on."""
 
@@ -218,6 +236,9 @@ def test_a_channel_without_a_route(tmp_path: Path) -> None:
             coffee = agent.channel("coffee")
             with pytest.raises(Refusal, match="the channel 'coffee', which has no route here"):
                 async with coffee.subscribe("x > 0"):
+                    pass
+            with pytest.raises(Refusal, match="found no channel, expected one at the end of the"):
+                async with connect(f"tidings://127.0.0.1:{net.upper.port}"):
                     pass
             with pytest.raises(Refusal, match="no route here"):
                 await coffee.publish({"x": 1}, b"")

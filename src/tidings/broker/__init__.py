@@ -13,10 +13,9 @@
     admission/        who may connect          queues/    whose turn it is
     links/            links to nodes above, and the channels of a link
     released/         notifications that leave the rendezvous point, as frames
-    config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes
+    config/           a router's file          tree_file.py, tree.py    a whole tree, as processes
     predicates/       predicates that filters call, in helper processes
     processes/        signals to processes that a node or a tree starts
-    preprocessor_table.py    the kind of interest, in a rendezvous point's file
     reports.py        the status of a node and of the nodes below it
     garbage.py        infrequent full garbage collections
 

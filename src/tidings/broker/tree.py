@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -31,12 +29,11 @@ from typing import IO, Any
 import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
-from tidings.broker.config import ConfigError
-from tidings.broker.preprocessor_table import flatten_columns
+from tidings.broker.config import ConfigError, flatten_columns
 from tidings.broker.processes import send_signal
 from tidings.broker.tree_file import Member, Tree, other_root
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
-from tidings.model import EnvironmentProblem
+from tidings.model import EnvironmentProblem, toml_key, toml_text
 
 PAUSE = (0.5, 10.0)  # seconds before a dead node is restarted: at first, and at most
 LOOK = 1.0  # seconds between two checks for silent nodes
@@ -46,7 +43,6 @@ MOST_LOG = 16 << 20  # bytes; a longer log is moved to the old log
 STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
 WATCHER = "<up>"
 _SIGNALS = {one.value: one.name for one in signal.Signals}
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 ERROR = "error: "  # the prefix of the last line of a command that fails
 
 
@@ -220,8 +216,7 @@ class RunningTree:
                 return
 
     def _note_listening(self, branch: NodeProcess) -> None:
-        branch.state = State.RUNNING
-        branch.heard = True  # the seconds that it took to start are no silence of a running node
+        branch.state, branch.heard = State.RUNNING, True  # the long silence of the start is over
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
@@ -386,22 +381,18 @@ def _shorten(log: Path) -> None:
 
 
 def _pairs(table: Mapping[str, Any]) -> list[str]:
-    return [f"{_key(key)} = {_toml_value(value)}" for key, value in table.items()]
-
-
-def _key(text: str) -> str:
-    return text if _BARE.fullmatch(text) else _quote(text)
+    return [f"{toml_key(key)} = {_toml_value(value)}" for key, value in table.items()]
 
 
 def _toml_value(value: Any) -> str:
     if isinstance(value, Grant):
-        parts = [f"name = {_quote(value.name)}"]
+        parts = [f"name = {toml_text(value.name)}"]
         if value.may is not None:
-            parts.append(f"may = [{', '.join(map(_quote, sorted(value.may)))}]")
+            parts.append(f"may = [{', '.join(map(toml_text, sorted(value.may)))}]")
         if value.within:
-            parts.append(f"within = {_quote(value.within)}")
+            parts.append(f"within = {toml_text(value.within)}")
         if value.channels is not None:
-            parts.append(f"channels = [{', '.join(map(_quote, value.channels))}]")
+            parts.append(f"channels = [{', '.join(map(toml_text, value.channels))}]")
         if value.signed:
             parts.append("signed = true")
         return f"{{{', '.join(parts)}}}"
@@ -411,12 +402,7 @@ def _toml_value(value: Any) -> str:
         return f"[{', '.join(map(_toml_value, value))}]"
     if isinstance(value, bool | int):
         return str(value).lower()
-    return _quote(value) if isinstance(value, str) else repr(float(value))
-
-
-def _quote(text: str) -> str:
-    """A TOML string: the same as in JSON, except that DEL must be escaped."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return toml_text(value) if isinstance(value, str) else repr(float(value))
 
 
 def _last_line(path: Path, start: int) -> str:

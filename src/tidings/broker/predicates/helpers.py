@@ -151,7 +151,7 @@ class PredicateHelper:
 
     def _note_exception(self, text: str) -> None:
         if not self.raised:
-            _log.warning("the predicate '%s' raised %s; its result is null", self._name, text)
+            _log.warning("the predicate '%s' %s; its result is null", self._name, text)
         self.raised += 1
 
     def _note_failure(self) -> None:

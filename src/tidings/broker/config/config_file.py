@@ -73,7 +73,7 @@ import msgspec
 from tidings.broker.admission.listen import Address, Direct, Door
 from tidings.broker.admission.permissions import ANY, Grant
 from tidings.broker.admission.signing import KeyProblem, Signer, find_key_problems
-from tidings.broker.preprocessor_table import (
+from tidings.broker.config.preprocessor_table import (
     PreprocessorTable,
     find_preprocessor_problems,
     read_preprocessor,
@@ -98,6 +98,7 @@ from tidings.routing.forwarding import Forwarding, Mode
 from tidings.routing.protocol import Limits, Times
 
 _HIDDEN = ("folder", "kind", "ticket_secret", "warnings")  # fields that no file sets
+_UNUSED = "127.0.0.1:0"  # an address to which nobody connects
 MOST_TOLD = 10  # removed topics in one sentence
 
 
@@ -153,17 +154,21 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.folder / path).absolute()
 
 
-def load_config(path: str | Path) -> Config:
-    """Read a router's file; raise ConfigError, with all problems, if it can't be used."""
+def load_config(path: str | Path, *, of_preprocessor: bool = False) -> Config:
+    """Read a router's file; raise ConfigError, with all problems, if it can't be used. A
+    preprocessor uses only who may connect, so its file need not say where to listen."""
     path = Path(path)
     file = read_toml(path, ConfigError)
-    problems = list(
-        find_problems(file.data, Config, hidden=("folder", "kind", "ticket_secret", "warnings"))
-    )
-    problems += find_column_problems(file.data)
-    problems += find_time_problems(file.data)
+    data = file.data
+    if of_preprocessor:
+        data = {"name": "preprocessor", "listen": _UNUSED, **data}
+        if "journal" not in data:
+            data = {"upstream": _UNUSED, **data}
+    problems = list(find_problems(data, Config, hidden=_HIDDEN))
+    problems += find_column_problems(data)
+    problems += find_time_problems(data)
     if not problems:
-        found = msgspec.convert(file.data, Config)
+        found = msgspec.convert(data, Config)
         problems = [*_problems(found), *find_token_problems(found.tokens or {})]
         problems += find_grant_problems(found.grants)
         problems += [

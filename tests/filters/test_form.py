@@ -290,7 +290,11 @@ def test_null_tests_of_elements_have_one_form(condition: str) -> None:
     assert parse(either.canonical().sql()) == either == parse(f"{one} IS NOT NULL")
     neither = parse(f"{one} IS NULL")
     assert parse(neither.canonical().sql()) == neither == parse(f"(NOT {one}) IS NULL")
-    for event in ({}, {"tags": None}, {"tags": []}, {"tags": ["a"]}, {"tags": ["z", None]}):
+    events: list[dict[str, Any]] = [
+        {},
+        *({"tags": tags} for tags in (None, [], ["a"], ["z", None])),
+    ]
+    for event in events:
         assert either.matches(event) is either.form.holds(event) is not neither.matches(event)
 
 

@@ -138,8 +138,8 @@ def test_limits_come_with_the_ticket(
 
 def test_tickets_are_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link outlives several tickets; when no more are signed, it ends."""
-    for module in (tickets, signing):
-        monkeypatch.setattr(module, "TICKET_LIFETIME", 2.0)
+    for module in (tickets, signing):  # they are renewed after half of it
+        monkeypatch.setattr(module, "TICKET_LIFETIME", 8.0)
     monkeypatch.setattr(connections_module, "SKEW", 0.0)
 
     async def work() -> None:

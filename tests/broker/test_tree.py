@@ -25,21 +25,13 @@ old = "*"
 """
 
 
-class FakeProcess:
-    """A process that only gets signals."""
-
-    def __init__(self) -> None:
-        self.signals: list[int] = []
-
-    def send_signal(self, number: int) -> None:
-        self.signals.append(number)
-
-    def kill(self) -> None:
-        self.signals.append(signal.SIGKILL)
-
-
-def test_a_node_that_starts_while_tokens_are_read_again(tmp_path: Path) -> None:
+def test_a_node_that_starts_while_tokens_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It had read its file by then, and ran on with tokens that were revoked."""
+
+    sent: list[tuple[object, int]] = []
+    monkeypatch.setattr(module, "send_signal", lambda *one: sent.append(one))
 
     async def work() -> None:
         path = tmp_path / "network.toml"
@@ -48,18 +40,17 @@ def test_a_node_that_starts_while_tokens_are_read_again(tmp_path: Path) -> None:
         running = RunningTree(load_tree(path), lambda _: None)
         running.tree.folder.mkdir()
         branch = running.root
-        process = FakeProcess()
-        branch.process = cast(Any, process)
+        branch.process = cast(Any, "its process")
         file = running._write_config(branch)
         path.write_text(TREE.replace("old", "new"))
         running.renew(load_tree(path))
         assert "old" in file.read_text()
         branch.port = 7400
         running._note_listening(branch)
-        assert process.signals == [signal.SIGHUP]
+        assert sent == [("its process", signal.SIGHUP)]
         assert "old" not in file.read_text()
         running._note_listening(branch)  # another time, with the file as it is
-        assert process.signals == [signal.SIGHUP]
+        assert sent == [("its process", signal.SIGHUP)]
 
     asyncio.run(work())
 
@@ -76,7 +67,7 @@ def test_a_slow_start_is_not_held_against_a_node(
         running = RunningTree(tree, said.append)
         branch, checks = running.root, iter(range(1, 100))
         branch.state, branch.port, branch.rights = State.STARTING, 7400, running._rights
-        process = FakeProcess()
+        sent: list[tuple[object, int]] = []
 
         async def check(_: float) -> None:
             """Time passes: seconds 1 to 20 are the start, and there is no heartbeat at all."""
@@ -85,8 +76,9 @@ def test_a_slow_start_is_not_held_against_a_node(
 
         monkeypatch.setattr(module, "_shorten", lambda _: None)
         monkeypatch.setattr("asyncio.sleep", check)
-        await running._watch(branch, cast(Any, process))
-        assert process.signals == [signal.SIGKILL]
+        monkeypatch.setattr(module, "send_signal", lambda *one: sent.append(one))
+        await running._watch(branch, cast(Any, "its process"))
+        assert sent == [("its process", signal.SIGKILL)]
         assert next(checks) == 24  # three seconds after the node listened, and not at once
 
     said: list[str] = []

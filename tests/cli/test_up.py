@@ -231,13 +231,13 @@ def _change_tokens(run: Run, up: Up, write: Write) -> None:
 
 def test_a_node_that_does_not_answer_is_started_again(write: Write) -> None:
     """It lives, and does nothing any more: here it is stopped."""
-    up = Up(write("network.toml", "patience = 5\n" + TREE))
+    up = Up(write("network.toml", "patience = 25\n" + TREE))
     try:
         up.read_until("shows them too")
         before = up.children()
         os.kill(before["west"], signal.SIGSTOP)
         stopped = time.monotonic()
-        assert up.read_until("west gave") == "west gave no sign of life for 5 s; killing it\n"
+        assert up.read_until("west gave") == "west gave no sign of life for 25 s; killing it\n"
         assert time.monotonic() - stopped > 3.0
         assert "west ended (signal SIGKILL)" in up.read_until("ended")
         up.read_until("west listens again")

@@ -17,6 +17,7 @@
     tree_file.py, tree.py    a whole tree, as processes
     node_process.py, node_file.py    one of these processes, and the file that it gets
     predicates/       predicates that filters call, in helper processes
+    processes/        signals to processes that a node or a tree starts
     reports.py        the status of a node and of the nodes below it
     garbage.py        infrequent full garbage collections
 

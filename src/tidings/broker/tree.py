@@ -30,6 +30,7 @@ import msgspec
 from tidings.broker.config import ConfigError
 from tidings.broker.node_file import WATCHER, list_other_roots, write_node_file
 from tidings.broker.node_process import NodeProcess, State
+from tidings.broker.processes import send_signal
 from tidings.broker.tree_file import Tree
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
@@ -172,8 +173,7 @@ class RunningTree:
             most = self.tree.patience * (STARTING if starts else 1)
             if silent * LOOK >= most:
                 self._announce(f"{branch.name} gave no sign of life for {most:g} s; killing it")
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                send_signal(process, signal.SIGKILL)
                 return
 
     def _note_listening(self, branch: NodeProcess) -> None:
@@ -234,8 +234,7 @@ class RunningTree:
         """Make a running node load the current tokens and keys."""
         self._write_config(branch)
         if branch.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                branch.process.send_signal(signal.SIGHUP)
+            send_signal(branch.process, signal.SIGHUP)
 
     # -- stopping ------------------------------------------------------------------------------
 
@@ -258,14 +257,12 @@ class RunningTree:
     async def _end(self, branch: NodeProcess, seconds: float) -> None:
         process = branch.process
         if process is not None and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
+            send_signal(process, signal.SIGTERM)
             try:
                 await asyncio.wait_for(process.wait(), seconds)
             except TimeoutError:
                 self._announce(f"{branch.name} did not stop within {seconds:.1f} s; killing it")
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                send_signal(process, signal.SIGKILL)
                 await process.wait()
         branch.state = State.ENDED
 

@@ -13,7 +13,9 @@ import pytest
 
 from tidings.broker import tree as module
 from tidings.broker.admission.permissions import Grant
-from tidings.broker.tree import RunningTree, State
+from tidings.broker.node_file import write_pairs
+from tidings.broker.node_process import State
+from tidings.broker.tree import RunningTree
 from tidings.broker.tree_file import load_tree
 
 TREE = """
@@ -94,7 +96,7 @@ h = {name = "i"}
     (tmp_path / "tree.toml").chmod(0o600)
     found = load_tree(tmp_path / "tree.toml").tokens
     assert found is not None
-    written = "\n".join(["[tokens]", *module._pairs(found)])
+    written = "\n".join(["[tokens]", *write_pairs(found)])
     again = msgspec.convert(tomllib.loads(written)["tokens"], dict[str, str | Grant])
     assert again == found == {
         "a": Grant("b", frozenset({"subscribe"}), "c = 'd\"'"), "e": Grant("f", None, "g > 1"),

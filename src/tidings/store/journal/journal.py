@@ -317,6 +317,11 @@ class FileJournal:
             self._append([t.Renewed(version, tuple(hidden), declaration)])
             self._caught_up()
 
+    @property
+    def has_waiting(self) -> bool:
+        """Does anything wait to be written?"""
+        return bool(self._waiting)
+
     def take(self) -> Batch | None:
         """The batch of everything that waits to be written. Writing an empty batch only drops
         segments."""

@@ -14,10 +14,9 @@ from tidings.studies.host.processes import processor_seconds, watch_peaks
 
 @pytest.mark.spark
 def test_build_says_what_it_took_and_that_the_graph_is_right() -> None:
-    command = "from tidings.cli.app import app; app(prog_name='tidings')"
     args = ["bench", "build", "--filters", "2k", "--check", "--json"]
     done = subprocess.run(
-        [sys.executable, "-c", command, *args], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tidings", *args], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

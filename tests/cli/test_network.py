@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.certificates import Authority
+from tests.broker.processes import Process
 from tests.cli.conftest import Run, Write
 
 from tidings.cli.network.subscribe_command import _describe_loss
@@ -67,6 +68,14 @@ def processes() -> Iterator[Processes]:
         process.communicate()
 
 
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a rendezvous point that the tests share which leave it as it is."""
+    one = Process(tmp_path_factory.mktemp("root"), "root", ROOT)
+    yield one.port
+    assert one.stop() == 0
+
+
 def test_from_publish_to_subscribe(run: Run, write: Write, processes: Processes) -> None:
     root = processes.router(write("root.toml", ROOT))
     edge = processes.router(write("edge.toml", EDGE.format(port=root)))
@@ -83,11 +92,8 @@ def test_from_publish_to_subscribe(run: Run, write: Write, processes: Processes)
         assert process.wait(120) == 0
 
 
-def test_notifications_of_files(
-    run: Run, write: Write, processes: Processes, tmp_path: Path
-) -> None:
+def test_notifications_of_files(run: Run, root: int, processes: Processes, tmp_path: Path) -> None:
     """As other commands read events: lines, arrays, gzip, patterns, folders, tables, stdin."""
-    root = processes.router(write("root.toml", ROOT))
     there = ("--router", f"tidings://127.0.0.1:{root}", "--token", "secret")
     reader = processes.start("subscribe", "price > 0", "--most", "15", *there)
     assert reader.stderr is not None
@@ -119,8 +125,7 @@ def test_notifications_of_files(
         assert "expected either the JSON of a notification" in run("publish", *words, *there).err
 
 
-def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path: Path) -> None:
-    root = processes.router(write("root.toml", ROOT))
+def test_what_is_refused(run: Run, root: int, tmp_path: Path) -> None:
     there = ["--router", f"tidings://127.0.0.1:{root}"]
     assert "the token is not known" in run("publish", "{}", *there).err
     there += ["--token", "secret"]
@@ -149,10 +154,9 @@ def test_what_is_refused(run: Run, write: Write, processes: Processes, tmp_path:
 @pytest.mark.parametrize("words", [("-",), ("--events", "-")])
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_stdin_is_read(
-    write: Write, processes: Processes, words: tuple[str, ...], sent: signal.Signals, code: int
+    root: int, processes: Processes, words: tuple[str, ...], sent: signal.Signals, code: int
 ) -> None:
     """Python aborts if a thread still reads `sys.stdin` when it ends."""
-    root = processes.router(write("root.toml", ROOT))
     there = ["--router", f"tidings://127.0.0.1:{root}", "--token", "secret"]
     reader = processes.start("subscribe", "price > 0", "--most", "1", *there)
     assert reader.stderr is not None

@@ -15,11 +15,10 @@ from socket import create_server
 
 import pytest
 from tests.broker.processes import Process
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, app
 from tests.waiting import eventually
 from typer.testing import CliRunner
 
-from tidings.cli.app import app
 from tidings.studies.host.ports import free_ports
 
 ROOT = """
@@ -36,12 +35,14 @@ silent = 4
 
 
 class Scene:
-    """A rendezvous point that can be restarted at the same port, and a subscriber."""
+    """A rendezvous point that can be restarted at the same port, or one of others, and a
+    subscriber."""
 
-    def __init__(self, folder: Path, more: str = "") -> None:
+    def __init__(self, folder: Path, more: str = "", root: Process | None = None) -> None:
         self.folder = folder
         self._text = ROOT.format(port=free_ports(1)[0], more=more)
-        self.root = Process(folder, "root", self._text)
+        self._owns_root = root is None
+        self.root = root or Process(folder, "root", self._text)
         self._subscriber: subprocess.Popen[bytes] | None = None
 
     @property
@@ -81,13 +82,28 @@ class Scene:
         if self._subscriber is not None:
             self._subscriber.kill()
             self._subscriber.wait()
-        if self.root.is_up():
+        if self._owns_root and self.root.is_up():
             self.root.stop()
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     one = Scene(tmp_path)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    one = Process(tmp_path_factory.mktemp("root"), "root", ROOT.format(port=0, more=""))
+    yield one
+    assert one.stop() == 0
+
+
+@pytest.fixture
+def calm(tmp_path: Path, root: Process) -> Iterator[Scene]:
+    """A scene with a rendezvous point that others have used and will use."""
+    one = Scene(tmp_path, root=root)
     yield one
     one.close()
 
@@ -167,14 +183,14 @@ def test_a_router_that_is_gone_and_back(scene: Scene) -> None:
     assert subscriber.wait(120) == 0
 
 
-def test_a_subscriber_ends_when_nothing_comes(run: Run, scene: Scene) -> None:
-    scene.subscribe("n > 0", "--timeout", "600")  # does not wait for its end
-    alone = run("subscribe", "n > 0", "--timeout", "6", *scene.there)
+def test_a_subscriber_ends_when_nothing_comes(run: Run, calm: Scene) -> None:
+    calm.subscribe("n > 0", "--timeout", "600")  # does not wait for its end
+    alone = run("subscribe", "n > 0", "--timeout", "6", *calm.there)
     assert (alone.code, alone.out) == (0, "")
     assert alone.err.endswith("note: no notification came for 6 seconds\n")
-    assert run("subscribe", "n > 0", "--timeout", "6", "--most", "1", *scene.there).code == 1
-    scene.publish(5)
-    eventually(lambda: scene.numbers() == [5])
+    assert run("subscribe", "n > 0", "--timeout", "6", "--most", "1", *calm.there).code == 1
+    calm.publish(5)
+    eventually(lambda: calm.numbers() == [5])
 
 
 def test_what_can_never_match_by_the_types_of_the_channel(run: Run, tmp_path: Path) -> None:
@@ -219,12 +235,12 @@ def test_a_publisher_whose_router_has_no_way_up(run: Run, tmp_path: Path) -> Non
         edge.stop()
 
 
-def test_an_event_pattern(run: Run, scene: Scene) -> None:
+def test_an_event_pattern(run: Run, calm: Scene) -> None:
     pattern = '{"n": [{"numeric": [">", 1]}], "x": [{"anything-but": "y"}]}'
-    subscriber = scene.subscribe(pattern, "--dialect", "eventbridge", "--most", "1")
-    scene.publish(1, 2)
+    subscriber = calm.subscribe(pattern, "--dialect", "eventbridge", "--most", "1")
+    calm.publish(1, 2)
     assert subscriber.wait(60) == 0
-    assert scene.numbers() == [2]
+    assert calm.numbers() == [2]
 
 
 @pytest.mark.parametrize(
@@ -244,8 +260,8 @@ def test_filters_that_are_refused_before_they_are_sent(
     assert message in ended.err
 
 
-def test_a_durable_name_is_dropped(run: Run, scene: Scene) -> None:
-    words = "--durable", "mine", "--timeout", "5", *scene.there
+def test_a_durable_name_is_dropped(run: Run, calm: Scene) -> None:
+    words = "--durable", "mine", "--timeout", "5", *calm.there
     assert run("subscribe", "n > 0", *words).code == 0
     refused = run("subscribe", "n > 5", *words)
     assert refused.code == 2

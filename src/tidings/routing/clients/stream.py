@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tidings.routing.clients.handout import HandOut
+from tidings.routing.clients.delivering import HandOut
 from tidings.routing.clients.questions import Questions
 from tidings.routing.clients.tracker import Tracker, cut_ranges
 from tidings.routing.protocol import messages as m
@@ -47,7 +47,6 @@ class Stream:
         # mark that it did not have before. It counts once, or it would hide one that is missing.
         self._came: set[int] = set()
         self.questions = Questions(times)
-        self._gave_up = False  # whether numbers were lost since `complete`
 
     # -- for the subscriber --------------------------------------------------------------------
 
@@ -117,6 +116,8 @@ class Stream:
         """Compare the notifications that arrived with their total up to a serial. If all of them
         arrived, an open question for the counts, whose answer may be slow, is settled too."""
         questions = self.questions
+        if self.order is not None:
+            self.order.hear(serial, self.complete)
         if questions.recovering is not None or not self.handout.has_room():
             return
         came = sum(one <= serial for one in self._came)
@@ -146,23 +147,22 @@ class Stream:
         self._tracker.learn(message.counts)
         if self.order is not None:
             self.order.counted = max(self.order.counted, message.serial)
-            self.release()  # make room before the next request
-        if not self._tracker.is_complete():
-            if self.questions.recovering is None:
-                self._recover()
-        else:
+        is_complete = self._tracker.is_complete()
+        if is_complete:
             came = sum(serial <= message.serial for serial in self._came)
             lost = message.total - self._total - came
-            if lost > 0 and not self._gave_up:  # numbers of nodes that the root has forgotten
+            if lost > 0:  # they were given up, or are of nodes that the root has forgotten
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
+        self.release()  # make room before the next request
+        if not is_complete and self.questions.recovering is None:
+            self._recover()
 
     def _end_count(self) -> None:
         if self.questions.end_counting():
             self._note_progress()
 
     def _complete_up_to(self, serial: int, total: int) -> None:
-        self._gave_up = False
         self.complete, self._total = serial, total
         if self.order is not None:
             self.order.settle(serial)
@@ -204,10 +204,9 @@ class Stream:
     # -- handing out ---------------------------------------------------------------------------
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
-        if message.serial <= self.begun:
-            return  # confirmed before, without this mark
-        if message.serial > self.complete:
-            self._came.add(message.serial)
+        if message.serial <= self.complete or message.serial in self._came:
+            return  # it arrived before, without this mark
+        self._came.add(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
     def release(self, *, all_: bool = False) -> None:
@@ -265,10 +264,9 @@ class Stream:
                 self.count()  # find out whether anything is missing
 
     def _give_up(self, ranges: Iterable[m.Range]) -> None:
-        lost = self._tracker.give_up(ranges)
-        if lost:
-            self._gave_up = True
-            self.handout.tell_lost(lost)
+        """Stop waiting for numbers. The next answer to a count says how many notifications are
+        lost: a notification may have several of these numbers, or may have arrived without one."""
+        self._tracker.give_up(ranges)
 
     def _note_progress(self) -> None:
         self.questions.note_progress()

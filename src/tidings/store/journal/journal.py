@@ -113,7 +113,7 @@ class FileJournal:
             self._serving = Serving(self.path, self._listener, take, "rendezvous point")
 
     def stop_serving(self) -> None:
-        """Take no more changes of commands."""
+        """Accept no more changes from commands."""
         if self._serving is not None:
             self._serving.stop()
         elif self._listener is not None:

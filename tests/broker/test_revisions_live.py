@@ -24,7 +24,7 @@ from tests.filters.test_revision import a_graph, lies_under
 from tests.waiting import until
 
 from tidings.broker import Door, RootNode
-from tidings.channel.interests import ArrayInterests, find_gained
+from tidings.channel.interests import ArrayInterests, find_changed
 from tidings.filters.values import Ontology, revise
 from tidings.model import TidingsError
 from tidings.network import Agent, Outdated, Refusal, connect
@@ -281,7 +281,7 @@ def test_which_interests_gain_others(seed: int) -> None:
         if name in before and name != above and lies_under(after, name, above)
         and not (above in before and lies_under(before, name, above))
     }  # fmt: skip
-    assert find_gained(placed(before), placed(after)) == expected
+    assert find_changed(placed(before), placed(after)) == expected
 
 
 def test_tags_of_before_are_corrected_or_refused(tmp_path: Path) -> None:

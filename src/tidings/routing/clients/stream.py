@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from tidings.routing.clients.handout import HandOut
 from tidings.routing.clients.questions import Questions
-from tidings.routing.clients.tracker import Tracker, cut_ranges
+from tidings.routing.clients.tracking import Stages, cut_ranges
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Standing
 from tidings.routing.protocol.times import Times
@@ -40,23 +40,43 @@ class Stream:
         self.is_on = False  # whether the router forwards notifications
         self.node = 0
         self.begun = 0  # notifications after this serial must arrive
-        self.complete = 0  # the serial up to which nothing is missing
-        self._tracker = Tracker({})
-        self._total = 0  # the total of the node, up to `complete`
-        # The serials after `complete` that have arrived. A notification may arrive again, with a
+        self.settled = 0  # the serial up to which nothing is missing of the present node
+        self._floor = 0  # the same for earlier nodes, if anything of these is missing
+        self._tracker = Stages()
+        self._total = 0  # the total of the node, up to `settled`
+        # The serials after `settled` that have arrived. A notification may arrive again, with a
         # mark that it did not have before. It counts once, or it would hide one that is missing.
         self._came: set[int] = set()
         self.questions = Questions(times)
-        self._gave_up = False  # whether numbers were lost since `complete`
+        self._gave_up = False  # whether numbers were lost since `settled`
 
     # -- for the subscriber --------------------------------------------------------------------
 
     def begin(self, node: int, serial: int, total: int, counts: Mapping[int, int]) -> None:
         """Expect the notifications after a serial."""
         self.node = node
-        self.begun = self.complete = serial
-        self._tracker = Tracker(counts)
+        self.begun = self.settled = serial
+        self._tracker = Stages(counts)
         self._total, self._came = total, set()
+
+    @property
+    def complete(self) -> int:
+        """The serial up to which nothing is missing."""
+        return self._floor if self._tracker.has_past() else self.settled
+
+    def advance(self, node: int, steps: Iterable[m.Step]) -> None:
+        """Continue at another node, to which revisions lead. What is missing of the nodes before it
+        is still expected."""
+        self.node = node
+        for step in steps:
+            self._floor = self.complete
+            self._tracker.advance(step)
+            self.settled, self._total, self._came = step.serial, step.total, set()
+
+    def pause(self) -> None:
+        """Stop to expect notifications and answers, because the node no longer exists."""
+        self.is_on = False
+        self.questions.close()
 
     def end(self) -> None:
         """Hand out all notifications that are held back, because no more will arrive."""
@@ -105,7 +125,7 @@ class Stream:
         # a router may pass on marks that do not concern this subscriber
         mine = [mark for mark in message.marks if self.node in mark.label]
         self._standing.note_serial(message.serial)
-        if mine and self._tracker.see(mine):
+        if mine and self._tracker.see(mine, message.serial):
             self._deliver(message, mine)
         # if ordered, wait for an open count: it shows what else is missing before the gap
         asking = self.questions
@@ -123,7 +143,7 @@ class Stream:
         new = total - self._total
         if new > came and questions.counting is None:
             self.count()
-        elif new == came and serial > self.complete and self._tracker.is_complete():
+        elif new == came and serial > self.settled and self._tracker.is_complete():
             self._end_count()
             self._complete_up_to(serial, total)
 
@@ -139,7 +159,7 @@ class Stream:
 
     def _take_counted(self, message: m.Counted) -> None:
         # a late answer to an earlier question is just as good: it names the serial of its counts
-        if message.node != self.node or message.serial < self.complete:
+        if message.node != self.node or message.serial < self.settled:
             return
         self._end_count()
         self._standing.note_serial(message.serial)
@@ -163,7 +183,7 @@ class Stream:
 
     def _complete_up_to(self, serial: int, total: int) -> None:
         self._gave_up = False
-        self.complete, self._total = serial, total
+        self.settled, self._total = serial, total
         if self.order is not None:
             self.order.settle(serial)
         self._came = {one for one in self._came if one > serial}
@@ -177,9 +197,10 @@ class Stream:
                 self.questions.note_no_room()
                 return
             self._standing.note_serial(notification.serial)
-            missing = self._tracker.select_missing(notification.marks)
-            is_new = missing and not self._tracker.has_any(notification.marks)
-            self._tracker.see(missing)
+            marks, serial = notification.marks, notification.serial
+            missing = self._tracker.select_missing(marks, serial)
+            is_new = missing and not self._tracker.has_any(marks, serial)
+            self._tracker.see(missing, serial)
             if is_new:
                 self._note_progress()
                 self._deliver(notification, missing)
@@ -206,7 +227,7 @@ class Stream:
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
         if message.serial <= self.begun:
             return  # confirmed before, without this mark
-        if message.serial > self.complete:
+        if message.serial > self.settled:
             self._came.add(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
@@ -278,7 +299,7 @@ class Stream:
     def count(self) -> None:
         """Ask for the counts of the nodes."""
         request = self.questions.count(self.now)
-        self.sent.append(m.Count(self._standing.life, request, self.node, self.complete))
+        self.sent.append(m.Count(self._standing.life, request, self.node, self.settled))
 
     def _recover(self) -> None:
         ranges = self._to_recover()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from tests.routing.definition import memory_of
-from tests.routing.world import POINTS, ROOT, SLACK, Disk, Sets, World
+from tests.routing.world import POINTS, ROOT, SLACK, Disk, Sets, World, encode
 
 from tidings.channel import renumber
 from tidings.channel.interests import find_changed
@@ -28,8 +28,8 @@ def meaning_of(interest: Iterable[int], table: Table) -> frozenset[int]:
 
 
 class Meanings(Sets):
-    """A preprocessor of sets of points, by a table. Several nodes may have the same meaning: the
-    one with the higher number lies above the other."""
+    """A preprocessor of sets of points, by a table. Each interest has a node of its own. Several
+    nodes may have the same meaning: the one with the higher number lies above the other."""
 
     def __init__(self, disk: RevisedDisk, table: Table) -> None:
         self.disk = disk
@@ -37,6 +37,7 @@ class Meanings(Sets):
         read = {node: meaning_of(points, table) for node, points in disk.nodes.items()}
         self.refused = {node for node, points in read.items() if not points}
         self.nodes = {node: points for node, points in read.items() if points}
+        self.texts = dict(disk.nodes)
         self.next = max(disk.history.base, disk.history.version) + 1
         self.aside: set[int] = set()
 
@@ -56,17 +57,17 @@ class Meanings(Sets):
         return [Placed(node, self.placed(node).parents, ()) for node in order]
 
     def equal_to(self, node: int) -> list[int]:
-        return [one for one, points in self.nodes.items() if points == self.nodes[node]]
+        return [node]
 
     def place(self, interest: bytes) -> Placed:
         points = meaning_of(interest, self.table)
         if not points:
             raise TidingsError("found no set of points")
-        same = [node for node, one in self.nodes.items() if one == points]
-        if not same:
-            same = [self.take_number()]
-            self.nodes[same[0]] = points
-        return self.placed(min(same))
+        found = self.look_up(interest)[1]
+        if found is None:
+            found = self.take_number()
+            self.nodes[found], self.texts[found] = points, frozenset(interest)
+        return self.placed(found)
 
     def tag(self, content: bytes) -> list[int]:
         if len(content) != 1:
@@ -86,12 +87,12 @@ class Meanings(Sets):
         return self.take_number()
 
     def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
-        points = meaning_of(interest, self.table)
-        same = [node for node, one in self.nodes.items() if one == points]
-        return bytes(sorted(points)), min(same, default=None)
+        text = frozenset(interest)
+        same = [node for node in self.nodes if self.texts[node] == text]
+        return encode(text), min(same, default=None)
 
     def identity(self, node: int) -> bytes:
-        return bytes(sorted(self.nodes[node]))
+        return encode(self.texts[node])
 
 
 class RevisedDisk(Disk):
@@ -160,7 +161,9 @@ class RevisedWorld(World):
             changed = find_changed(before.all_placed(), after.all_placed())
             self._begin_life(revised=True)
             self.replaced += len(
-                renumber(self.disk, changed, before.all_placed(), after.all_placed(), after.equal_to)
+                renumber(
+                    self.disk, changed, before.all_placed(), after.all_placed(), after.equal_to
+                )
             )
             self.disk.synced = len(self.disk.log)
         serial = max((one.serial for one in self.disk.records()), default=0)
@@ -170,7 +173,9 @@ class RevisedWorld(World):
         self.root = self._load_root()
         self.revisions += 1
         self._skipped |= {(ROOT, who) for who, one in self.routers.items() if one.upstream == ROOT}
-        self._skipped |= {(ROOT, who) for who, one in self.subscribers.items() if one.router == ROOT}
+        self._skipped |= {
+            (ROOT, who) for who, one in self.subscribers.items() if one.router == ROOT
+        }
 
     def any_table(self) -> Table:
         """A table that differs from the present one in a few points."""
@@ -204,5 +209,3 @@ def check_edges(world: RevisedWorld) -> None:
             if not any((a, c) in pairs and (c, b) in pairs for c in one.graph)
         }
         assert {(a, b) for a in one.graph for b in one.graph.children(a)} == reduced, name
-
-

@@ -165,8 +165,9 @@ class RootNode(Server):
                 raise
             machine = self._load_machine()
         self._commands = CommandChanges(
-            self._path, lambda: self.machine, self.after_receiving, self._await_stored
-        )
+            self._path, lambda: self.machine, self._prepare, self.after_receiving,
+            self._await_stored,
+        )  # fmt: skip
         # what waits for the disk: how many writes, and who waits
         self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
         super().__init__(machine, door, forwarding)

@@ -10,7 +10,7 @@ other nodes than before (see interests/graph/changed.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -42,7 +42,7 @@ class Journal(Protocol):
 
 def renumber(
     journal: Journal,
-    nodes: Iterable[int],
+    nodes: Collection[int],
     before: Sequence[Placed],
     after: Sequence[Placed],
     equal_to: Callable[[int], Iterable[int]],
@@ -54,24 +54,28 @@ def renumber(
 
     The caller must have begun a life, must not have changed anything since, and writes the journal.
     """
-    gone = sorted(nodes)
+    known, read = {one.node for one in before}, {one.node for one in after}
+    memory = journal.memory([*before, *(Placed(node, (), ()) for node in {*nodes} - known)])
+    # whoever comes back under a name gets the lowest of several nodes with the same filter
+    named = {one.node for one in memory.cursors.values()} & read & known
+    gone = sorted({*nodes} | {node for node in named if min(equal_to(node)) != node})
     if not gone:
         return {}
     interests, history = dict(journal.interests()), journal.history
-    there = [*before, *(Placed(node, (), ()) for node in {*gone} - {one.node for one in before})]
-    memory = journal.memory(there)
-    first = max(history.base, history.version) + 1
-    found = {node: first + 2 * at for at, node in enumerate(gone)}
+    # first all nodes end, and then the new ones begin, so none of these covers an ended one
+    version = max(history.base, history.version)
+    found = {node: version + len(gone) + at for at, node in enumerate(gone, 1)}
     was = load_graph(before, history)
     steps = make_steps(found, was, load_graph(after), memory, equal_to)
     for node, number in found.items():
-        journal.add_node(number, interests[node])
-        journal.set_owners(number, memory.owners.get(node, ()))
         above = was.parents(node) if node in was else ()
         journal.drop_node(node, Gone(
-            number + 1, (number,), above, count=memory.counts.get(node, 0),
+            number - len(gone), (number,), above, count=memory.counts.get(node, 0),
             latest=memory.latest.get(node, 0), step=steps.get(node),
         ))  # fmt: skip
+    for node, number in found.items():
+        journal.add_node(number, interests[node])
+        journal.set_owners(number, memory.owners.get(node, ()))
     for key, cursor in memory.cursors.items():
         step = steps.get(cursor.node)
         if step is not None and len(cursor.steps) < MOST_STEPS:

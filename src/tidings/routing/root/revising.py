@@ -75,7 +75,8 @@ def _find_ended(
 
 
 def lay_above(removed: Gone, gone: Mapping[int, Gone], graph: LabelGraph[Name]) -> set[int]:
-    """The nodes that covered a removed node, including nodes that were removed too."""
+    """The nodes that covered a removed node, including nodes that were removed too. A node with a
+    higher number than the removal began later, and never did; nodes above it may have."""
     found: set[int] = set()
     todo = [*removed.above]
     while todo:
@@ -86,7 +87,7 @@ def lay_above(removed: Gone, gone: Mapping[int, Gone], graph: LabelGraph[Name]) 
                 todo += gone[node].above
             elif node in graph:
                 todo += graph.parents(node)
-    return found
+    return {node for node in found if node < removed.version}
 
 
 def find_steps(history: History, was: int, node: int) -> m.Steps:

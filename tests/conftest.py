@@ -40,6 +40,8 @@ os.environ["TIDINGS_SEED"] = str(SEED)  # the workers of pytest-xdist draw the s
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
+gc.disable()  # until the tests are collected: all that is made before then stays
+
 
 def pytest_report_header() -> list[str]:
     profile = os.environ.get("TIDINGS_PROFILE", "ci")
@@ -51,6 +53,7 @@ def pytest_xdist_setupnodes() -> None:
     """Make once what each process of `make test` would make by itself, before they start: kernels,
     and in a new clone the archive of Java's classes and the bytecode of the tests. A router that is
     told to end while it compiles kernels would be killed, because that can't be interrupted."""
+    gc.enable()  # this process collects no tests
     with make_archive(), compile_tests():
         load_all_kernels()
     if os.environ["SPARK_SUBMIT_OPTS"] == PLAIN:
@@ -74,6 +77,7 @@ def pytest_collection_finish() -> None:
     them all: 0.2 seconds, and benchmarks collect before each measurement."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

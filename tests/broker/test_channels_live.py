@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.broker.networks import FAST
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from tidings.broker.admission.listen import Address, Door
 from tidings.broker.admission.permissions import Grant
+from tidings.broker.links import hop_name
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.network import Agent, Refusal, Subscription, connect, watch
@@ -60,7 +61,7 @@ async def two_roots(folder: Path, **more: Any) -> AsyncIterator[Two]:
 async def payloads(told: Subscription, many: int) -> list[bytes]:
     found: list[bytes] = []
     while len(found) < many:
-        one = await told.next(10)
+        one = await told.next(PATIENCE)
         assert one is not None, found
         if isinstance(one, Delivery):
             found.append(one.payload)
@@ -105,7 +106,7 @@ def test_two_channels_over_one_link(tmp_path: Path) -> None:
                 ]:  # fmt: skip
                     pass
             await tea.close()
-            await until(lambda: "tea" not in net.upper.channels.known, 30)
+            await until(lambda: "tea" not in net.upper.channels.known)
             assert {*net.lower.channels.known} == {"fx"}
 
     asyncio.run(work())
@@ -148,7 +149,7 @@ def test_a_slow_channel_does_not_stall_another(tmp_path: Path) -> None:
                 link.read("test", on=False)
                 waiting = [tea.publish_soon({"x": n}, b"%d" % n + bytes(size)) for n in range(many)]
                 for n in range(50):
-                    await agent.publish({"x": n}, b"fx %d" % n, timeout=5)
+                    await agent.publish({"x": n}, b"fx %d" % n, timeout=60)
                     assert await payloads(a, 1) == [b"fx %d" % n]
                 assert not all(one.done() for one in waiting)
                 for node in (net.upper, net.lower):
@@ -160,7 +161,7 @@ def test_a_slow_channel_does_not_stall_another(tmp_path: Path) -> None:
                 await asyncio.gather(*waiting)
                 found = await payloads(b, many)
                 assert [one[:-size] for one in found] == [b"%d" % n for n in range(many)]
-            assert not net.upper.channels.links.held
+            await until(lambda: not net.upper.channels.links.held)
 
     asyncio.run(work())
 
@@ -193,8 +194,9 @@ def test_a_slow_agent_in_one_channel(tmp_path: Path) -> None:
                     assert await writer.channel("tea").publish_many(pairs) == many
                     lower = net.lower.channels.links.flow_of("reader")
                     (number,) = lower.numbers
-                    assert most < lower.waiting(number) <= most + WINDOW
-                    await writer.publish({"x": 1}, b"fx", timeout=10)
+                    await until(lambda: lower.waiting(number) > most)
+                    assert lower.waiting(number) <= most + WINDOW
+                    await writer.publish({"x": 1}, b"fx", timeout=60)
                     assert await payloads(a, 1) == [b"fx"]
                     give["tea"] = True
                     await writer.channel("tea").publish({"x": 1}, b"last" + bytes(size))
@@ -209,6 +211,23 @@ def test_a_slow_agent_in_one_channel(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_a_link_without_channels_stays_up(tmp_path: Path) -> None:
+    """Nobody uses the channel tea, but its rendezvous point still sends something to the router."""
+
+    async def work() -> None:
+        async with two_roots(tmp_path) as net:
+            above = net.upper.hops[hop_name("west")]
+            await until(lambda: above.link is not None)
+            link = above.link
+            assert link is not None
+            began = link.heard
+            await until(lambda: link.heard > began + 2 * FAST.beat, seconds=FAST.silent)
+            assert above.link is link
+            assert "tea" not in net.upper.channels.known
+
+    asyncio.run(work())
+
+
 def test_a_channel_without_a_route(tmp_path: Path) -> None:
     """It is refused in one sentence; the link and its other channels go on."""
 
@@ -217,6 +236,9 @@ def test_a_channel_without_a_route(tmp_path: Path) -> None:
             coffee = agent.channel("coffee")
             with pytest.raises(Refusal, match="the channel 'coffee', which has no route here"):
                 async with coffee.subscribe("x > 0"):
+                    pass
+            with pytest.raises(Refusal, match="found no channel, expected one at the end of the"):
+                async with connect(f"tidings://127.0.0.1:{net.upper.port}"):
                     pass
             with pytest.raises(Refusal, match="no route here"):
                 await coffee.publish({"x": 1}, b"")
@@ -399,7 +421,7 @@ def test_a_frame_of_a_channel_that_was_not_opened(tmp_path: Path) -> None:
             link = agent._agent_link._link
             assert link is not None
             link.send(m.Trace(1), 77)
-            await until(lambda: bool(net.lower.connection_limits.counts["bad frame"]), 10)
+            await until(lambda: bool(net.lower.connection_limits.counts["bad frame"]))
 
     asyncio.run(work())
 

@@ -164,7 +164,7 @@ def publish_blocking(address: str) -> None:
         with tea.subscribe("x > 5") as told:
             assert tea.publish({"x": 7}, b"one") == 1
             assert tea.publish_many([({"x": n}, b"%d" % n) for n in range(5, 8)]) == 3
-            found = [told.next(20) for _ in range(3)]
+            found = [told.next(120) for _ in range(3)]
             assert [one.payload for one in found if isinstance(one, Delivery)] == [
                 b"one", b"6", b"7",
             ]  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import asdict
 from tests.broker.networks import BRIEF, at, payloads, running, stopped
 from tests.broker.processes import Process
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from tidings.broker import Address, Direct, Door, RootNode, RouterNode
 from tidings.broker.admission.direct_tickets import DirectTicket, DirectTickets
@@ -24,6 +24,7 @@ from tidings.network.agents import direct_link
 from tidings.routing.clients import Delivery, Interrupted
 from tidings.routing.protocol import Times, messages as m
 from tidings.routing.root import offers
+from tidings.studies.host.ports import free_ports
 
 TOKENS: Tokens = {
     "eu": Grant("berlin", within="region = 'EU'"),
@@ -245,8 +246,11 @@ def test_a_named_subscription_bypasses_the_tree(tmp_path: Path) -> None:
                     await is_direct(berlin, direct)
                     for number in range(first + 1 if first else 0, first + 5):
                         await berlin.publish({"region": "EU"}, b"%d" % number)
-                    came = [await told.next(20) for _ in range(5)]
-                    found = [one for one in came if isinstance(one, Delivery)]
+                    found: list[Delivery] = []
+                    while len(found) < 5:  # its links may be interrupted on a busy machine
+                        one = await told.next(PATIENCE)
+                        assert one is not None
+                        found += [one] if isinstance(one, Delivery) else []
                     expected = [b"%d" % number for number in range(first, first + 5)]
                     assert [one.payload for one in found] == expected
                     await told.confirm(found[3])  # the last one comes again
@@ -306,16 +310,14 @@ def test_kills_of_either_way(tmp_path: Path) -> None:
         await proxy.start()
         direct = f'[direct]\nmost = 4\naddress = "127.0.0.1:{proxy.port}"\n'
         head = 'name = "root"\njournal = "journal.db"\nlisten = "127.0.0.1:{}"\n'
-        root = Process(tmp_path, "root", head.format(0) + direct + TIMES)
-        proxy.to = port = root.port
+        names = ("root", "edge", "other")
+        ports = dict(zip(names, free_ports(3), strict=True))
+        proxy.to = port = ports["root"]
         above = f'upstream = "127.0.0.1:{port}"\n'
-        nodes = {"root": root}
-        ports = {"root": port}
+        nodes = {"root": Process(tmp_path, "root", head.format(port) + direct + TIMES)}
         for name in ("edge", "other"):
-            nodes[name] = Process(
-                tmp_path, name, f'name = "{name}"\nlisten = "127.0.0.1:0"\n{above}{TIMES}'
-            )
-            ports[name] = nodes[name].port
+            listen = f'name = "{name}"\nlisten = "127.0.0.1:{ports[name]}"\n'
+            nodes[name] = Process(tmp_path, name, listen + above + TIMES)
 
         def again(name: str) -> None:
             nodes[name].signal(signal.SIGKILL)
@@ -370,7 +372,7 @@ def test_kills_of_either_way(tmp_path: Path) -> None:
                 found: list[Delivery] = []
                 others: list[object] = []
                 while len(found) < published:
-                    one = await told.next(20)
+                    one = await told.next(120)
                     assert one is not None, (len(found), published, others)
                     (found if isinstance(one, Delivery) else others).append(one)  # type: ignore[arg-type]
                 assert [one.payload for one in found] == [b"%d" % n for n in range(published)]
@@ -378,7 +380,7 @@ def test_kills_of_either_way(tmp_path: Path) -> None:
                 assert serials == sorted(set(serials))
                 assert not [one for one in others if not hasattr(one, "seconds")
                             and not isinstance(one, Interrupted)]  # fmt: skip
-                assert await told.next(0.5) is None
+                assert not isinstance(await told.next(0.5), Delivery)
         finally:
             proxy.stop()
             for node in nodes.values():

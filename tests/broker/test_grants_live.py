@@ -26,6 +26,7 @@ from tidings.network import Agent, Refusal, SignedGrant, connect
 from tidings.preprocessing import KindDefinition
 from tidings.routing.channels import Route
 from tidings.routing.protocol import Grant as GrantBody, messages as m, unpack_grant
+from tidings.studies.host.ports import free_ports
 
 PRIVATE, PUBLIC = Signer.generate()
 OTHER_PRIVATE, OTHER_PUBLIC = Signer.generate()
@@ -398,7 +399,8 @@ def test_processes(tmp_path: Path) -> None:
     assert again.returncode
     assert "exists already, expected a new file" in again.stderr
     root = Process(tmp_path, "root", ROOT.format())
-    edge = Process(tmp_path, "edge", EDGE.format(port=root.port, line=line, listen=0))
+    (listen,) = free_ports(1)
+    edge = Process(tmp_path, "edge", EDGE.format(port=root.port, line=line, listen=listen))
     agents = write_secret(tmp_path / "agents.toml", AGENTS.format(within="region = 'EU'"))
     errors = (tmp_path / "tagger.log").open("w+")
     tagger = subprocess.Popen(
@@ -421,10 +423,9 @@ def test_processes(tmp_path: Path) -> None:
             async with milan.subscribe(grant=grant) as told:
                 await writer.publish({"region": "EU", "n": 2}, b"a")
                 assert await payloads(told, 1) == [b"a"]
-                port = edge.port
                 edge.signal(signal.SIGKILL)
                 edge.stop()
-                text = EDGE.format(port=root.port, line=line, listen=port)
+                text = EDGE.format(port=root.port, line=line, listen=listen)
                 edge = await asyncio.to_thread(Process, tmp_path, "edge", text)
                 await writer.publish({"region": "EU", "n": 3}, b"b")
                 assert await payloads(told, 1) == [b"b"]
@@ -448,7 +449,7 @@ def test_processes(tmp_path: Path) -> None:
         asyncio.run(asyncio.wait_for(work(), 60))
     finally:
         tagger.terminate()
-        tagger.communicate(timeout=30)
+        tagger.communicate(timeout=120)
         errors.close()
         edge.stop()
         root.stop()

@@ -89,7 +89,7 @@ def test_grants_of_a_tree(tmp_path: Path) -> None:
 
         # the stored grant is enough without the preprocessor; it is for this filter only
         tagger.terminate()
-        tagger.wait(30)
+        tagger.wait(120)
         _told(here, kept, wanted, at[1], b"second")
         other = tidings("subscribe", "n > 9", *here, "--grant", str(kept))
         assert other.returncode == 2

@@ -36,7 +36,7 @@ listen = "127.0.0.1:{port}"
 journal = "journal.db"
 [preprocessor]
 predicates = ["urgent", "odd", "fails", "hangs", "dies"]
-predicate_millis = 400
+predicate_millis = 2000
 """
 
 
@@ -265,7 +265,8 @@ def helpers_of(site: Path) -> list[int]:
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
 def test_no_helper_outlives_its_parent(site: Path, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    root = Process(tmp_path, "root", FILE.format(port=port).replace("400", "60_000"))
+    patient = FILE.replace("millis = 2000", "millis = 60_000")
+    root = Process(tmp_path, "root", patient.format(port=port))
 
     async def work() -> None:
         async with (
@@ -363,7 +364,7 @@ def test_a_network_with_bad_predicates(tmp_path: Path, site: Path, seed: int) ->
                 expected[text] += [*due, b"stuck"] if one.matches(stuck) else due
             for text in ("hangs(text) AND n > 8", "dies(text)"):
                 await until(lambda text=text: read[text].refusal)  # type: ignore[misc]
-            name = "the predicate 'hangs' is switched off: it took longer than 400 ms, 3 times in a"
+            name = "the predicate 'hangs' is switched off: it took longer than 2,000 ms, 3 times in"
             assert name in read["hangs(text) AND n > 8"].refusal
             name = "the predicate 'dies' is switched off: its process ended with signal 9, 3 times"
             assert name in read["dies(text)"].refusal

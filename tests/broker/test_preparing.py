@@ -59,6 +59,60 @@ def test_what_waits_is_prepared_together() -> None:
     asyncio.run(work())
 
 
+def test_questions_that_overlap_share_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come one by one. While others are being answered, they wait for each other; the first
+    one and those that come alone do not wait."""
+    monkeypatch.setattr(module, "PERIOD", 0.5)
+
+    async def work() -> None:
+        answering = False
+        found, link = Prepared(), cast(Link, FakeLink())
+        found.queue = Preparing(
+            found.prepare, lambda _, message: found.done.append(message), lambda: answering
+        )
+        begun = time.monotonic()
+        for number in range(3):  # alone
+            found.queue.put(link, m.Ask(number, b"%d" % number))
+            await found.until_done(number + 1)
+            await until(lambda: found.queue._task is None or found.queue._task.done())
+        assert len(found.batches) == 3
+        answering = True
+        for number in range(3, 13):
+            found.queue.put(link, m.Ask(number, b"%d" % number))
+            await asyncio.sleep(0)
+        await found.until_done(13)
+        assert [len(batch) for batch in found.batches] == [1, 1, 1, 10]
+        assert [one.request for one in found.done] == list(range(13))
+        assert time.monotonic() - begun >= 0.5
+        await found.queue.stop()
+
+    asyncio.run(work())
+
+
+def test_a_link_that_closes_while_its_questions_wait_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.05)
+
+    async def work() -> None:
+        found, link = Prepared(), cast(Link, FakeLink())
+        found.queue = Preparing(
+            found.prepare, lambda _, message: found.done.append(message), lambda: True
+        )
+        found.queue.put(link, m.Ask(1, b"1"))
+        await found.until_done(1)
+        found.queue.put(link, m.Ask(2, b"2"))
+        await asyncio.sleep(0)
+        found.queue.forget(link)
+        await until(lambda: found.queue._task is not None and found.queue._task.done())
+        found.queue.put(link, m.Ask(3, b"3"))
+        await found.until_done(2)
+        assert [one.request for one in found.done] == [1, 3]
+        await found.queue.stop()
+
+    asyncio.run(work())
+
+
 def test_slow_filters_are_prepared_one_by_one_and_in_turns() -> None:
     """A flood of slow filters delays another owner by the first few of them."""
 

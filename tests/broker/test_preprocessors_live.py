@@ -28,6 +28,7 @@ from tidings.network.agent import Tagging
 from tidings.network.agents import publishing
 from tidings.routing.clients.subscriber import Told
 from tidings.routing.protocol import Limits, pack_tag
+from tidings.studies.host.ports import free_ports
 
 TEXTS = ["n > 3", "n > 6", "n <= 5 AND word = 'a'", "word LIKE 'a%'", "length(word) > 1",
          "n IN (1, 4, 7)", "word = 'b' OR n = 0", "n > 3 AND n < 7"]  # fmt: skip
@@ -201,7 +202,7 @@ class Preprocessor:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         self.process.communicate()
         self._errors.close()
         return code
@@ -266,8 +267,8 @@ def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:
     """A root, a router and two preprocessors; all but the router are killed in turn, while filters
     come and agents of all kinds publish. Nothing is lost or doubled."""
     chance = random.Random(seed)
-    root = Process(tmp_path, "root", ROOT.format(port=0))
-    port = root.port
+    (port,) = free_ports(1)
+    root = Process(tmp_path, "root", ROOT.format(port=port))
     edge = Process(tmp_path, "edge", EDGE.format(port=port))
     tagging = [Preprocessor(tmp_path, f"pre{at_}", port) for at_ in range(2)]
     told: dict[str, Counter[bytes]] = {}
@@ -280,6 +281,7 @@ def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:
         async with contextlib.AsyncExitStack() as stack:
             reader = await stack.enter_async_context(connect(place, times=None))
             writers = await connect_writers(stack, place)
+            assert await writers[2].preprocessors.wait_for_any(PATIENCE)
             tasks = []
             number = 0
             for round_ in range(rounds):
@@ -313,7 +315,7 @@ def kill_in_turn(tmp_path: Path, seed: int, rounds: int) -> None:
             with contextlib.suppress(TimeoutError):
                 await until(lambda: told == due)
             assert told == due
-            assert writers[2]._preprocessors.asked > 0, "no preprocessor was used"
+            assert writers[2].preprocessors.asked > 0, "no preprocessor was used"
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -33,7 +33,7 @@ from tidings.store.journal.mark_index import MOST_RECENT
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs are matched as batches too."""
-    monkeypatch.setattr(tagging, "FEW", 8)
+    monkeypatch.setattr(tagging, "MOST", 8)
 
 
 PLAIN = [

@@ -28,7 +28,7 @@ Nodes = dict[int, str]
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs are matched as batches too."""
-    monkeypatch.setattr(interests_module, "FEW", 8)
+    monkeypatch.setattr(interests_module, "MOST", 8)
 
 
 class Tagging:

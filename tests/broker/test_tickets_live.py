@@ -138,8 +138,8 @@ def test_limits_come_with_the_ticket(
 
 def test_tickets_are_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link outlives several tickets; when no more are signed, it ends."""
-    for module in (tickets, signing):
-        monkeypatch.setattr(module, "TICKET_LIFETIME", 2.0)
+    for module in (tickets, signing):  # they are renewed after half of it
+        monkeypatch.setattr(module, "TICKET_LIFETIME", 8.0)
     monkeypatch.setattr(connections_module, "SKEW", 0.0)
 
     async def work() -> None:
@@ -245,28 +245,21 @@ ROOT = """
 name = "root"
 listen = "127.0.0.1:0"
 journal = "journal.db"
-ticket_key = "root.key"
+ticket_key = "the root.key"
 [tokens]
 tags = {name = "tagger", may = ["subscribe", "preprocess"]}
 writes = {name = "writer", may = ["publish", "subscribe", "preprocess"]}
-"""
-AGENTS = """
-name = "tagger"
-listen = "127.0.0.1:0"
-upstream = "127.0.0.1:1"
-[tickets]
 """
 
 
 def test_processes(tmp_path: Path) -> None:
     made = subprocess.run(
-        [sys.executable, "-m", "tidings", "key", str(tmp_path / "root.key")],
+        [sys.executable, "-m", "tidings", "key", str(tmp_path / "the root.key")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     root = Process(tmp_path, "root", ROOT)
-    agents = write_secret(
-        tmp_path / "agents.toml", AGENTS + made.stdout.replace("root.key", "root")
-    )
+    assert made.stdout.startswith('"the root" = "ed25519:')
+    agents = write_secret(tmp_path / "agents.toml", f"[tickets]\n{made.stdout}")
     tagger = subprocess.Popen(
         [sys.executable, "-m", "tidings", "preprocessor", f"tidings://127.0.0.1:{root.port}",
          "--name", "tagger", "--token", "tags", "--config", str(agents)],

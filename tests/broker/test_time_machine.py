@@ -86,7 +86,7 @@ def _started(file: Path) -> tuple[subprocess.Popen[str], str]:
 
 def _end(process: subprocess.Popen[str], how: signal.Signals) -> None:
     process.send_signal(how)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ import pytest
 
 from tidings.broker import tree as module
 from tidings.broker.admission.permissions import Grant
+from tidings.broker.node_file import write_pairs
+from tidings.broker.node_process import State
 from tidings.broker.tree import RunningTree
 from tidings.broker.tree_file import load_tree
 
@@ -23,18 +25,13 @@ old = "*"
 """
 
 
-class FakeProcess:
-    """A process that only gets signals."""
-
-    def __init__(self) -> None:
-        self.signals: list[int] = []
-
-    def send_signal(self, number: int) -> None:
-        self.signals.append(number)
-
-
-def test_a_node_that_starts_while_tokens_are_read_again(tmp_path: Path) -> None:
+def test_a_node_that_starts_while_tokens_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It had read its file by then, and ran on with tokens that were revoked."""
+
+    sent: list[tuple[object, int]] = []
+    monkeypatch.setattr(module, "send_signal", lambda *one: sent.append(one))
 
     async def work() -> None:
         path = tmp_path / "network.toml"
@@ -43,20 +40,50 @@ def test_a_node_that_starts_while_tokens_are_read_again(tmp_path: Path) -> None:
         running = RunningTree(load_tree(path), lambda _: None)
         running.tree.folder.mkdir()
         branch = running.root
-        process = FakeProcess()
-        branch.process = cast(Any, process)
+        branch.process = cast(Any, "its process")
         file = running._write_config(branch)
         path.write_text(TREE.replace("old", "new"))
         running.renew(load_tree(path))
         assert "old" in file.read_text()
         branch.port = 7400
         running._note_listening(branch)
-        assert process.signals == [signal.SIGHUP]
+        assert sent == [("its process", signal.SIGHUP)]
         assert "old" not in file.read_text()
         running._note_listening(branch)  # another time, with the file as it is
-        assert process.signals == [signal.SIGHUP]
+        assert sent == [("its process", signal.SIGHUP)]
 
     asyncio.run(work())
+
+
+def test_a_slow_start_is_not_held_against_a_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node was killed if it had started for longer than `patience`, and a check came between its
+    first line and its first heartbeat."""
+
+    async def work() -> None:
+        (tmp_path / "network.toml").touch(0o600)
+        tree = msgspec.structs.replace(load_tree(tmp_path / "network.toml"), patience=3.0)
+        running = RunningTree(tree, said.append)
+        branch, checks = running.root, iter(range(1, 100))
+        branch.state, branch.port, branch.rights = State.STARTING, 7400, running._rights
+        sent: list[tuple[object, int]] = []
+
+        async def check(_: float) -> None:
+            """Time passes: seconds 1 to 20 are the start, and there is no heartbeat at all."""
+            if next(checks) == 20:
+                running._note_listening(branch)
+
+        monkeypatch.setattr(module, "_shorten", lambda _: None)
+        monkeypatch.setattr("asyncio.sleep", check)
+        monkeypatch.setattr(module, "send_signal", lambda *one: sent.append(one))
+        await running._watch(branch, cast(Any, "its process"))
+        assert sent == [("its process", signal.SIGKILL)]
+        assert next(checks) == 24  # three seconds after the node listened, and not at once
+
+    said: list[str] = []
+    asyncio.run(work())
+    assert said[1:] == ["root gave no sign of life for 3 s; killing it"]
 
 
 def test_grants_are_written_as_they_were_read(tmp_path: Path) -> None:
@@ -69,7 +96,7 @@ h = {name = "i"}
     (tmp_path / "tree.toml").chmod(0o600)
     found = load_tree(tmp_path / "tree.toml").tokens
     assert found is not None
-    written = "\n".join(["[tokens]", *module._pairs(found)])
+    written = "\n".join(["[tokens]", *write_pairs(found)])
     again = msgspec.convert(tomllib.loads(written)["tokens"], dict[str, str | Grant])
     assert again == found == {
         "a": Grant("b", frozenset({"subscribe"}), "c = 'd\"'"), "e": Grant("f", None, "g > 1"),

@@ -673,7 +673,7 @@ def test_without_async(tmp_path: Path) -> None:
                 agent.subscribe("n > 0") as told,
             ):
                 agent.publish({"n": 1}, b"1")
-                one = told.next(10)
+                one = told.next(120)
                 assert isinstance(one, Told)
                 assert one.payload == b"1"
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.cli.conftest import app
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
-
-from tidings.cli.app import app
 
 
 def _commands_of(group: TyperGroup, *before: str) -> Iterator[tuple[str, TyperCommand]]:

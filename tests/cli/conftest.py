@@ -13,7 +13,9 @@ import typer.main
 import typer.testing
 from typer.testing import CliRunner
 
-from tidings.cli.app import app
+from tidings.cli.app import make_app
+
+app = make_app()
 
 # Typer would make all commands again for each that is run, in 0.05 seconds.
 typer.testing._get_command = functools.cache(typer.main.get_command)  # type: ignore[attr-defined]

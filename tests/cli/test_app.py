@@ -87,6 +87,21 @@ def test_no_heavy_package_is_loaded_before_it_is_needed() -> None:
     assert process.returncode == 0
 
 
+def test_a_command_loads_no_other_command() -> None:
+    """And the processes of nodes no pandas, which pyarrow would import with its first array."""
+    code = (
+        "import sys, tidings.cli.app as app\n"
+        "sys.argv[1:] = ['router', '--config', 'none.toml']\n"
+        "try:\n    app.main()\nexcept SystemExit:\n    pass\n"
+        "import pyarrow\n"
+        "assert pyarrow.array([1]).to_numpy().tolist() == [1]\n"
+        "print(*(name for name in sys.modules if name.endswith('_command') or name == 'pandas'))\n"
+    )
+    out, err = start(code=code).communicate()
+    assert "none.toml" in err
+    assert out == "tidings.cli.network.router_command\n"
+
+
 WITHOUT_PYARROW = f"import sys; sys.modules['pyarrow'] = None; {MAIN}"
 
 

@@ -132,7 +132,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
     assert list(scratch.iterdir()) == []
     # the watchdog sees that all is over, and goes too
-    eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), 10)
+    eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
 def children(process: int) -> list[str]:

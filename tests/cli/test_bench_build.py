@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
+from tests.waiting import eventually
 
 from tidings.studies.host.processes import processor_seconds, watch_peaks
 
 
 @pytest.mark.spark
 def test_build_says_what_it_took_and_that_the_graph_is_right() -> None:
-    command = "from tidings.cli.app import app; app(prog_name='tidings')"
     args = ["bench", "build", "--filters", "2k", "--check", "--json"]
     done = subprocess.run(
-        [sys.executable, "-c", command, *args], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tidings", *args], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -36,10 +35,13 @@ def test_build_says_what_it_took_and_that_the_graph_is_right() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="figures are those of /proc")
 def test_processes_are_watched_with_their_children() -> None:
-    busy = "x = bytearray(200_000_000); import time; time.sleep(1.5)"
-    with watch_peaks() as peaks, subprocess.Popen([sys.executable, "-c", busy]) as child:
-        time.sleep(1.2)
-        assert processor_seconds(child.pid) > 0
+    busy = [sys.executable, "-c", "x = bytearray(200_000_000); input()"]
+    with watch_peaks() as peaks:
+        before = eventually(lambda: peaks.together)
+        with subprocess.Popen(busy, stdin=subprocess.PIPE) as child:
+            eventually(lambda: peaks.together > before + 200_000_000)
+            assert processor_seconds(child.pid) > 0
+            child.communicate(b"\n")
     assert peaks.by_name["driver"][0] > 10_000_000
     children = [size for name, sizes in peaks.by_name.items() if name != "driver" for size in sizes]
     assert max(children) > 200_000_000

@@ -110,7 +110,7 @@ def test_follow_prints_rows_as_they_are_committed(folder: Path) -> None:
         first = json.loads(child.stdout.readline())
         put(outbox, 4, {GRAINS[0]: rows_of(38, 2)})
         second = json.loads(child.stdout.readline())
-        assert child.wait(30) == 0
+        assert child.wait(120) == 0
     assert [(one["notification"], one["batch"]) for one in (first, second)] == [(37, 3), (39, 4)]
 
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
+from tests.cli.conftest import app
 from typer.testing import CliRunner
 
 from tidings import Attributes
-from tidings.cli.app import app
 from tidings.spark.pipeline.settings import load_settings
 
 ROWS: list[dict[str, Any]] = [

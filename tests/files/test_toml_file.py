@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -140,3 +140,14 @@ def test_a_router_file_with_many_problems(tmp_path: Path) -> None:
     assert lines[3].startswith("  line 7: columns: 'price' has the type 'dubble': found 'dubble'")
     assert lines[4].startswith("  line 8: columns: 'tags' has the type 'list<': found the end")
     assert lines[5] == "  line 10: times.beat: found a string, expected a number"
+
+
+def test_the_words_of_types() -> None:
+    """Messages have the words of files, not the names of Python's types."""
+
+    def messages(data: object, kind: object) -> list[str]:
+        return [one.sentence for one in find_problems(data, kind, ("names",))]
+
+    assert messages(["a", 3], tuple[str, ...]) == ["names[1]: found an integer, expected a string"]
+    at_least_one = Annotated[int, msgspec.Meta(ge=1)]
+    assert messages(0, at_least_one) == ["names: expected an integer >= 1"]

@@ -197,6 +197,15 @@ def test_every_type_is_read_and_refused_above() -> None:
     assert {kind for kind, *_ in READ} == {kind for kind, *_ in UNFIT} == set(TYPES)
 
 
+def test_an_element_is_named_by_its_number() -> None:
+    nested = {"quotes": "list<struct<tags: list<string>>>"}
+    found = {"quotes": [{"tags": ["a"]}, {"tags": ["b", None, 5]}]}
+    with pytest.raises(NotificationError) as refused:
+        Attributes(nested).read(found)
+    expected = "attribute 'quotes[1].tags[2]': found 5, an integer, expected a string"
+    assert str(refused.value) == expected
+
+
 def test_a_long_value_is_cut() -> None:
     with pytest.raises(NotificationError) as refused:
         Attributes({"x": "integer"}).read({"x": ["a"] * 1000})
@@ -367,9 +376,9 @@ def test_parts_are_read_as_their_types() -> None:
         "attrs": {"k": 1.5},
         "`geo.zone`": 5,
     }
-    with pytest.raises(NotificationError, match="'tags': found 5, an integer, expected a string"):
+    with pytest.raises(NotificationError, match=r"'tags\[1\]': found 5, an integer"):
         ORDER.read({"tags": ["a", 5]})
-    with pytest.raises(NotificationError, match=r"'lines\.price': 'x' is not a number"):
+    with pytest.raises(NotificationError, match=r"'lines\[0\]\.price': 'x' is not a number"):
         ORDER.read({"lines": [{"price": "x"}]})
 
 

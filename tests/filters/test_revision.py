@@ -35,8 +35,8 @@ def test_an_ontology_without_synonyms_has_the_fingerprint_of_before() -> None:
     [
         ({"mlb": "kbo"}, {}, "found the topic 'mlb' as a synonym, expected another name"),
         ({"a": "b"}, {}, "found the synonym 'a' of 'b', which is not a topic"),
-        ({}, {"x": ["mlb"]}, "found the retired topic 'x', expected it among the topics, and other "
-                             "topics that stand for it"),
+        ({}, {"x": ["mlb"]}, "found the retired topic 'x', expected one of the topics, and "
+                             "expected that only topics that are not retired stand for it"),
         ({}, {"baseball": ["sports"]}, "found 'kbo' under a retired topic, expected nothing there"),
     ],
 )  # fmt: skip

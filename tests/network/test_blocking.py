@@ -195,7 +195,7 @@ def test_threads(root: Root) -> None:
         def work(thread: int) -> list[bytes]:
             for n in range(each):
                 agent.publish_soon({"n": n}, b"%d-%d" % (thread, n))
-            return [payload(told.next(20)) for _ in range(each)]
+            return [payload(told.next(120)) for _ in range(each)]
 
         with ThreadPoolExecutor(threads) as pool:
             found = [one for part in pool.map(work, range(threads)) for one in part]

@@ -87,6 +87,8 @@ def _deep() -> dict[str, Any]:
         ({5: 2}, "attribute 5: found a map with the key 5, expected a string"),
         (_deep(), "attribute a: found more than 100 levels of nested values"),
         ([1], "found attributes of type list, expected a mapping, or bytes"),
+        ({"a": "x\ud800"}, "attributes: found an unpaired surrogate, U+D800, expected valid"),
+        ({"\udfff": [dt.date(2024, 1, 2)]}, "attributes: found an unpaired surrogate, U+DFFF, exp"),
         (
             {"a": Decimal("1.0000000000000000000001"), "b": dt.date(2024, 1, 2)},
             "attribute a: found a decimal that no double equals, together with a time",

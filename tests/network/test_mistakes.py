@@ -67,7 +67,7 @@ def test_the_blocking_agent_has_what_the_other_has(tmp_path: Path) -> None:
                 with agent.subscribe("n > 0", name="kept") as told:
                     assert told.node > 0
                     agent.publish({"n": 1}, b"1")
-                    one = told.next(20)
+                    one = told.next(120)
                     assert one is not None
                     told.confirm_soon(one)  # type: ignore[arg-type]
                 with pytest.raises(Refusal, match="notification 1: found a notification of type"):

@@ -8,7 +8,7 @@ import random
 import msgspec
 from hypothesis import example, given, strategies as st
 
-from tidings.routing.clients.pieces import MOST, Pieces
+from tidings.routing.clients.delivering.pieces import MOST, Pieces
 from tidings.routing.clients.subscriber import Delivery, Subscriber
 from tidings.routing.protocol import About, Piece, body_of, messages as m, unwrap, wrap
 from tidings.routing.protocol.bodies import MAGIC, NOTHING

@@ -301,7 +301,7 @@ def test_places_from_preprocessors(seed: int, disks: float) -> None:
         world = World(chance, chance.randrange(1, 12), locates=True)
         for _ in range(3):
             drop, repeat = chance.choice((0.0, 0.02, 0.2)), chance.choice((0.0, 0.05))
-            world.faults = Faults(drop, repeat, chance.choice((0.02, 0.5)))
+            world.faults = Faults(drop, repeat, chance.choice((0.02, 2.0)))
             for _ in range(10):
                 size = chance.randrange(1, POINTS)
                 world.subscribe(f"l{len(world.subscribers)}", chance.sample(range(POINTS), size))

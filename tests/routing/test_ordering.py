@@ -6,10 +6,11 @@ from __future__ import annotations
 import random
 from collections import deque
 
+import msgspec
 import pytest
 from tests.repeats import runs
 
-from tidings.routing.clients.ordering import find_horizon
+from tidings.routing.clients.delivering.ordering import find_horizon
 from tidings.routing.clients.stream import LEAST_NUMBERS
 from tidings.routing.clients.subscriber import Lost, Subscriber, Told
 from tidings.routing.protocol import messages as m
@@ -163,6 +164,32 @@ def begin(one: Subscriber) -> None:
     one.start(0)
     one.receive(m.Answer(1, 1, NODE, 0, 0, {}), 0)
     one.receive(m.Setup(1, NODE, (), (), 0, 0), 0)
+
+
+def test_one_that_comes_again_with_another_mark_is_not_lost() -> None:
+    """It was handed out when a beat said that nothing is missing. Then a late answer names a number
+    that it has at another node, and a router has a copy of it with that number alone."""
+    one = Subscriber("s", "r", b"x", Times(), ordered=True)
+    begin(one)
+    one.receive(m.Counted(1, 2, NODE, 0, 0, {}), 0)
+    low, lower = 20, 14
+    last = m.Notification(1, 3, (m.Mark(low, 2, (NODE,)),), b"3", "p", 3)
+    ((_, asked),) = one.receive(last, 1.0)
+    assert isinstance(asked, m.Recover)
+    marks = m.Mark(lower, 1, (lower,)), m.Mark(low, 1, (low,))
+    first = m.Notification(1, 1, marks, b"1", "p", 1)
+    one.receive(m.Recovered(1, asked.request, (first,)), 1.0)
+    ((_, count),) = one.receive(m.Settled(1, asked.request), 1.0)
+    assert isinstance(count, m.Count)
+    one.receive(m.Beat(1, 3, {NODE: 2}, digest((NODE,)), 2), 1.0)
+    assert [what.serial for what in one.inbox if isinstance(what, Told)] == [1, 3]
+    ((_, again),) = one.receive(m.Counted(1, count.request, NODE, 3, 2, {low: 2, lower: 1}), 1.0)
+    assert isinstance(again, m.Recover)
+    part = msgspec.structs.replace(first, marks=marks[:1])
+    one.receive(m.Recovered(1, again.request, (part,)), 1.0)
+    one.receive(m.Settled(1, again.request), 1.0)
+    assert len(one.inbox) == 2
+    assert one.stream._tracker.is_complete()
 
 
 def test_what_the_root_still_has_is_never_given_up(seed: int) -> None:

@@ -12,7 +12,7 @@ from tests.routing.test_named import Reader
 from tests.routing.test_network import check_acknowledged, check_order, settle
 from tests.routing.world import POINTS, ROOT, Faults
 
-from tidings.routing.clients import handout
+from tidings.routing.clients.delivering import handout
 from tidings.routing.clients.subscriber import Lost, Phase, Told
 from tidings.routing.protocol.lineage import Break
 

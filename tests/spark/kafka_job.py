@@ -15,7 +15,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tidings.cli.app import app
+from tidings.cli.app import make_app
 from tidings.spark import kafka_settings, local_session
 
 Row = tuple[int, str | None]  # a partition, a value
@@ -27,7 +27,7 @@ class Job:
 
     def tidings(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command with this SparkSession; return its exit code, stdout and stderr."""
-        done = CliRunner().invoke(app, arguments, prog_name="tidings")
+        done = CliRunner().invoke(make_app(), arguments, prog_name="tidings")
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         return done.exit_code, done.stdout, done.stderr

@@ -79,7 +79,7 @@ def test_a_server_has_so_long_and_no_longer(
         look = looker.fetch(FetchTask(address, timeout=0.5))
 
     assert look.problem == f"The feed {address} took longer than 0.5 seconds."
-    assert time.monotonic() - began < 0.5 + fetch_pool.GRACE + 5  # the machine may be busy
+    assert time.monotonic() - began < 0.5 + fetch_pool.GRACE + 60  # the machine may be busy
 
 
 def test_so_has_the_parser(looker: FetchProcess, tmp_path: Path) -> None:

@@ -148,9 +148,9 @@ def test_spread_times_do_not_make_a_file_each(tmp_path: Path, seed: int) -> None
     ]  # fmt: skip
     context: Any = None
     filing = Filing(str(tmp_path), 5, BEGAN, 3600, "at")
-    began = time.perf_counter()
+    began = time.process_time()
     filed = file_rows(context, filing, [staged(tmp_path, rows, 0, 4096)], {})
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     assert len(filed) == module.MOST_GRAINS
     (mixed,) = [one for one in filed if one.grain == "grain=mixed"]
     found = [row for one in filed for row in pq.read_table(tmp_path / one.name).to_pylist()]

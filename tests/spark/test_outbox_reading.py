@@ -148,7 +148,7 @@ def test_a_stream_follows_a_writer(spark: SparkSession, outbox: Outbox, seed: in
     writer.join()
     wanted = [row["notification"] for row in oracle(outbox)]
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while len(got) < len(wanted) and time.monotonic() < end and query.isActive:
             time.sleep(0.1)
         assert query.exception() is None

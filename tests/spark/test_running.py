@@ -54,8 +54,8 @@ def test_a_batch_is_waited_for_and_so_is_what_spark_notes_of_it(watched: Stoppab
     thread = ended(watched, query)
     thread.join(0.6)
     assert query.isActive
-    watched.batch = None
     over = time.monotonic()
+    watched.batch = None
     thread.join(60)
 
     assert query.stopped_at is not None
@@ -68,6 +68,6 @@ def test_nothing_is_waited_for_between_two_triggers(
     monkeypatch.setattr(stoppable_pipeline, "NOTING", 60.0)
     query = Query()
     query.status["isTriggerActive"] = False
-    ended(watched, query).join(10)
+    ended(watched, query).join(30)
 
     assert not query.isActive

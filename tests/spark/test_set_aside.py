@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.cli.conftest import app
 from typer.testing import CliRunner
 
 from tidings import Matcher
-from tidings.cli.app import app
 from tidings.filters import Attributes
 from tidings.filters.values import regular
 from tidings.snapshots import Snapshot

@@ -13,9 +13,11 @@
     admission/        who may connect          queues/    whose turn it is
     links/            links to nodes above, and the channels of a link
     released/         notifications that leave the rendezvous point, as frames
-    config.py         a router's file          tree_file.py, tree.py    a whole tree, as processes
+    config/           a router's file
+    tree_file.py, tree.py    a whole tree, as processes
+    node_process.py, node_file.py    one of these processes, and the file that it gets
     predicates/       predicates that filters call, in helper processes
-    preprocessor_table.py    the kind of interest, in a rendezvous point's file
+    processes/        signals to processes that a node or a tree starts
     reports.py        the status of a node and of the nodes below it
     garbage.py        infrequent full garbage collections
 
@@ -32,10 +34,11 @@ from tidings.broker.admission.permissions import Grant
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
 from tidings.broker.garbage import collect_seldom
+from tidings.broker.node_process import State
 from tidings.broker.preprocessors.preprocessor import PreprocessorNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
-from tidings.broker.tree import RunningTree, State
+from tidings.broker.tree import RunningTree
 from tidings.broker.tree_file import Tree, load_tree
 
 if TYPE_CHECKING:

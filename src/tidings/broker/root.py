@@ -180,7 +180,7 @@ class RootNode(Server):
         self._recompiling = Recompiling()
         self._advice: tuple[m.RouterLoad, ...] = ()
         self._advised_at = float("-inf")
-        self._preparing = Preparing(self._prepare, super().take_question)
+        self._preparing = Preparing(self._prepare, super().take_question, self._is_answering)
         self._helpers = self._make_helpers()
         self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
 
@@ -264,6 +264,10 @@ class RootNode(Server):
 
     def _prepare(self, filters: Sequence[bytes]) -> list[float]:
         return self._interests.prepare(filters)
+
+    def _is_answering(self) -> bool:
+        """Do messages wait for their turn, or for the disk?"""
+        return len(self.backlog) > 0 or len(self.machine.queue) > 0
 
     def forget_lane(self, lane: Lane) -> None:
         super().forget_lane(lane)
@@ -472,10 +476,15 @@ class RootNode(Server):
         self.journal.close()
 
     def after_receiving(self) -> None:
-        """Start a write unless one is running; records that arrive meanwhile share the next
-        sync."""
-        if self._writing is None or self._writing.done():
+        """Start a write unless one is running, or nothing waits for one; records that arrive
+        meanwhile share the next sync."""
+        if self._writing is not None and not self._writing.done():
+            return
+        waits = self.journal.has_waiting or len(self.machine.queue) > 0 or self._awaiting
+        if waits or self.machine.failed:
             self._writing = asyncio.get_running_loop().create_task(self._write())
+        else:
+            self._tend()
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()

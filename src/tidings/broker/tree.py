@@ -15,25 +15,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import re
 import secrets
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
-from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError
-from tidings.broker.preprocessor_table import flatten_columns
-from tidings.broker.tree_file import Member, Tree, other_root
+from tidings.broker.node_file import WATCHER, list_other_roots, write_node_file
+from tidings.broker.node_process import NodeProcess, State
+from tidings.broker.processes import send_signal
+from tidings.broker.tree_file import Tree
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 
@@ -43,48 +41,8 @@ SETTLED = 30.0  # seconds of running after which a node counts as healthy
 ENDING = 4.0  # seconds for all nodes to exit; the watchdog of the command waits for 6
 MOST_LOG = 16 << 20  # bytes; a longer log is moved to the old log
 STARTING = 20  # a starting node, which reads its journal, may be silent this many times longer
-WATCHER = "<up>"
 _SIGNALS = {one.value: one.name for one in signal.Signals}
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 ERROR = "error: "  # the prefix of the last line of a command that fails
-
-
-class State(Enum):
-    STARTING = "starting"
-    RUNNING = "running"
-    AGAIN = "again"  # it died and will be restarted soon
-    ENDED = "ended"
-
-
-class NodeProcess:
-    """A node of the tree, and its process."""
-
-    def __init__(self, member: Member) -> None:
-        self.member = member
-        self.state = State.STARTING
-        self.port = member.listen.port
-        self.again = 0.0  # when it will be restarted
-        self.starts = 0
-        self.heard = False  # was there a sign of life since the last check?
-        self.process: asyncio.subprocess.Process | None = None
-        self.rights: tuple[object, object] = None, None  # the tokens and keys in its file
-        self.known = asyncio.Event()  # set when its port is known
-        self.listening = asyncio.Event()
-        if self.port:
-            self.known.set()
-
-    @property
-    def name(self) -> str:
-        return self.member.name
-
-    @property
-    def pid(self) -> int | None:
-        running = self.process is not None and self.process.returncode is None
-        return self.process.pid if self.process is not None and running else None
-
-    def address(self, host: str | None = None) -> str:
-        host = self.member.listen.host if host is None else host
-        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 class RunningTree:
@@ -155,7 +113,7 @@ class RunningTree:
         above = branch.member.upstream
         if above is not None:
             await self.branches[above].known.wait()
-            for other in self._other_roots(branch.member):
+            for other in list_other_roots(self.tree, branch.member):
                 await self.branches[other].known.wait()
         pause = PAUSE[0]
         while True:
@@ -215,12 +173,11 @@ class RunningTree:
             most = self.tree.patience * (STARTING if starts else 1)
             if silent * LOOK >= most:
                 self._announce(f"{branch.name} gave no sign of life for {most:g} s; killing it")
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                send_signal(process, signal.SIGKILL)
                 return
 
     def _note_listening(self, branch: NodeProcess) -> None:
-        branch.state = State.RUNNING
+        branch.state, branch.heard = State.RUNNING, True  # the long silence of the start is over
         branch.known.set()
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
@@ -236,6 +193,9 @@ class RunningTree:
         place_file(path, self._config(branch).encode())
         branch.rights = self._rights
         return path
+
+    def _config(self, branch: NodeProcess) -> str:
+        return write_node_file(self.tree, branch, self.branches, self._keys)
 
     @property
     def _rights(self) -> tuple[object, object]:
@@ -274,69 +234,7 @@ class RunningTree:
         """Make a running node load the current tokens and keys."""
         self._write_config(branch)
         if branch.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                branch.process.send_signal(signal.SIGHUP)
-
-    def _other_roots(self, member: Member) -> list[str]:
-        """The rendezvous points of other channels to which a router is linked: all of them if it is
-        directly below the root."""
-        if member.upstream != self.root.name:
-            return []
-        return [other_root(channel) for channel in self.tree.channels]
-
-    def _config(self, branch: NodeProcess) -> str:
-        """The text of the node's own file."""
-        tree, member = self.tree, branch.member
-        plain: dict[str, str] = {
-            "name": member.name,
-            "listen": branch.address(),
-            "channel": member.channel or tree.channel,
-            "policy": tree.policy,
-        }
-        if member.upstream is None:
-            plain["journal"] = f"{member.channel}.journal.db" if member.channel else "journal.db"
-        else:
-            above = self.branches[member.upstream]
-            plain["upstream"] = above.address(above.member.reached)
-            plain["places"] = member.places
-            if member.public is not None:
-                plain["public"] = member.public
-            if tree.tokens is not None:
-                plain["token"] = self._keys[member.name]
-        tables: dict[str, Mapping[str, Any]] = {"times": tree.times}
-        if member.upstream is None:
-            own = tree.channels.get(member.channel, tree)
-            tables["columns"] = flatten_columns(own.columns)
-            if own.extra is not None:
-                plain["extra"] = own.extra
-            if tree.direct is not None:
-                known = msgspec.to_builtins(tree.direct)
-                tables["direct"] = known if own is tree else {**known, "address": ""}
-            tables["preprocessor"] = own.preprocessor.given()
-        elif tree.channels:
-            direct = self._other_roots(member)
-            roots = {name: self.branches[name] for name in direct}
-            tables["upstreams"] = {
-                name: one.address(one.member.reached) for name, one in roots.items()
-            }
-            tables["channels"] = {
-                channel: other_root(channel) if direct else "" for channel in tree.channels
-            }
-        if tree.tokens is not None:
-            above_of = self.root.name if member.channel else member.name
-            below = [one.name for one in tree.members if one.upstream == above_of]
-            every = ("*",) if tree.channels else None
-            keys = {self._keys[name]: Grant(name, ROUTE, channels=every) for name in below}
-            if member.upstream is None and not member.channel:
-                keys[self._keys[member.name]] = Grant(WATCHER, frozenset({"subscribe"}))
-            tables["tokens"] = {**tree.tokens, **keys}
-        if tree.grants is not None:
-            tables["grants"] = tree.grants
-        lines = _pairs(plain)
-        for title, table in tables.items():
-            if table:
-                lines += ["", f"[{title}]", *_pairs(table)]
-        return "\n".join(lines) + "\n"
+            send_signal(branch.process, signal.SIGHUP)
 
     # -- stopping ------------------------------------------------------------------------------
 
@@ -359,14 +257,12 @@ class RunningTree:
     async def _end(self, branch: NodeProcess, seconds: float) -> None:
         process = branch.process
         if process is not None and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
+            send_signal(process, signal.SIGTERM)
             try:
                 await asyncio.wait_for(process.wait(), seconds)
             except TimeoutError:
                 self._announce(f"{branch.name} did not stop within {seconds:.1f} s; killing it")
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                send_signal(process, signal.SIGKILL)
                 await process.wait()
         branch.state = State.ENDED
 
@@ -385,40 +281,6 @@ def _shorten(log: Path) -> None:
         with log.open("rb") as file, _open_private(log.with_suffix(".log.old"), "wb") as old:
             shutil.copyfileobj(file, old)
         os.truncate(log, 0)
-
-
-def _pairs(table: Mapping[str, Any]) -> list[str]:
-    return [f"{_key(key)} = {_toml_value(value)}" for key, value in table.items()]
-
-
-def _key(text: str) -> str:
-    return text if _BARE.fullmatch(text) else _quote(text)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, Grant):
-        parts = [f"name = {_quote(value.name)}"]
-        if value.may is not None:
-            parts.append(f"may = [{', '.join(map(_quote, sorted(value.may)))}]")
-        if value.within:
-            parts.append(f"within = {_quote(value.within)}")
-        if value.channels is not None:
-            parts.append(f"channels = [{', '.join(map(_quote, value.channels))}]")
-        if value.signed:
-            parts.append("signed = true")
-        return f"{{{', '.join(parts)}}}"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(_pairs(value))}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    if isinstance(value, bool | int):
-        return str(value).lower()
-    return _quote(value) if isinstance(value, str) else repr(float(value))
-
-
-def _quote(text: str) -> str:
-    """A TOML string: the same as in JSON, except that DEL must be escaped."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _last_line(path: Path, start: int) -> str:

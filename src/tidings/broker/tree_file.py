@@ -38,14 +38,15 @@ from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import Grant
 from tidings.broker.config import (
     ConfigError,
+    PreprocessorTable,
     address_of,
     find_column_problems,
     find_grant_problems,
+    find_preprocessor_problems,
     find_time_problems,
     find_token_problems,
     read_kind,
 )
-from tidings.broker.preprocessor_table import PreprocessorTable, find_preprocessor_problems
 from tidings.files import SecretError, check_secret, find_problems, read_toml
 from tidings.model import Extra, Problem
 

@@ -2,7 +2,7 @@
 
     tidings COMMAND ... ──> app.py ──> the function of the command ──> a library room ──> the screen
 
-    app.py           registers every command under its name; the folders export nothing
+    app.py           imports the command that is run; the folders export nothing
     filters/         check, convert, match, explain, doctor, graph
     subscriptions/   subscriptions, snapshot
     pipelines/       pipeline, outbox, dead-letters, types

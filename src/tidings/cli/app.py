@@ -3,45 +3,149 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Collection
+from functools import cache
 from typing import Annotated
 
 import typer
 
-from tidings.cli.backtests.backtest_command import run_backtest
-from tidings.cli.bench.bench_chain import bench_chain
-from tidings.cli.bench.bench_command import bench
-from tidings.cli.bench.bench_route import bench_route
-from tidings.cli.bench.bench_spark import bench_spark, bench_stream
 from tidings.cli.common.command_errors import guard
 from tidings.cli.common.shutdown import INTERRUPTED, end_in_time
-from tidings.cli.demo.demo_command import show_demo
-from tidings.cli.filters.check_command import check_filters
-from tidings.cli.filters.convert_command import convert_filters
-from tidings.cli.filters.doctor_command import examine_file
-from tidings.cli.filters.explain_command import explain_event
-from tidings.cli.filters.graph_command import show_graph
-from tidings.cli.filters.match_command import match_events
-from tidings.cli.network.channel_command import channel
-from tidings.cli.network.key_command import make_key
-from tidings.cli.network.preprocessor_command import run_preprocessor
-from tidings.cli.network.publish_command import publish_notification
-from tidings.cli.network.router_command import run_router
-from tidings.cli.network.subscribe_command import subscribe_to
-from tidings.cli.network.top_command import show_network
-from tidings.cli.network.up_command import start_tree
-from tidings.cli.pipelines.dead_letters_command import dead_letters
-from tidings.cli.pipelines.outbox_command import outbox
-from tidings.cli.pipelines.pipeline_command import pipeline
-from tidings.cli.pipelines.types_command import show_types
-from tidings.cli.subscriptions.snapshot_command import snapshot
-from tidings.cli.subscriptions.subscriptions_command import subscriptions
+from tidings.model import block_pandas
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
-)
+Command = Callable[..., int | None]
+NAMES = (
+    "check", "convert", "types", "match", "explain", "doctor", "graph", "backtest",
+    "router", "preprocessor", "key", "up", "top", "publish", "subscribe", "demo",
+    "channel", "pipeline", "outbox", "dead-letters", "subscriptions", "snapshot", "bench",
+)  # fmt: skip
+"""The commands and the groups of commands. The help lists the groups last."""
+NODES = frozenset({"router", "preprocessor"})  # they need no pandas, except for code of others
+
+
+@cache
+def load_command(name: str) -> Command | typer.Typer:
+    """Import a command or a group of commands. Each has an import of its own, because to import
+    all of them and to register their options would make up a third of the time of a short one."""
+    match name:
+        case "check":
+            from tidings.cli.filters.check_command import check_filters
+
+            return check_filters
+        case "convert":
+            from tidings.cli.filters.convert_command import convert_filters
+
+            return convert_filters
+        case "types":
+            from tidings.cli.pipelines.types_command import show_types
+
+            return show_types
+        case "match":
+            from tidings.cli.filters.match_command import match_events
+
+            return match_events
+        case "explain":
+            from tidings.cli.filters.explain_command import explain_event
+
+            return explain_event
+        case "doctor":
+            from tidings.cli.filters.doctor_command import examine_file
+
+            return examine_file
+        case "graph":
+            from tidings.cli.filters.graph_command import show_graph
+
+            return show_graph
+        case "backtest":
+            from tidings.cli.backtests.backtest_command import run_backtest
+
+            return run_backtest
+        case "router":
+            from tidings.cli.network.router_command import run_router
+
+            return run_router
+        case "preprocessor":
+            from tidings.cli.network.preprocessor_command import run_preprocessor
+
+            return run_preprocessor
+        case "key":
+            from tidings.cli.network.key_command import make_key
+
+            return make_key
+        case "up":
+            from tidings.cli.network.up_command import start_tree
+
+            return start_tree
+        case "top":
+            from tidings.cli.network.top_command import show_network
+
+            return show_network
+        case "publish":
+            from tidings.cli.network.publish_command import publish_notification
+
+            return publish_notification
+        case "subscribe":
+            from tidings.cli.network.subscribe_command import subscribe_to
+
+            return subscribe_to
+        case "demo":
+            from tidings.cli.demo.demo_command import show_demo
+
+            return show_demo
+        case "channel":
+            from tidings.cli.network.channel_command import channel
+
+            return channel
+        case "pipeline":
+            from tidings.cli.pipelines.pipeline_command import pipeline
+
+            return pipeline
+        case "outbox":
+            from tidings.cli.pipelines.outbox_command import outbox
+
+            return outbox
+        case "dead-letters":
+            from tidings.cli.pipelines.dead_letters_command import dead_letters
+
+            return dead_letters
+        case "subscriptions":
+            from tidings.cli.subscriptions.subscriptions_command import subscriptions
+
+            return subscriptions
+        case "snapshot":
+            from tidings.cli.subscriptions.snapshot_command import snapshot
+
+            return snapshot
+        case "bench":
+            from tidings.cli.bench.bench_chain import bench_chain
+            from tidings.cli.bench.bench_command import bench
+            from tidings.cli.bench.bench_route import bench_route
+            from tidings.cli.bench.bench_spark import bench_spark, bench_stream
+
+            bench.command("chain")(guard(bench_chain))
+            bench.command("route")(guard(bench_route))
+            bench.command("spark")(guard(bench_spark))
+            bench.command("stream")(guard(bench_stream))
+            return bench
+    raise LookupError(name)
+
+
+def make_app(names: Collection[str] = NAMES) -> typer.Typer:
+    """The program, with some of its commands or all of them."""
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    )
+    app.callback(invoke_without_command=True)(tidings)
+    for name in names:
+        found = load_command(name)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(guard(found))
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -52,7 +156,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def tidings(
     context: typer.Context,
     version: Annotated[
@@ -70,35 +173,6 @@ def tidings(
         print(context.get_help())
 
 
-app.command("check")(guard(check_filters))
-app.command("convert")(guard(convert_filters))
-app.command("types")(guard(show_types))
-app.command("match")(guard(match_events))
-app.command("explain")(guard(explain_event))
-app.command("doctor")(guard(examine_file))
-app.command("graph")(guard(show_graph))
-app.command("backtest")(guard(run_backtest))
-app.command("router")(guard(run_router))
-app.command("preprocessor")(guard(run_preprocessor))
-app.command("key")(guard(make_key))
-app.command("up")(guard(start_tree))
-app.command("top")(guard(show_network))
-app.command("publish")(guard(publish_notification))
-app.command("subscribe")(guard(subscribe_to))
-app.command("demo")(guard(show_demo))
-bench.command("chain")(guard(bench_chain))
-bench.command("route")(guard(bench_route))
-bench.command("spark")(guard(bench_spark))
-bench.command("stream")(guard(bench_stream))
-app.add_typer(channel, name="channel")
-app.add_typer(pipeline, name="pipeline")
-app.add_typer(outbox, name="outbox")
-app.add_typer(dead_letters, name="dead-letters")
-app.add_typer(subscriptions, name="subscriptions")
-app.add_typer(snapshot, name="snapshot")
-app.add_typer(bench, name="bench")
-
-
 def main() -> None:
     """Run the command line."""
     end_in_time()
@@ -107,7 +181,11 @@ def main() -> None:
         # stream that was closed before the start is None.
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    if first in NODES:
+        block_pandas()
     try:
-        app(prog_name="tidings")
+        # the help, and the message about a word that is no command, need all of them
+        make_app([first] if first in NAMES else NAMES)(prog_name="tidings")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -144,7 +144,8 @@ def find_problems(
             yield from _check_table(data, found, place, hidden)
         return
     origin, args = get_origin(kind), get_args(kind)
-    if origin in (list, set, frozenset) and isinstance(data, list):
+    is_many = origin in (list, set, frozenset) or (origin is tuple and args[1:] == (...,))
+    if is_many and isinstance(data, list):
         for at, one in enumerate(data):
             yield from find_problems(one, args[0], (*place, str(at)))
         return
@@ -231,4 +232,6 @@ def _rephrase(data: Any, kind: Any, problem: str) -> str:
     if all(_is_struct(one) for one in _options(kind)):
         return f"found {found}, expected a table"
     sentence = problem.partition(" - at `$")[0].replace("`", "")
+    for one, text in _KINDS.items():
+        sentence = re.sub(rf"\b{one.__name__}\b", text, sentence)
     return sentence[0].lower() + sentence[1:]

@@ -11,6 +11,7 @@ from functools import cache
 
 from tidings.filters import parse
 from tidings.matching.matcher import Matcher
+from tidings.model import pause_gc
 
 MANY = 500  # enough filters to build an index of pairs of tests
 FILTERS = ("n > 2.5 AND s = 'a'", "s > 'b' OR n < 0", "array_contains(l, 'x')", "n IN (3)")
@@ -20,8 +21,9 @@ EVENT = {"n": 3, "m": 5, "s": "a", "l": ["x"]}
 @cache
 def load_kernels() -> None:
     """Compile or load the kernels that single events need, once per process."""
-    matcher = Matcher()
     pairs = (f"n > {number % 25} AND m < {number // 25}" for number in range(MANY))
-    matcher.add_many((text, parse(text)) for text in (*FILTERS, *pairs))
-    matcher.merge()
-    matcher.match(EVENT)
+    with pause_gc():  # Numba makes many objects that stay, for each kernel
+        matcher = Matcher()
+        matcher.add_many((text, parse(text)) for text in (*FILTERS, *pairs))
+        matcher.merge()
+        matcher.match(EVENT)

@@ -6,9 +6,11 @@
     decimals.py                    where decimals lie among doubles
     looking.py                     the types of a sample, of Arrow's and of Spark's schemas
     declaration.py                 a declaration of attributes as a tree of types
+    toml_strings.py                keys and strings of TOML files
     ids.py       subscription ids
     errors.py    the error classes; each message is one sentence
     gc_pause.py  a pause of the garbage collector, for bulk work
+    pandas_block.py    keeps pandas out of the processes of nodes
 
 Adding an attribute type starts in types.py and touches many rooms; CONTRIBUTING.md lists them.
 This room imports no other room, and every room may import it. Users get the errors from `tidings`.
@@ -47,6 +49,8 @@ from tidings.model.looking import (
     types_of_fields,
     write_declaration,
 )
+from tidings.model.pandas_block import allow_pandas, block_pandas
+from tidings.model.toml_strings import toml_key, toml_text
 from tidings.model.type_text import parse_inline, parse_name, parse_type
 from tidings.model.types import TYPES, Type, read_value, type_of
 from tidings.model.values import (
@@ -93,7 +97,9 @@ __all__ = [
     "Type",
     "Undecided",
     "Value",
+    "allow_pandas",
     "article",
+    "block_pandas",
     "compare",
     "count_digits",
     "exact_value",
@@ -114,6 +120,8 @@ __all__ = [
     "place_of",
     "read_declaration",
     "read_value",
+    "toml_key",
+    "toml_text",
     "type_of",
     "type_of_arrow",
     "type_of_spark",

@@ -18,6 +18,7 @@ from typing import Any
 
 from tidings.model.data_types import DataType, Field, quote_field, write_path
 from tidings.model.errors import AttributesError
+from tidings.model.toml_strings import toml_key, toml_text
 from tidings.model.type_text import parse_type
 from tidings.model.types import read_value, type_of
 from tidings.model.values import normalise
@@ -197,7 +198,7 @@ def types_of_fields(
 
 def write_declaration(types: Mapping[str, DataType], reasons: Mapping[str, str]) -> str:
     """Write a declaration as TOML, ready to paste; fields without a type become comments."""
-    lines = [f"{_toml_key(name)} = {_toml_text(str(kind))}" for name, kind in types.items()]
+    lines = [f"{_toml_name(name)} = {toml_text(str(kind))}" for name, kind in types.items()]
     lines += [f"# {quote_field(name)}: {_one_line(why)}" for name, why in reasons.items()]
     return "\n".join(lines) + "\n"
 
@@ -206,12 +207,5 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _toml_key(name: str) -> str:
-    if re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        return name
-    return _toml_text(write_path((name,)))
-
-
-def _toml_text(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda c: f"\\u{ord(c.group()):04x}", escaped) + '"'
+def _toml_name(name: str) -> str:
+    return name if toml_key(name) == name else toml_text(write_path((name,)))

@@ -491,7 +491,7 @@ def need_owner(owner: str) -> str:
     """Check the name of an owner; raises TidingsError if it can't be shown in a line."""
     if type(owner) is not str or len(owner) > MOST_OWNER or not (owner.isprintable()):
         raise TidingsError(
-            f"found the owner {owner!r:.80}, expected a text of at most {MOST_OWNER} printable "
+            f"found the owner {owner[:80]!r}, expected a text of at most {MOST_OWNER} printable "
             "characters"
         )
     return owner

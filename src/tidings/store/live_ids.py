@@ -67,8 +67,8 @@ class ProjectedIds:
                 raise TidingsError(self._other_kind(id_, counts))
             if stays and not there and type(id_) is str and RESERVED.fullmatch(id_):
                 raise TidingsError(
-                    f"found the id {id_!r}, expected another: ids such as 'node 17' are those of "
-                    "nodes that a rendezvous point made"
+                    f"found the id {id_!r}, expected another: ids such as 'node 17' are reserved "
+                    "for nodes of a rendezvous point"
                 )
             if stays and not there and type(id_) is int and id_ < 0 and self._living.anonymous:
                 raise TidingsError(

@@ -77,7 +77,7 @@ class Limit(Disk):
         resource.prlimit(tree.nodes[ROOT].process.pid, resource.RLIMIT_FSIZE, (most, hard))
 
 
-@pytest.fixture(params=[SmallDisk, Limit])
+@pytest.fixture(params=[pytest.param(SmallDisk, marks=pytest.mark.slow), Limit])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     (tmp_path / "disk").mkdir()
     found: Disk = request.param(tmp_path / "disk")

@@ -17,6 +17,7 @@ from tests.broker.kills.run import AT_ROUTERS, Run
 from tests.broker.kills.tree import ABOVE, Tree
 
 
+@pytest.mark.slow  # with two channels, it is part of `make test`
 @pytest.mark.timeout(300)
 def test_one_kill(tmp_path: Path, seed: int) -> None:
     run = Run(tmp_path, seed)

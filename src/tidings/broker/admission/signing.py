@@ -35,8 +35,8 @@ from tidings.routing.protocol import (
 )
 
 PRIVATE, PUBLIC = "ed25519-private:", "ed25519:"
-LIFETIME = 3600.0  # seconds for which a grant holds
-TICKET_LIFETIME = 300.0  # seconds for which a ticket holds
+LIFETIME = 3600.0  # seconds for which a grant is valid
+TICKET_LIFETIME = 300.0  # seconds for which a ticket is valid
 SKEW = 60.0  # seconds by which the clocks of signers and routers may differ
 _BYTES = 32  # of a key
 

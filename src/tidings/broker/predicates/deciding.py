@@ -58,7 +58,7 @@ class Deciding:
         """Keep a publication until its calls are decided."""
         key = lane, message.publisher
         queue = self._queues.setdefault(key, deque())
-        if message is self._ready:  # it needs more calls: its turn is still the first
+        if message is self._ready:  # it needs more calls, so it stays the first
             queue.appendleft(message)
         else:
             queue.append(message)

@@ -14,12 +14,14 @@ import asyncio
 import contextlib
 import logging
 import pickle
+import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
+from tidings.broker.processes import send_signal
 from tidings.preprocessing import Decisions, KindDefinition, PredicateCall
 from tidings.preprocessing.predicates import ANSWER, BATCH, HELPER, PREDICATES, Code
 
@@ -112,12 +114,11 @@ class PredicateHelper:
 
     async def _status_of(self, process: Process) -> int:
         """The status of a process that closed its pipes. It is killed only if it does not end:
-        killing a process that has just ended can take its status away from asyncio."""
+        otherwise the status could be that of the signal."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ENDING):
                 return await process.wait()
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+        send_signal(process, signal.SIGKILL)
         return await process.wait()
 
     async def _need_process(self) -> Process:
@@ -150,7 +151,7 @@ class PredicateHelper:
 
     def _note_exception(self, text: str) -> None:
         if not self.raised:
-            _log.warning("the predicate '%s' raised %s; its result is null", self._name, text)
+            _log.warning("the predicate '%s' %s; its result is null", self._name, text)
         self.raised += 1
 
     def _note_failure(self) -> None:
@@ -162,8 +163,7 @@ class PredicateHelper:
     def _abandon_process(self) -> Process | None:
         process, self._process = self._process, None
         if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            send_signal(process, signal.SIGKILL)
         return process
 
     async def _end_process(self) -> None:

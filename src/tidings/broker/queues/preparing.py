@@ -7,6 +7,10 @@ compiled nodes changes nothing, so a thread can do both while notifications are 
 then only inserts the node. Without a result from the thread, the machine does all the work.
 
 Owners take turns here as in the backlog, and are charged for the time of the thread.
+
+A group of questions has fixed costs: two changes of threads, and a sync of the journal. So while
+questions overlap, a group is begun at most every PERIOD, and the questions that arrive meanwhile
+share it. A question that comes when no other is being answered does not wait.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from tidings.routing.protocol import messages as m
 TIME = 0.01  # seconds that the filters prepared together should take
 FIRST = 0.001  # seconds that a filter is assumed to take at first
 MOST = 64  # the most filters that are prepared together
+PERIOD = 0.003  # seconds from the beginning of a group to that of the next, while questions overlap
 MOST_WAITING = 1000  # the most waiting questions of one neighbour
 MOST_WAITING_ALL = 10_000  # the most waiting questions of all neighbours
 
@@ -37,20 +42,27 @@ class Preparing:
         self,
         prepare: Callable[[Sequence[bytes]], list[float]],
         put_on: Callable[[Lane, m.Ask], None],
+        is_answering: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_answering` says whether questions that were put on are not answered yet."""
         self._prepare = prepare
         self._put_on = put_on
         self._turns: Turns[m.Ask] = Turns("preparing", MOST_WAITING, MOST_WAITING_ALL)
         self._task: asyncio.Task[None] | None = None
         self._each = FIRST  # seconds that each of the latest filters took
         self._open: set[Lane] = set()  # links whose questions are being prepared
+        self._is_answering = is_answering
+        self._overlap = False  # did a question arrive while others were being answered?
+        self._begun = float("-inf")  # when the last group began
 
     def __len__(self) -> int:
         return len(self._turns)
 
     def put(self, link: Lane, message: m.Ask) -> None:
+        is_working = self._task is not None and not self._task.done()
+        self._overlap = self._overlap or is_working or self._is_answering()
         self._turns.put(link, message.owner, message)
-        if self._task is None or self._task.done():
+        if not is_working:
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     def forget(self, link: Lane) -> None:
@@ -61,6 +73,13 @@ class Preparing:
         loop = asyncio.get_running_loop()
         while self._turns:
             most = max(1, min(MOST, int(TIME / max(self._each, 1e-6))))
+            wait = self._begun + PERIOD - loop.time()
+            if self._overlap and wait > 0 and len(self._turns) < most:
+                await asyncio.sleep(wait)
+                if not self._turns:  # their links have closed
+                    return
+            self._begun = loop.time()
+            self._overlap = len(self._turns) > 1
             taken = [self._turns.take() for _ in range(min(most, len(self._turns)))]
             self._open = {link for link, _ in taken}
             filters = [message.stored for _, message in taken]

@@ -39,7 +39,7 @@ from tidings.channel.interests.kinds import NEVER, WIDE, kind_of
 from tidings.filters import Attributes
 from tidings.matching.covering import HullGathering, bounds, cover_hulls, in_threads
 from tidings.matching.placing import merge_filters, segment_at_places
-from tidings.model import TidingsError
+from tidings.model import TidingsError, block_pandas
 from tidings.preprocessing import Kind, KindDefinition
 from tidings.snapshots import Forms
 
@@ -218,6 +218,7 @@ def _merge_edges(
 
 def main(arguments: Sequence[str]) -> None:
     os.nice(NICE)
+    block_pandas()
     compile_nodes(msgspec.msgpack.decode(Path(arguments[0]).read_bytes(), type=Plan))
 
 

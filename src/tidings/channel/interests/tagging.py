@@ -2,6 +2,9 @@
 
 Many notifications are matched together, as columns. They are matched one by one if attributes are
 declared, or if a filter computes or distinguishes null from absent.
+
+A batch has a fixed cost, and a single notification costs more the more filters there are. So the
+costs of both are measured, and a run that is neither short nor long is tagged the cheaper way.
 """
 
 from __future__ import annotations
@@ -21,7 +24,11 @@ from tidings.preprocessing import Contents, EventColumns, PredicateCall, Read
 from tidings.routing.root import Fair, TaggedMany, TooMuchWork
 
 Array = npt.NDArray[Any]
-FEW = 100  # fewer notifications are tagged one by one, because a batch costs a millisecond
+LEAST = 8  # fewer notifications are always tagged one by one
+MOST = 100  # at least this many are always tagged as a batch
+BATCH, EACH = 1e-3, 1e-5  # seconds that a batch and one notification are assumed to take at first
+NEWEST = 1 / 8  # how much the last measurement counts
+FADING = 0.998  # the cost of a batch fades while none is measured, so that one is tried again
 SLICE = 0.002  # seconds after which tagging one by one stops
 
 
@@ -33,6 +40,7 @@ class Tagging:
         self._nodes = nodes
         self._contents = contents
         self._columns = EventColumns()
+        self._batch_cost, self._each_cost = BATCH, EACH  # seconds of processor time
 
     def tag(self, content: bytes) -> list[int]:
         event = self._contents.read(content)
@@ -74,12 +82,29 @@ class Tagging:
     # -- many ----------------------------------------------------------------------------------
 
     def tag_many(self, contents: Sequence[bytes]) -> TaggedMany:
-        read = self._read_columns(contents)
-        if read is None:
+        if not self._prefers_batch(len(contents)):
             return self._tag_each(contents)
-        found = self._match_batch(read, contents)
+        begun = time.thread_time()
+        found = self._tag_batch(contents)
         if found is None:
             return self._tag_each(contents)
+        if len(contents) < MOST:
+            self._batch_cost = _average(self._batch_cost, time.thread_time() - begun)
+        return found
+
+    def _prefers_batch(self, count: int) -> bool:
+        if LEAST <= count < MOST:
+            if count * self._each_cost > self._batch_cost:
+                return True
+            self._batch_cost *= FADING
+        return count >= MOST
+
+    def _tag_batch(self, contents: Sequence[bytes]) -> TaggedMany | None:
+        """Tag notifications together; None if they must be tagged one by one."""
+        read = self._read_columns(contents)
+        found = None if read is None else self._match_batch(read, contents)
+        if read is None or found is None:
+            return None
         graph = self._nodes.graph
         starts, places = graph.lowest_lists(*found)
         nodes = _sorted_rows(starts, graph.numbers[places])
@@ -89,7 +114,7 @@ class Tagging:
 
     def _read_columns(self, contents: Sequence[bytes]) -> Read | None:
         """The attributes as columns; None if the notifications must be tagged one by one."""
-        if len(contents) < FEW or self._contents.are_declared or len(self._nodes.computing):
+        if self._contents.are_declared or len(self._nodes.computing):
             return None
         if not self._contents.are_short(contents):
             return None
@@ -116,13 +141,16 @@ class Tagging:
 
     def _tag_each(self, contents: Sequence[bytes]) -> TaggedMany:
         """Tag notifications one by one, and stop when that takes too long."""
-        until = time.monotonic() + SLICE
+        until, begun = time.monotonic() + SLICE, time.thread_time()
         found: list[list[int]] = []
         refused: dict[int, TidingsError] = {}
         for at, content in enumerate(contents):
             found.append(self._tag_or_refuse(content, at, refused))
             if time.monotonic() >= until:
                 break
+        if len(found) >= LEAST:
+            each = (time.thread_time() - begun) / len(found)
+            self._each_cost = _average(self._each_cost, each)
         starts = bounds(np.array([len(one) for one in found], np.int64))
         return TaggedMany(starts, np.array([n for one in found for n in one], np.int64), refused)
 
@@ -155,3 +183,8 @@ def _replaced(
         sizes[row], at = len(given), starts[row + 1]
     pieces.append(nodes[at:])
     return bounds(sizes), np.concatenate(pieces)
+
+
+def _average(before: float, measured: float) -> float:
+    """A running average, in which one slow measurement counts little."""
+    return before + NEWEST * (min(measured, 4 * before) - before)

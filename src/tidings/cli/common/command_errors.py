@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -71,6 +72,7 @@ def guard(command: Callable[Params, int | None]) -> Callable[Params, None]:
 
     @functools.wraps(command)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
+        gc.enable()  # the entry point turns it off while it imports
         try:
             with restore_handlers():
                 code = command(*args, **kwargs) or 0

@@ -10,7 +10,7 @@ import typer
 
 from tidings.cli.common.screen import say
 from tidings.files import open_private
-from tidings.model import EnvironmentProblem
+from tidings.model import EnvironmentProblem, toml_key, toml_text
 
 
 def make_key(
@@ -35,4 +35,4 @@ def make_key(
         raise EnvironmentProblem(f"{file} can't be written: {problem.strerror}") from None
     with os.fdopen(handle, "w") as out:
         out.write(private + "\n")
-    say(f'{Path(file).stem} = "{public}"')
+    say(f"{toml_key(Path(file).stem)} = {toml_text(public)}")

@@ -19,6 +19,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 if TYPE_CHECKING:
     from tidings.broker import PreprocessorNode
 
+PATIENCE = 10.0  # seconds until a note says why nothing happens
 EVERYWHERE = ("0.0.0.0", "::")  # a server there listens on all addresses of its machine
 
 
@@ -42,7 +43,8 @@ def run_preprocessor(
         typer.Option(
             "--config",
             metavar="FILE",
-            help="A router's file, whose tokens, certificate and limits apply here too.",
+            help="A router's file, or one with only the tables that apply here: [tokens], "
+            "[tickets], [tls] and [limits].",
         ),
     ] = None,
     key: Annotated[
@@ -74,7 +76,7 @@ def run_preprocessor(
     from tidings.network import connect, parse_address
 
     place = parse_address(address)
-    loaded = None if config is None else load_config(config)
+    loaded = None if config is None else load_config(config, of_preprocessor=True)
     for one in () if loaded is None else loaded.warnings:
         remark(one)
     door = make_door(listen, place.channel, loaded)
@@ -87,10 +89,17 @@ def run_preprocessor(
     signer = None if key is None else Signer(choose_token("", key))
 
     async def work() -> None:
+        late = asyncio.get_running_loop().call_later(
+            PATIENCE,
+            remark,
+            "the nodes of the channel are being loaded; the first time on a machine, matching is "
+            "compiled, which can take minutes",
+        )
         async with connect(
             address, name=name, token=secret, authorities=authorities, on_link=note_link,
             tag="local",
         ) as agent:  # fmt: skip
+            late.cancel()
             node = PreprocessorNode(name or agent.name, agent, door, host=host, signer=signer)
             await node.start()
             ending = asyncio.create_task(wait_for_end(lambda: _read_again(node, config)))
@@ -110,7 +119,7 @@ def _read_again(node: PreprocessorNode, config: str | None) -> None:
     try:
         if config is None:
             raise TidingsError("found no --config, expected the file with the tokens")
-        loaded = load_config(config)
+        loaded = load_config(config, of_preprocessor=True)
         count = node.renew(loaded.tokens, loaded.tickets)
     except TidingsError as problem:
         remark(f"the tokens are unchanged: {problem}")

@@ -194,8 +194,8 @@ class _Sending:
                 if not done:
                     raise EnvironmentProblem(
                         f"found no answer for {self._limit:g} seconds: "
-                        f"{self._count - len(left):,} of {count_of(self._count, 'notification')} "
-                        "are acknowledged, and the others may still have been published"
+                        f"{self._count - len(left):,} of {self._count:,} notifications are "
+                        "acknowledged, and the others may still have been published"
                     )
                 for one in done:
                     problem = one.exception()

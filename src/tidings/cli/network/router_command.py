@@ -17,7 +17,7 @@ from tidings.cli.common.command_errors import remark
 from tidings.cli.common.screen import count_of, say
 from tidings.cli.common.shutdown import end_with_stdin, wait_for_end
 from tidings.cli.network.connecting import run_async
-from tidings.model import TidingsError
+from tidings.model import TidingsError, pause_gc
 
 if TYPE_CHECKING:
     from tidings.broker import Config, Server
@@ -45,14 +45,16 @@ def run_router(
         end_with_stdin()
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    from tidings.broker import load_config, make_node
+    with pause_gc():  # hundreds of modules, which stay
+        from tidings.broker import load_config, make_node
 
-    loaded = load_config(config)
+        loaded = load_config(config)
     for one in loaded.warnings:
         remark(one)
     before = os.umask(0o077)  # only the owner may read a node's files
     try:
-        node = make_node(loaded)
+        with pause_gc():
+            node = make_node(loaded)
         _run_node(node, lambda: _read_again(node, config), follows_stdin)
     finally:
         os.umask(before)

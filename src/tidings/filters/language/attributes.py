@@ -51,6 +51,8 @@ from tidings.model import (
 )
 
 Declared = str | DataType | Ontology | Mapping[str, Any]
+Place = tuple[str | int, ...]
+"""The path of a value: names of attributes, and numbers of list elements."""
 
 _FAMILY: dict[str, str] = {"integer": "number", "double": "number", "decimal": "number",
                            "date": "time", "timestamp": "time"}  # fmt: skip
@@ -371,7 +373,7 @@ def _usual(value: Any, kind: DataType) -> Any:
     return normalise(value)
 
 
-def conform(value: Any, kind: DataType | Type, path: Path) -> Any:
+def conform(value: Any, kind: DataType | Type, path: Place) -> Any:
     """Convert a normalised value to the type that is declared for the path; raise NotificationError
     if that is impossible."""
     whole = kind if isinstance(kind, DataType) else None
@@ -390,7 +392,7 @@ def conform(value: Any, kind: DataType | Type, path: Path) -> Any:
             return read_value(value, name)  # type: ignore[arg-type]
         except ValueError as problem:
             raise NotificationError(
-                f"attribute '{name_text(path)}': {problem}, expected {article(name)}"
+                f"attribute '{_place_text(path)}': {problem}, expected {article(name)}"
             ) from None
     if name == "double" and have in ("integer", "decimal"):
         return float(value)
@@ -403,15 +405,21 @@ def conform(value: Any, kind: DataType | Type, path: Path) -> Any:
     raise _misfit(value, have, name, path)
 
 
-def _misfit(value: Any, have: str | None, expected: str, path: Path) -> NotificationError:
+def _place_text(path: Place) -> str:
+    """Where a value is, as in `tags[1]`."""
+    parts = (f"[{one}]" if isinstance(one, int) else f".{name_text((one,))}" for one in path)
+    return "".join(parts).removeprefix(".")
+
+
+def _misfit(value: Any, have: str | None, expected: str, path: Place) -> NotificationError:
     text = str(value) if isinstance(value, dt.date) else repr(value)
     found = f"{text[:60]}, {article(have)}" if have else text[:60]
     return NotificationError(
-        f"attribute '{name_text(path)}': found {found}, expected {article(expected)}"
+        f"attribute '{_place_text(path)}': found {found}, expected {article(expected)}"
     )
 
 
-def _conform_parts(value: Any, have: str | None, kind: DataType, path: Path) -> Any:
+def _conform_parts(value: Any, have: str | None, kind: DataType, path: Place) -> Any:
     """Convert the elements of a list, the fields of a struct, the values of a map."""
     if kind.kind == "list":
         if have != "list":
@@ -419,7 +427,10 @@ def _conform_parts(value: Any, have: str | None, kind: DataType, path: Path) -> 
         element = kind.element
         if element is None:
             return value
-        return [conform(_usual(one, element), element, path) for one in value]
+        return [
+            conform(_usual(one, element), element, (*path, number))
+            for number, one in enumerate(value)
+        ]
     if not isinstance(value, Mapping):
         raise _misfit(value, have, kind.kind, path)
     out = dict(value)
@@ -430,7 +441,7 @@ def _conform_parts(value: Any, have: str | None, kind: DataType, path: Path) -> 
     return out
 
 
-def _conform_decimal(value: Any, have: str | None, kind: DataType | None, path: Path) -> Any:
+def _conform_decimal(value: Any, have: str | None, kind: DataType | None, path: Place) -> Any:
     """Convert a number or a text to a decimal; a number with more digits than declared is
     refused."""
     what = "decimal" if kind is None else str(kind)
@@ -439,7 +450,7 @@ def _conform_decimal(value: Any, have: str | None, kind: DataType | None, path: 
             value = read_value(value, "decimal")
         except ValueError as problem:
             raise NotificationError(
-                f"attribute '{name_text(path)}': {problem}, expected a {what}"
+                f"attribute '{_place_text(path)}': {problem}, expected a {what}"
             ) from None
     elif have not in ("integer", "double", "decimal"):
         raise _misfit(value, have, what, path)

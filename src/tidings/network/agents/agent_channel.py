@@ -266,8 +266,8 @@ class AgentChannel(Publishing):
 
     async def drop_named(self, name: str, timeout: float | None = None) -> None:
         """Give up the name of a subscription of this agent, whatever its filter is; its
-        notifications are no longer kept. A name that is not used stays so. Raise TimedOut after
-        `timeout` seconds."""
+        notifications are no longer kept. A name that is not in use is no error. Raise TimedOut
+        after `timeout` seconds."""
         if not name or self._is_anonymous:
             raise Refusal(
                 "found no name of a subscription, or an agent without a name or a token, expected "

@@ -333,7 +333,7 @@ class AgentLink:
             if not self._gone:
                 self._tell_link(self._refusal)
                 self._places.rotate(-1)  # another router may answer at once
-            if self._replaced:  # if this agent came back, both would take the name in turns
+            if self._replaced:  # coming back would take the name from the other program
                 for channel in [*self._numbers]:
                     channel.displace(self._replaced)
                 self._change.set()

@@ -29,6 +29,16 @@ _encode_map = msgspec.msgpack.Encoder().encode
 
 def encode_attributes(attributes: Mapping[str, Any] | bytes | bytearray | memoryview) -> bytes:
     """Encode attributes; bytes are already encoded. Raise Refusal if filters can't test a value."""
+    try:
+        return _encode(attributes)
+    except UnicodeEncodeError as problem:  # JSON and MessagePack are UTF-8
+        found = problem.object[problem.start]
+        raise Refusal(
+            f"attributes: found an unpaired surrogate, U+{ord(found):04X}, expected valid Unicode"
+        ) from None
+
+
+def _encode(attributes: Mapping[str, Any] | bytes | bytearray | memoryview) -> bytes:
     if type(attributes) is dict:
         if _is_plain(attributes, DEEPEST):
             try:

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from tidings.filters import Attributes, Filter
-from tidings.model import EnvironmentProblem, Event, FilterError, NotificationError
+from tidings.model import EnvironmentProblem, Event, FilterError, NotificationError, allow_pandas
 from tidings.preprocessing.kinds.definition import KindDefinition
 from tidings.preprocessing.kinds.kind import Kind
 
@@ -118,6 +118,7 @@ def _load(name: str) -> Any:
             f"the preprocessor '{name}' is not installed here; found {others} among the entry "
             f"points '{GROUP}'"
         )
+    allow_pandas()
     try:
         return known[name].load()
     except Exception as problem:

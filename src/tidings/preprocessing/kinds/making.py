@@ -73,7 +73,9 @@ def make_kind(attributes: Attributes | None, definition: KindDefinition) -> Kind
     if definition.kind == "content":
         return Kind(attributes, definition)
     if attributes is None:
-        raise TidingsError("found a channel with a preprocessor, expected declared attributes")
+        raise TidingsError(
+            "found a channel with [preprocessor] and without declared attributes, expected both"
+        )
     if definition.kind == "application":
         return Application(attributes, definition)
     return _WITH_ONTOLOGY[definition.kind](attributes, definition)

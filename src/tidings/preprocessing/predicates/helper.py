@@ -68,7 +68,7 @@ def call(predicate: Any, arguments: tuple[Any, ...]) -> tuple[int, str]:
     try:
         result = predicate(*arguments)
     except Exception as problem:
-        return Code.RAISED, describe(problem)
+        return Code.RAISED, f"raised {describe(problem)}"
     if result is None:
         return Code.NULL, ""
     if result is True or result is False:
@@ -77,7 +77,8 @@ def call(predicate: Any, arguments: tuple[Any, ...]) -> tuple[int, str]:
 
 
 def describe(problem: BaseException) -> str:
-    return f"{type(problem).__name__}: {problem}"[:LONGEST]
+    text = " ".join(str(problem).split())  # one line
+    return f"{type(problem).__name__}: {text}"[:LONGEST]
 
 
 def answer(out: BinaryIO, code: int, text: str = "") -> None:

@@ -45,6 +45,9 @@ def answer_pulse(
 
 
 def pulses(links: dict[Name, ChannelLink]) -> list[Out]:
-    """The pulses that are due on all links."""
-    found = ((link, known.repeats.pulse()) for link, known in links.items())
+    """The pulses that are due on all links. A link without channels gets an empty one, so that its
+    other end does not take the link for dead."""
+    found = (
+        (link, known.repeats.pulse(even_empty=not known.numbers)) for link, known in links.items()
+    )
     return [(link, 0, pulse) for link, pulse in found if pulse is not None]

@@ -76,6 +76,8 @@ class Channels:
         if not self.routes and self.known:
             return f"found the channel {name[:80]!r}, expected {next(iter(self.known))!r}"
         if self.routes.find(name) is None:
+            if not name:
+                return "found no channel, expected one at the end of the address: HOST:PORT/CHANNEL"
             return f"found the channel {name[:80]!r}, which has no route here"
         if len(self.known) >= self.limits.channels:
             self.counts["channels"] += 1

@@ -18,8 +18,8 @@ What waits is bounded. Publications wait only as far as credit was given for the
 neighbour and channel, and MOST_HELD at the whole node; more are dropped, and publishers repeat what
 is not acknowledged. Notifications may take `most` bytes of a link, in equal shares for the channels
 that wait. Beyond its share, a channel is told that it missed some (`Skipped`), so that they are
-asked for again. Consecutive beats that wait are merged. All else is an answer to the other
-end; if too many of these wait, its link is closed.
+asked for again. Consecutive beats that wait are merged. Everything else is an answer to the
+other end; if too many answers wait, the link is closed.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Flow:
         return number not in self._queues and bool(self.room(number))
 
     def fits(self, number: int, items: Iterable[Item]) -> bool:
-        """Can messages of a channel be sent now, all of them?"""
+        """Can all of these messages of a channel be sent now?"""
         return number not in self._queues and sum(map(weigh, items)) <= self.room(number)
 
     def waits(self, number: int) -> bool:
@@ -186,7 +186,7 @@ class Flow:
 
     def skip(self, number: int) -> None:
         """Append a note that notifications of a channel were dropped. A beat that
-        waits there goes behind this note."""
+        waits at the end is moved behind this note."""
         beat = self._take_last_beat(number)
         queue = self._queues.get(number)
         if not queue or not isinstance(queue[-1].item, m.Skipped):
@@ -195,7 +195,7 @@ class Flow:
             self.put(number, beat)
 
     def _join_beats(self, number: int, beat: m.Beat) -> m.Beat:
-        """A beat that also says what the beat before it says, if that one waits too."""
+        """Merge a beat with the one before it, if that one still waits."""
         before = self._take_last_beat(number)
         if before is None or before.epoch != beat.epoch:
             return beat

@@ -119,8 +119,8 @@ class Links:
                 for one in self._draw_above(hop, known, number, now)]  # fmt: skip
 
     def draw_again(self, now: float) -> list[Out]:
-        """More of what waits. Call this when everything that was returned before is sent, until
-        nothing is returned."""
+        """Return more of the messages that wait. Call this when everything that was returned
+        before is sent, until nothing is returned."""
         if not self._drawn and not self._drawn_above:
             return []
         drawn, self._drawn = self._drawn, set()

@@ -73,9 +73,9 @@ class Repeats(_Latest):
         if self.remove(number):
             self._gone.append(number)
 
-    def pulse(self) -> m.Pulse | None:
-        """The next pulse; None if there is nothing to repeat."""
-        if not self.said and not self._gone:
+    def pulse(self, *, even_empty: bool = False) -> m.Pulse | None:
+        """The next pulse; None if there is nothing to repeat, unless `even_empty`."""
+        if not self.said and not self._gone and not even_empty:
             return None
         gone, self._gone = tuple(self._gone), []
         return m.Pulse(len(self.said), self.mixed, gone)

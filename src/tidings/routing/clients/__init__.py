@@ -9,11 +9,9 @@
     joining.py        how it gets its node, and continues under its name
     stream.py         what has come of it, and what is missing
     questions.py      the open questions, and when to ask them again
-    handout.py        hands notifications to the application, once, whole and in order
+    delivering/       hands notifications to the application, once, whole and in order
     items.py          what a subscription yields
     confirming.py     what was confirmed of a named subscription
-    ordering.py       holds notifications back until all earlier ones have arrived
-    pieces.py         puts together payloads that arrived in pieces
     publisher.py      stamps, and what to do when the rendezvous point has lost notifications
     choosing.py       which router an agent should use, by load and round trip
     acknowledged_runs.py   the stamps that were acknowledged to a publisher

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tidings.routing.clients.handout import HandOut
+from tidings.routing.clients.delivering import HandOut
 from tidings.routing.clients.questions import Questions
 from tidings.routing.clients.tracking import Stages, cut_ranges
 from tidings.routing.protocol import messages as m
@@ -41,21 +41,20 @@ class Stream:
         self.node = 0
         self.begun = 0  # notifications after this serial must arrive
         self.settled = 0  # the serial up to which nothing is missing of the present node
-        self._floor = 0  # the same for earlier nodes, if anything of these is missing
+        self._floor = 0  # the same for earlier nodes too
         self._tracker = Stages()
         self._total = 0  # the total of the node, up to `settled`
-        # The serials after `settled` that have arrived. A notification may arrive again, with a
+        # The serials after `_floor` that have arrived. A notification may arrive again, with a
         # mark that it did not have before. It counts once, or it would hide one that is missing.
         self._came: set[int] = set()
         self.questions = Questions(times)
-        self._gave_up = False  # whether numbers were lost since `settled`
 
     # -- for the subscriber --------------------------------------------------------------------
 
     def begin(self, node: int, serial: int, total: int, counts: Mapping[int, int]) -> None:
         """Expect the notifications after a serial."""
         self.node = node
-        self.begun = self.settled = serial
+        self.begun = self.settled = self._floor = serial
         self._tracker = Stages(counts)
         self._total, self._came = total, set()
 
@@ -69,9 +68,8 @@ class Stream:
         is still expected."""
         self.node = node
         for step in steps:
-            self._floor = self.complete
             self._tracker.advance(step)
-            self.settled, self._total, self._came = step.serial, step.total, set()
+            self.settled, self._total = step.serial, step.total
 
     def pause(self) -> None:
         """Stop to expect notifications and answers, because the node no longer exists."""
@@ -137,9 +135,11 @@ class Stream:
         """Compare the notifications that arrived with their total up to a serial. If all of them
         arrived, an open question for the counts, whose answer may be slow, is settled too."""
         questions = self.questions
+        if self.order is not None:
+            self.order.hear(serial, self.complete)
         if questions.recovering is not None or not self.handout.has_room():
             return
-        came = sum(one <= serial for one in self._came)
+        came = self._count_since_settled(serial)
         new = total - self._total
         if new > came and questions.counting is None:
             self.count()
@@ -166,24 +166,27 @@ class Stream:
         self._tracker.learn(message.counts)
         if self.order is not None:
             self.order.counted = max(self.order.counted, message.serial)
-            self.release()  # make room before the next request
-        if not self._tracker.is_complete():
-            if self.questions.recovering is None:
-                self._recover()
-        else:
-            came = sum(serial <= message.serial for serial in self._came)
+        is_complete = self._tracker.is_complete()
+        if is_complete:
+            came = self._count_since_settled(message.serial)
             lost = message.total - self._total - came
-            if lost > 0 and not self._gave_up:  # numbers of nodes that the root has forgotten
+            if lost > 0:  # they were given up, or are of nodes that the root has forgotten
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
+        self.release()  # make room before the next request
+        if not is_complete and self.questions.recovering is None:
+            self._recover()
+
+    def _count_since_settled(self, serial: int) -> int:
+        """How many notifications of the present node arrived after `settled`, up to a serial."""
+        return sum(self.settled < one <= serial for one in self._came)
 
     def _end_count(self) -> None:
         if self.questions.end_counting():
             self._note_progress()
 
     def _complete_up_to(self, serial: int, total: int) -> None:
-        self._gave_up = False
-        self.settled, self._total = serial, total
+        self.settled, self._floor, self._total = serial, serial, total
         if self.order is not None:
             self.order.settle(serial)
         self._came = {one for one in self._came if one > serial}
@@ -225,10 +228,9 @@ class Stream:
     # -- handing out ---------------------------------------------------------------------------
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
-        if message.serial <= self.begun:
-            return  # confirmed before, without this mark
-        if message.serial > self.settled:
-            self._came.add(message.serial)
+        if message.serial <= self._floor or message.serial in self._came:
+            return  # it arrived before, without this mark
+        self._came.add(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
     def release(self, *, all_: bool = False) -> None:
@@ -286,9 +288,11 @@ class Stream:
                 self.count()  # find out whether anything is missing
 
     def _give_up(self, ranges: Iterable[m.Range]) -> None:
+        """Stop waiting for numbers. The next answer to a count says how many notifications are
+        lost: a notification may have several of these numbers, or may have arrived without one. No
+        count includes what was due before a revision, so that is reported by its numbers."""
         lost = self._tracker.give_up(ranges)
         if lost:
-            self._gave_up = True
             self.handout.tell_lost(lost)
 
     def _note_progress(self) -> None:

@@ -18,10 +18,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from tidings.routing.clients.confirming import Confirming
-from tidings.routing.clients.handout import HandOut
+from tidings.routing.clients.delivering import HandOut, Ordering
 from tidings.routing.clients.items import Delivery, Lost, Told
 from tidings.routing.clients.joining import Joining, Phase
-from tidings.routing.clients.ordering import Ordering
 from tidings.routing.clients.stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m

@@ -410,10 +410,10 @@ class Downstream(ABC):
     # -- lives ---------------------------------------------------------------------------------
 
     def go_on(self, *, is_first: bool = False) -> None:
-        """Continue in another life with all state, and tell the neighbours, which judge for
-        themselves. Questions of the old life will not be answered, so they are forgotten; questions
-        from before the first life are kept (`is_first`). Neighbours must report `done` again,
-        because some of them may start over."""
+        """Continue in another life with all state, and tell the neighbours; each of them decides
+        whether it starts over. Questions of the old life will not be answered, so they are
+        forgotten; questions from before the first life are kept (`is_first`). Neighbours must
+        report `done` again, because some of them may start over."""
         if not is_first:
             self.questions.clear()
         for neighbour in self.neighbours.values():

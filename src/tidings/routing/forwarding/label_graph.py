@@ -177,9 +177,10 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
 
     # -- the graph -----------------------------------------------------------------------------
 
-    def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> None:
+    def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> bool:
         """Insert a node between the parents that cover it and the children that it covers. If the
-        node exists, add the new edges. Unknown parents and children are ignored."""
+        node exists, add the new edges. Unknown parents and children are ignored. True if the edges
+        of existing nodes changed."""
         is_known = number in self
         slot, changed = self._place(number, parents, children)
         if slot == len(self._labels):
@@ -191,6 +192,7 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
             self._relabel_all(self._in_order(changed))
         elif not is_known:  # nothing changes for existing nodes
             self._relabel_all([slot])
+        return bool(changed)
 
     def load(self, numbers: Any, starts: Any, parents: Any) -> None:
         """Put many nodes into an empty graph, which takes a second per million nodes. The arguments

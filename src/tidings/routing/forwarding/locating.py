@@ -53,8 +53,8 @@ class Locating:
         return True
 
     def take(self, asked: m.Locate, answer: m.Located | None) -> Iterator[tuple[int, bool]]:
-        """Note an answer, or that there is none; the nodes that wait for it, each with whether its
-        place is known now."""
+        """Note an answer, or that there is none; return the nodes that waited for it, and for each
+        whether its place is known now."""
         given: dict[int, m.NodePlace] = {}
         if answer is not None and answer.epoch == asked.epoch:
             given = {one.node: one for one in answer.places if one.node <= answer.version}

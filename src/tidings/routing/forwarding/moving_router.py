@@ -11,8 +11,8 @@ hold back what follows until the next beat, ask for what is missing, and recogni
 what comes twice.
 
 Publications always go home, because the publisher is known there by its name. Both nodes above are
-told how far the neighbours below have everything. So the rendezvous point keeps whatever may be
-asked for after a move, even after an unplanned move.
+told up to which number the neighbours below have received everything. So the rendezvous point keeps
+whatever may be asked for after a move, even after an unplanned move.
 """
 
 from __future__ import annotations

@@ -367,8 +367,9 @@ class Router(Downstream):
         self.context.send_single(self.upstream, m.Unsubscribe(self.epoch, (node,)))
 
     def _join(self, node: int) -> None:
-        told = self._told
-        self.graph.insert(node, told.parents, told.children)
+        told, is_new = self._told, node not in self.graph
+        if self.graph.insert(node, told.parents, told.children) and not is_new:
+            self.subscriptions.tell_again(node)
         self._highest = max(self._highest, node)
         self.locating.use(node)
         self.caches.change(node)

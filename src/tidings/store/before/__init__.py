@@ -4,8 +4,8 @@
     old_log.py      logs of subscriptions in the previous format
     text_log.py     logs of subscriptions in the format before
 
-journal/before.py converts journals that were SQLite. Only settling.py uses this folder. Start at
-conversion.py.
+journal/before.py converts journals that were SQLite files. Only settling.py uses this folder. Start
+at conversion.py.
 """
 
 from tidings.store.before.conversion import KeyOf, convert, is_before

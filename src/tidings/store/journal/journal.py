@@ -113,7 +113,7 @@ class FileJournal:
             self._serving = Serving(self.path, self._listener, take, "rendezvous point")
 
     def stop_serving(self) -> None:
-        """Take no more changes of commands."""
+        """Accept no more changes from commands."""
         if self._serving is not None:
             self._serving.stop()
         elif self._listener is not None:
@@ -316,6 +316,11 @@ class FileJournal:
         with self._lock, self._careful("written"):
             self._append([t.Renewed(version, tuple(hidden), declaration)])
             self._caught_up()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Does anything wait to be written?"""
+        return bool(self._waiting)
 
     def take(self) -> Batch | None:
         """The batch of everything that waits to be written. Writing an empty batch only drops

@@ -13,9 +13,9 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store import folder as f
 from tidings.store.owner import owner_socket as s
 
-GREETING = 60.0  # seconds until an owner greets: one that starts reads its log first
+GREETING = 60.0  # seconds until an owner greets; a starting owner reads its log first
 ANSWER = 60.0  # seconds without a sign of life
-PATIENCE = 15.0  # seconds until an owner that starts listens, or one that stops has ended
+PATIENCE = 15.0  # seconds until a starting owner listens, or a stopping one has ended
 PAUSE = 0.02
 
 
@@ -34,10 +34,10 @@ def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes
     """Hand changes to the owner; return the version once they are on the disk, or 0 if none are
     missing.
 
-    `missing` is called once the owner has greeted: then the owner before it is gone, and the log
-    has what that one wrote. Raises Unowned or Died (see there), TidingsError if the owner refuses
-    the changes, and EnvironmentProblem if it can't be asked. `but` is an owner that is not asked
-    again, because it may still make these changes.
+    `missing` is called once the owner has greeted: by then, the previous owner is gone, and the log
+    has everything that it wrote. Raises Unowned or Died (see there), TidingsError if the owner
+    refuses the changes, and EnvironmentProblem if it can't be asked. `but` is an owner that is not
+    asked again, because it may still make these changes.
     """
     with _greeted(folder) as (link, greeting):
         if greeting.instance == but:
@@ -87,16 +87,17 @@ def _greeted(folder: Path) -> Iterator[tuple[socket.socket, s.Greeting]]:
                 f"the process that owns '{folder}' does not answer; nothing was changed"
             ) from None
         except (OSError, EOFError):
-            raise Unowned from None  # it ended, or starts anew
+            raise Unowned from None  # it has ended, or is restarting
         except ValueError as problem:
             raise EnvironmentProblem(
-                f"the process that owns '{folder}' speaks another protocol ({problem}); use the "
-                "release of tidings that it is; nothing was changed"
+                f"the process that owns '{folder}' uses another protocol ({problem}); nothing was "
+                "changed; use the same release of tidings as that process"
             ) from None
         if greeting.speaks != s.SPEAKS:
             raise EnvironmentProblem(
-                f"{_owner(greeting)} speaks version {greeting.speaks} with commands, expected "
-                f"{s.SPEAKS}; use the release of tidings that it is; nothing was changed"
+                f"{_owner(greeting)} uses version {greeting.speaks} of the protocol for commands, "
+                f"expected version {s.SPEAKS}; nothing was changed; use the same release of "
+                "tidings as that process"
             )
         link.settimeout(ANSWER)
         yield link, greeting

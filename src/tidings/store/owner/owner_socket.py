@@ -36,7 +36,7 @@ _LENGTH = struct.Struct("<I")
 
 
 class Asked(msgspec.Struct, frozen=True, array_like=True):
-    """A change of a subscription; without a text, it ends."""
+    """A change to a subscription; without a text, the subscription ends."""
 
     id: Id
     text: str | None

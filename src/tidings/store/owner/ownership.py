@@ -64,8 +64,8 @@ class Wanted(Protocol):
 def made_in(changes: Iterable[Made], wanted: Sequence[Wanted]) -> list[int]:
     """The versions of the first wanted changes, as far as they are among the changes, in order.
 
-    If another process made an equal change at the same time, it counts: both asked for the same,
-    and the order of what happens at the same time is free.
+    If another process made an equal change at the same time, it counts: both asked for the same
+    change, and changes that are made at the same time may come in any order.
     """
     found: list[int] = []
     for one in changes:

@@ -15,7 +15,7 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store.owner import owner_socket as s
 
 SIGN = 5.0  # seconds between signs of life
-QUESTION = 60.0  # seconds until a command must have asked
+QUESTION = 60.0  # seconds within which a command must ask
 ENDING = 1.0  # seconds for the thread that accepts commands to end
 MOST_AT_ONCE = 32  # other commands wait in the queue of the socket
 
@@ -35,8 +35,8 @@ class Serving:
         give_up: Callable[[], None] | None = None,
     ) -> None:
         """`take` makes changes, in any thread; its result is the version, once they are on the
-        disk. `what` the owner is, is told to commands. `give_up` gives the folder to a rendezvous
-        point."""
+        disk. `what` says to commands what the owner is. `give_up` gives the folder to a
+        rendezvous point."""
         self._folder = folder
         self._listener = listener
         self._take = take

@@ -120,8 +120,8 @@ def _year() -> pa.Table:
 
 
 def _choose_rows(rng: np.random.Generator, count: int, wanted: int) -> Array:
-    """Choose `wanted` of `count` rows, sorted by position. All rows are chosen equally often, or
-    once more."""
+    """Choose `wanted` of `count` rows, sorted by position. Each row is chosen equally
+    often, up to a difference of one."""
     whole = np.tile(np.arange(count), wanted // count)
     rest = rng.choice(count, wanted % count, replace=False)
     return np.sort(np.concatenate([whole, rest]))

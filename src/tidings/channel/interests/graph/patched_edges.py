@@ -209,7 +209,7 @@ class PatchedEdges:
     # -- searching -----------------------------------------------------------------------------
 
     def begin_search(self, *, is_up: bool) -> tuple[Array, int]:
-        """Marks by place, and a stamp for a search."""
+        """The marks of places, and the stamp with which this search marks a place."""
         self._stamp += 1
         return self._up if is_up else self._down, self._stamp
 

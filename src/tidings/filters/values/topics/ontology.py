@@ -172,8 +172,8 @@ def _check_retired(
     for name, others in found.items():
         if name not in topics or not set(others) <= topics.keys() - found.keys():
             raise AttributesError(
-                f"found the retired topic '{name}', expected it among the topics, and other topics "
-                "that stand for it"
+                f"found the retired topic '{name}', expected one of the topics, and expected that "
+                "only topics that are not retired stand for it"
             )
     for child, parents in topics.items():
         if not found.keys().isdisjoint(parents):

@@ -101,9 +101,17 @@ class Stages:
         self.now.learn(counts)
 
     def give_up(self, ranges: Iterable[Range]) -> int:
-        """Settle numbers that are lost; return how many were not settled before."""
+        """Settle numbers that are lost; return how many of them belong to earlier meanings. Totals
+        show how many notifications of the present one are lost."""
         ranges = list(ranges)
-        lost = sum(one.give_up(ranges) for one in self._each())
+        lost = sum(
+            one.tracker.is_missing(node, number)
+            for one in self._past
+            for node, first, last in ranges
+            for number in range(first, last + 1)
+        )
+        for tracker in self._each():
+            tracker.give_up(ranges)
         self._drop_complete()
         return lost
 

@@ -74,15 +74,12 @@ class Tracker:
             if count > self._highest(node):
                 self._known[node] = count
 
-    def give_up(self, ranges: Iterable[Range]) -> int:
-        """Settle numbers that are lost; return how many were not settled before."""
-        lost = 0
+    def give_up(self, ranges: Iterable[Range]) -> None:
+        """Settle numbers that are lost."""
         for node, first, last in ranges:
             for number in range(first, min(last, self._highest(node)) + 1):
                 if not self._is_settled(node, number):
                     self._settle(node, number)
-                    lost += 1
-        return lost
 
     def list_missing(self) -> list[Range]:
         """The numbers that exist but are not settled."""

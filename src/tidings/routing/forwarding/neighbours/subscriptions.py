@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tidings.routing.forwarding.graph_caches import GraphCaches
-from tidings.routing.forwarding.label_graph import LabelGraph
+from tidings.routing.forwarding.label_graph import Label, LabelGraph
 from tidings.routing.forwarding.neighbours.charges import Charges
 from tidings.routing.forwarding.neighbours.context import Context, Name
 from tidings.routing.forwarding.neighbours.sums import Sums
@@ -89,6 +89,11 @@ class Subscriptions:
         """Tell a neighbour the place of a node in the neighbour's own graph."""
         parents, children = ((), ()) if placed else self._graph.around(node, name)
         self._charges.charge(name, 1 + len(parents) + len(children))
+        self._send_setup(node, name, parents, children, placed=placed)
+
+    def _send_setup(
+        self, node: int, name: Name, parents: Label, children: Label, *, placed: bool = False
+    ) -> None:
         total, serial = self.sums.total(node), self.sums.serial_of(node)
         epoch, seen = self._context.epoch, self.sums.seen()
         setup = m.Setup(epoch, node, parents, children, total, serial, seen, placed)
@@ -105,6 +110,16 @@ class Subscriptions:
             known.placed.discard(node)
             if not self._graph.is_subscribed(node, name):
                 self._subscribe(node, name, placed=placed)
+
+    def tell_again(self, node: int) -> None:
+        """Tell the neighbours the place of a node whose edges were wrong here, and so at theirs.
+        They would notice at the next beat, but notifications of the nodes below would pass them
+        until then."""
+        for name in sorted(self.wants.get(node, ()), key=str):
+            if self._graph.is_subscribed(node, name):
+                parents, children = self._graph.around(node, name)
+                if parents or children:
+                    self._send_setup(node, name, parents, children)
 
     def refuse_all(self, node: int) -> None:
         """Tell all neighbours that want a node that it does not exist."""

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from tidings.routing.clients.confirming import Confirming
+from tidings.routing.clients.delivering.ordering import Held, Ordering
+from tidings.routing.clients.delivering.pieces import Pieces
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed
-from tidings.routing.clients.ordering import Held, Ordering
-from tidings.routing.clients.pieces import Pieces
 from tidings.routing.clients.publisher import without_incarnation
 from tidings.routing.clients.tracking import Stages
 from tidings.routing.protocol import messages as m

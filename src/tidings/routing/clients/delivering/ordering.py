@@ -61,6 +61,7 @@ class Ordering:
         self._count = 0
         self._doubt = False  # whether notifications before the next one may be missing
         self._after = 0  # the first serial that arrived since the doubt began
+        self._beaten = 0  # the highest serial of a beat since the doubt began
         self.since = 0.0
         """When the first held notification arrived, or the subscriber last made progress."""
         self.last = 0
@@ -74,17 +75,23 @@ class Ordering:
         return len(self._held)
 
     def doubt(self) -> None:
-        self._doubt, self._after = True, 0
+        self._doubt, self._after, self._beaten = True, 0, 0
 
     @property
     def in_doubt(self) -> bool:
         return self._doubt
 
+    def hear(self, serial: int, complete: int) -> None:
+        """Note the serial of a beat; nothing is missing up to the serial `complete`."""
+        self._beaten = max(self._beaten, serial)
+        self.settle(complete)
+
     def settle(self, upto: int) -> None:
         """Note that nothing is missing up to a serial. The doubt ends if this includes the first
-        notification that arrived since the doubt began: the serial of beats moves on only once all
-        nodes on the way have this subscription again."""
-        if self._after and upto >= self._after:
+        notification that arrived since the doubt began, and so does a beat: the serial of beats
+        moves on only once all nodes on the way have this subscription again. An answer to a count
+        says nothing about those nodes."""
+        if self._after and min(upto, self._beaten) >= self._after:
             self._doubt = False
 
     def reach(self, marks: Iterable[m.Mark], serial: int, tracker: Stages) -> None:

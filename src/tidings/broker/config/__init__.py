@@ -1,0 +1,47 @@
+"""A node's file: read, checked, and made into a node.
+
+    config_file.py           reads a router's file; its docstring shows all settings
+    node_settings.py         the settings, as the file has them
+    config_problems.py       the problems in a file, each with its place
+    configured_node.py       the node that a file describes
+    renewal.py               a file that is read again while its node runs
+    preprocessor_table.py    the kind of interest, in a rendezvous point's file
+
+Used by the files of trees and by cli, which imports it from `broker`. Start at config_file.py.
+"""
+
+from tidings.broker.config.config_file import load_config, read_kind
+from tidings.broker.config.config_problems import (
+    find_column_problems,
+    find_grant_problems,
+    find_time_problems,
+    find_token_problems,
+)
+from tidings.broker.config.configured_node import make_door, make_node
+from tidings.broker.config.node_settings import Config, ConfigError, Tls, address_of
+from tidings.broker.config.preprocessor_table import (
+    PreprocessorTable,
+    find_preprocessor_problems,
+    flatten_columns,
+)
+from tidings.broker.config.renewal import renew, revise
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "PreprocessorTable",
+    "Tls",
+    "address_of",
+    "find_column_problems",
+    "find_grant_problems",
+    "find_preprocessor_problems",
+    "find_time_problems",
+    "find_token_problems",
+    "flatten_columns",
+    "load_config",
+    "make_door",
+    "make_node",
+    "read_kind",
+    "renew",
+    "revise",
+]

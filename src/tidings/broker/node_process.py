@@ -1,0 +1,46 @@
+"""One node of a tree, and its process."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+
+from tidings.broker.tree_file import Member
+
+
+class State(Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    AGAIN = "again"  # it died and will be restarted soon
+    ENDED = "ended"
+
+
+class NodeProcess:
+    """A node of the tree, and its process."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.state = State.STARTING
+        self.port = member.listen.port
+        self.again = 0.0  # when it will be restarted
+        self.starts = 0
+        self.heard = False  # was there a sign of life since the last check?
+        self.process: asyncio.subprocess.Process | None = None
+        self.rights: tuple[object, object] = None, None  # the tokens and keys in its file
+        self.known = asyncio.Event()  # set when its port is known
+        self.listening = asyncio.Event()
+        if self.port:
+            self.known.set()
+
+    @property
+    def name(self) -> str:
+        return self.member.name
+
+    @property
+    def pid(self) -> int | None:
+        running = self.process is not None and self.process.returncode is None
+        return self.process.pid if self.process is not None and running else None
+
+    def address(self, host: str | None = None) -> str:
+        host = self.member.listen.host if host is None else host
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"

@@ -1,0 +1,10 @@
+"""Processes that a node or a tree starts on its event loop.
+
+    signals.py    signals to them
+
+Used by predicates/ and tree.py.
+"""
+
+from tidings.broker.processes.signals import send_signal
+
+__all__ = ["send_signal"]

@@ -1,0 +1,19 @@
+"""Signals to processes of asyncio.
+
+`Process.kill` and `Process.send_signal` first ask whether the process has ended, and this question
+takes its exit status from the operating system. If the process ended a moment before, asyncio then
+finds no status, logs a warning, and reports 255.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from asyncio.subprocess import Process
+
+
+def send_signal(process: Process, number: int) -> None:
+    """Send a signal, unless the process is known to have ended; its status stays for asyncio."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)

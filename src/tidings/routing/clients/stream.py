@@ -68,7 +68,7 @@ class Stream:
         is still expected."""
         self.node = node
         for step in steps:
-            self._tracker.advance(step)
+            self._tracker.advance(step, self.complete)
             self.settled, self._total = step.serial, step.total
 
     def pause(self) -> None:

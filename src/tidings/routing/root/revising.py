@@ -50,10 +50,15 @@ def make_steps(
             continue
         node, source = min((replaced.get(one, one), one) for one in equal_to(old))
         below, now_below = before.descendants(old) | {old}, after.descendants(source) | {source}
-        ends = {one: counts[one] for one in below if one in counts} | ended.get(old, {})
+        gone = {one: memory.history.gone[one] for one in ended.get(old, ())}
+        ends = {one: counts[one] for one in below if one in counts}
+        ends |= {number: one.count for number, one in gone.items()}
         begins = {one: counts[one] for one in now_below if one in counts and one not in replaced}
         total = 0 if source in replaced else memory.totals.get(source, 0)
-        found[old] = m.Step(memory.serial, node, total, ends, begins)
+        found[old] = m.Step(
+            memory.serial, node, total, ends, begins,
+            {number: one.latest for number, one in gone.items()},
+        )  # fmt: skip
     room = most
     for old, step in sorted(found.items(), key=lambda one: one[1].size):
         room -= step.size
@@ -64,13 +69,13 @@ def make_steps(
 
 def _find_ended(
     nodes: Mapping[int, int], graph: LabelGraph[Name], gone: Mapping[int, Gone]
-) -> dict[int, dict[int, int]]:
-    """The last counts of removed nodes, by the nodes that covered them."""
-    found: dict[int, dict[int, int]] = {}
+) -> dict[int, list[int]]:
+    """The removed nodes that had notifications, by the nodes that covered them."""
+    found: dict[int, list[int]] = {}
     for number, one in gone.items():
         if one.count:
             for above in lay_above(one, gone, graph) & nodes.keys():
-                found.setdefault(above, {})[number] = one.count
+                found.setdefault(above, []).append(number)
     return found
 
 

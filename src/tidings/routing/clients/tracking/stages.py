@@ -36,12 +36,13 @@ class Stages:
         self._since = 0  # the serial after which the present meaning holds
         self._past: list[Past] = []  # those of which something is missing, in order
 
-    def advance(self, step: Step) -> None:
-        """Begin another meaning. The counts at the end of the present one show what is missing. A
-        meaning without serials is left out: a rendezvous point that was killed during a revision
-        begins the revision again."""
+    def advance(self, step: Step, complete: int) -> None:
+        """Begin another meaning; nothing is missing up to the serial `complete`. The counts at the
+        end of the present meaning show what is missing after it. A meaning without serials is left
+        out: a rendezvous point that was killed during a revision begins the revision again."""
         if step.serial > self._since:
-            self.now.learn(step.ends)
+            late = {node for node, serial in step.ended.items() if serial <= complete}
+            self.now.learn({node: many for node, many in step.ends.items() if node not in late})
             if not self.now.is_complete():
                 self._past.append(Past(self._since, step.serial, self.now))
         self.now, self._since = Tracker(step.begins), step.serial

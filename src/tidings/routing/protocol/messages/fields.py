@@ -92,17 +92,19 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     `serial`, the old meaning holds: `ends` has the counts of the old node and of the nodes below
     it. After `serial`, the new meaning holds: `begins` has the counts of the nodes at or below the
     new node, which had matched `total` notifications. All counts are those at `serial`; nodes
-    without notifications are left out."""
+    without notifications are left out. `ended` has the serials of the last notifications of nodes
+    in `ends` that no longer existed: a subscriber that began later needs none of these."""
 
     serial: Number
     node: Number
     total: Number
     ends: dict[Number, Number]
     begins: dict[Number, Number]
+    ended: dict[Number, Number] = {}
 
     @property
     def size(self) -> int:
-        return 1 + len(self.ends) + len(self.begins)
+        return 1 + len(self.ends) + len(self.begins) + len(self.ended)
 
 
 Steps = Annotated[tuple[Step, ...], msgspec.Meta(max_length=MOST_STEPS)]

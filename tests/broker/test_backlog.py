@@ -7,12 +7,15 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
+
+import pytest
 
 from tidings.broker import RootNode
 from tidings.broker.admission.listen import Door
 from tidings.broker.links import Lane
-from tidings.broker.queues import backlog as module
+from tidings.broker.queues import backlog as module, turns as turns_module
 from tidings.broker.queues.backlog import MOST_WAITING, PIECE, Backlog
 from tidings.network.agent import connect
 from tidings.routing.protocol import messages as m
@@ -63,6 +66,42 @@ def test_slices_and_order() -> None:
         assert 5 <= len(slices) <= turns  # on a busy machine there is a rest between two
 
     asyncio.run(work())
+
+
+def test_a_late_slice_is_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While notifications arrive: a slice that begins in time is short, a late one longer, and
+    none is longer than LONG_SLICE. The clock is simulated, and each message takes 0.1 ms."""
+    now = 0.0
+    clock = SimpleNamespace(monotonic=lambda: now, thread_time=lambda: now)
+    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(turns_module, "time", clock)
+    each = 0.0001
+
+    def slice_of(late: float, marks: int = 1) -> float:
+        nonlocal now
+        taken: list[m.Message] = []
+        slices: list[int] = []
+
+        def take(_: Lane, message: m.Message) -> None:
+            nonlocal now
+            now += each
+            taken.append(message)
+
+        async def work() -> None:
+            nonlocal now
+            backlog = Backlog(take, lambda: slices.append(len(taken)), lambda: (1, marks))
+            for number in range(500):
+                backlog.put(cast(Lane, FakeLink("one")), m.Ask(number, b""))
+            now += late
+            await turns_until(lambda: bool(slices))
+
+        asyncio.run(work())
+        return slices[0] * each
+
+    assert slice_of(0.0) == pytest.approx(module.SLICE, abs=2 * each)
+    assert slice_of(0.004) == pytest.approx(module.SLICE + 0.004 / module.REST, abs=2 * each)
+    assert slice_of(1.0) == pytest.approx(module.LONG_SLICE, abs=2 * each)
+    assert slice_of(0.0, module.MANY_MARKS) == pytest.approx(module.LONG_SLICE, abs=2 * each)
 
 
 def test_large_subscriptions_are_taken_in_pieces() -> None:

@@ -282,6 +282,22 @@ def test_a_union_of_boxes_is_narrow_up_to_a_bound(boxes: int, form: int | None) 
     assert parse(one.canonical().sql()) == one
 
 
+@pytest.mark.parametrize("condition", ["NOT (x IN ('a', 'b') OR x LIKE 'A%')", "x > 5", "x = 'a'"])
+def test_null_tests_of_elements_have_one_form(condition: str) -> None:
+    """What is true or false is not null: the canonical text says so, and was another filter."""
+    one = f"exists(tags, x -> {condition})"
+    either = parse(f"{one} OR NOT {one}")
+    assert parse(either.canonical().sql()) == either == parse(f"{one} IS NOT NULL")
+    neither = parse(f"{one} IS NULL")
+    assert parse(neither.canonical().sql()) == neither == parse(f"(NOT {one}) IS NULL")
+    events: list[dict[str, Any]] = [
+        {},
+        *({"tags": tags} for tags in (None, [], ["a"], ["z", None])),
+    ]
+    for event in events:
+        assert either.matches(event) is either.form.holds(event) is not neither.matches(event)
+
+
 # -- short ways --------------------------------------------------------------------------------
 
 

@@ -161,6 +161,7 @@ def test_a_channel_is_dropped_when_nobody_has_it(seed: int) -> None:
     mux, root = net.muxes["r0"], net.muxes[f"{ROOT}/c0"]
     assert [*mux.known] == ["c0"]
     net.transmit("c0:s", [("r0", 0, m.Close(world._numbers["s"]))])
+    world._heard["s"].remove(world._numbers["s"])  # as a router or an agent does
     del world.subscribers["s"]
     net.run(5)
     assert not mux.known

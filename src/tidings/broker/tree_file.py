@@ -174,6 +174,11 @@ def _problems(file: _File, folder: Path) -> Iterator[Problem]:
         )
     yield from find_grant_problems(file.grants)
     yield from find_preprocessor_problems(file.preprocessor)
+    if file.direct is not None and file.direct.address:
+        try:
+            address_of(file.direct.address, "direct.address")
+        except ConfigError as problem:
+            yield Problem(("direct", "address"), str(problem))
     yield from _member_problems(file)
 
 
@@ -243,13 +248,14 @@ def _member_problems(file: _File) -> Iterator[Problem]:
             yield Problem(("channels", channel), sentence)
         table = file.channels[channel]
         for one in find_column_problems({"columns": table.columns}):
-            yield Problem(("channels", channel), one.sentence)
+            place = ("channels", channel, *one.place)
+            yield Problem(place, f"channels.{channel}.{one.sentence}")
         for one in find_preprocessor_problems(table.preprocessor):
             place = ("channels", channel, *one.place)
             yield Problem(place, f"channels.{channel}: {one.sentence}")
     for name, upstream in above.items():
         if upstream not in above and upstream != root.name:
-            known = ", ".join([root.name, *above])
+            known = ", ".join([root.name, *(one for one in above if one != name)])
             yield Problem(
                 ("router", name, "upstream"),
                 f"router.{name}: found the upstream {upstream!r}, expected one of {known}",

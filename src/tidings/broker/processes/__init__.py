@@ -2,7 +2,7 @@
 
     signals.py    signals to them
 
-Used by predicates/ and tree.py.
+Used by predicates/ and tree.py. Start at signals.py.
 """
 
 from tidings.broker.processes.signals import send_signal

@@ -8,7 +8,8 @@ worked on for about a millisecond at a time, and notifications that arrive meanw
 notifications arrive, the backlog gets about a third of the time: after a slice it rests for twice
 as long as the slice computed. That is enough for 600 new filters per second of half a millisecond
 each. The time in which this thread only waited for others does not count, because otherwise a busy
-machine would leave the backlog almost no time.
+machine would leave the backlog almost no time. If a slice begins late, because notifications or
+other processes took the time, it is longer.
 
 While notifications with many marks arrive, changes are also batched. Each change to the graph
 invalidates cached plans, and it is cheaper to compute the plans of a thousand marks once after many
@@ -31,7 +32,7 @@ from tidings.broker.queues.turns import Turns
 from tidings.routing.protocol import messages as m
 
 SLICE = 0.001  # seconds
-LONG_SLICE = 0.01  # seconds of a slice while notifications with many marks arrive
+LONG_SLICE = 0.01  # seconds of a slice while notifications with many marks arrive, or if it is late
 MANY_MARKS = 20  # from this many marks on, the pause because of marks is longer than the other one
 REST = 2.0  # the pause after a slice, as a multiple of its processor time
 REST_PER_MARK = 0.0001  # seconds of pause per mark of a notification, if this pause is longer
@@ -58,6 +59,7 @@ class Backlog:
         self._before = 0  # how many notifications had arrived at the last slice
         self._turns: Turns[m.Message] = Turns("backlog", MOST_WAITING, MOST_WAITING_ALL)
         self._scheduled = False
+        self._due = 0.0  # when the next slice should begin
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -74,6 +76,7 @@ class Backlog:
     def _schedule(self, rest: float = 0.0) -> None:
         if not self._scheduled and self._turns:
             self._scheduled = True
+            self._due = time.monotonic() + rest
             loop = asyncio.get_running_loop()
             if rest:
                 loop.call_later(rest, self._work)
@@ -84,9 +87,12 @@ class Backlog:
         self._scheduled = False
         notified, marks = self._notified()
         busy, self._before = notified > self._before, notified
-        length = LONG_SLICE if busy and marks >= MANY_MARKS else SLICE
-        begun = time.thread_time()
-        self._turns.serve(self._take, time.monotonic() + length)
+        now, begun = time.monotonic(), time.thread_time()
+        length = SLICE
+        if busy:
+            late = max(0.0, now - self._due)
+            length = LONG_SLICE if marks >= MANY_MARKS else min(LONG_SLICE, SLICE + late / REST)
+        self._turns.serve(self._take, now + length)
         self._done()
         took = time.thread_time() - begun
         if busy:

@@ -19,6 +19,7 @@ from tidings.filters.language.expression import (
     Call,
     Compare,
     Comparison,
+    Exists,
     Expression,
     In,
     IsNull,
@@ -54,7 +55,9 @@ def make_sets(node: Expression) -> Sets | None:
             return (item, *_membership_sets([evaluate(o, {}) for o in options]))
         case IsNull(item) if not is_condition(item):
             return item, sets.NULL, sets.NOT_NULL
-        case IsNull(Compare() | In() | Between() | Call() as inner) if rewrite(inner) is inner:
+        case IsNull(Compare() | In() | Between() | Call() | Exists() as inner) if (
+            rewrite(inner) is inner
+        ):
             term, true, false = sets_of(inner)
             return term, ~(true | false), true | false
         case Call("startswith", (item, Literal(str() as text))):

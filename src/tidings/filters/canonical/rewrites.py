@@ -310,7 +310,7 @@ def shape_conditions(node: Expression) -> Expression:
             return IsNull(item)
         case IsNull(IsNull() | IsTruth()):
             return Literal(False)
-        case IsNull(Compare() | In() | Between() | Call() as item) if is_condition(item):
+        case IsNull(Compare() | In() | Between() | Call() | Exists() as item) if is_condition(item):
             plain = rewrite(item)
             return node if plain is item or isinstance(plain, (And, Or)) else IsNull(plain)
     return node

@@ -8,8 +8,8 @@
     ownership.py      the driver of a pipeline as the owner; changes of an owner that died
 
 One process owns a folder: a rendezvous point, or the driver of a pipeline. Without an owner,
-commands write to the log themselves. change_log.py decides which, and finds out what happened if
-the owner died before it answered.
+commands write to the log themselves. change_log.py chooses between the two, and finds out what
+happened if the owner died before it answered.
 
 Used inside store, by broker and by spark, to serve the changes of commands. Start at
 owner_socket.py.

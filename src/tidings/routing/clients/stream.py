@@ -68,7 +68,8 @@ class Stream:
         is still expected."""
         self.node = node
         for step in steps:
-            self._tracker.advance(step, self.complete)
+            missing = step.closing - self._total - self._count_since_settled(step.serial)
+            self._tracker.advance(step, self.complete, missing)
             self.settled, self._total = step.serial, step.total
 
     def pause(self) -> None:
@@ -125,6 +126,7 @@ class Stream:
         self._standing.note_serial(message.serial)
         if mine and self._tracker.see(mine, message.serial):
             self._deliver(message, mine)
+        self._close_past()
         # if ordered, wait for an open count: it shows what else is missing before the gap
         asking = self.questions
         is_asking = asking.is_open() if self.order is not None else asking.recovering is not None
@@ -204,9 +206,11 @@ class Stream:
             missing = self._tracker.select_missing(marks, serial)
             is_new = missing and not self._tracker.has_any(marks, serial)
             self._tracker.see(missing, serial)
+            self._tracker.dismiss(marks, serial)
             if is_new:
                 self._note_progress()
                 self._deliver(notification, missing)
+        self._close_past()
 
     def _take_settled(self, message: m.Settled) -> None:
         self._give_up(message.lost)  # also in a late answer to an earlier question
@@ -231,6 +235,7 @@ class Stream:
         if message.serial <= self._floor or message.serial in self._came:
             return  # it arrived before, without this mark
         self._came.add(message.serial)
+        self._tracker.arrive(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
     def release(self, *, all_: bool = False) -> None:
@@ -289,9 +294,12 @@ class Stream:
 
     def _give_up(self, ranges: Iterable[m.Range]) -> None:
         """Stop waiting for numbers. The next answer to a count says how many notifications are
-        lost: a notification may have several of these numbers, or may have arrived without one. No
-        count includes what was due before a revision, so that is reported by its numbers."""
-        lost = self._tracker.give_up(ranges)
+        lost: a notification may have several of these numbers, or may have arrived without one."""
+        self._tracker.give_up(ranges)
+        self._close_past()
+
+    def _close_past(self) -> None:
+        lost = self._tracker.close()
         if lost:
             self.handout.tell_lost(lost)
 

@@ -56,7 +56,7 @@ def make_steps(
         begins = {one: counts[one] for one in now_below if one in counts and one not in replaced}
         total = 0 if source in replaced else memory.totals.get(source, 0)
         found[old] = m.Step(
-            memory.serial, node, total, ends, begins,
+            memory.serial, node, memory.totals.get(old, 0), total, ends, begins,
             {number: one.latest for number, one in gone.items()},
         )  # fmt: skip
     room = most

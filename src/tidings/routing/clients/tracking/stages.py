@@ -8,24 +8,33 @@
 A revision of the channel gives an interest another node. From its serial on, other notifications
 are due, and the numbers of nodes that the interest has gained begin with later ones than 1. So each
 meaning has a tracker of its own, and the serial of a notification decides which one it belongs to.
-A past tracker is dropped once nothing of it is missing: nothing more can become due then.
+
+The totals at a revision say how many notifications of the meaning before it are missing. An earlier
+meaning is dropped when all of them have arrived. If its numbers are settled before that, the others
+are lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from tidings.routing.clients.tracking.tracker import Tracker
 from tidings.routing.protocol.messages import Mark, Range, Step
 
 
-class Past(NamedTuple):
-    """An earlier meaning: its serials, after the first and up to the last."""
+class Past(msgspec.Struct):
+    """An earlier meaning: its serials, after the first and up to the last, and how many of its
+    notifications are missing."""
 
     after: int
     upto: int
     tracker: Tracker
+    missing: int
+
+    def has(self, serial: int) -> bool:
+        return self.after < serial <= self.upto
 
 
 class Stages:
@@ -36,16 +45,38 @@ class Stages:
         self._since = 0  # the serial after which the present meaning holds
         self._past: list[Past] = []  # those of which something is missing, in order
 
-    def advance(self, step: Step, complete: int) -> None:
-        """Begin another meaning; nothing is missing up to the serial `complete`. The counts at the
-        end of the present meaning show what is missing after it. A meaning without serials is left
-        out: a rendezvous point that was killed during a revision begins the revision again."""
-        if step.serial > self._since:
+    def advance(self, step: Step, complete: int, missing: int) -> None:
+        """Begin another meaning; nothing is missing up to the serial `complete`, and `missing`
+        notifications are missing after it. The counts at the end of the present meaning show their
+        numbers. A meaning without serials is left out: a rendezvous point that was killed during a
+        revision begins the revision again."""
+        if step.serial > self._since and missing > 0:
             late = {node for node, serial in step.ended.items() if serial <= complete}
             self.now.learn({node: many for node, many in step.ends.items() if node not in late})
-            if not self.now.is_complete():
-                self._past.append(Past(self._since, step.serial, self.now))
+            self._past.append(Past(self._since, step.serial, self.now, missing))
         self.now, self._since = Tracker(step.begins), step.serial
+
+    def arrive(self, serial: int) -> None:
+        """Note that a notification has arrived for the first time."""
+        for one in self._past:
+            one.missing -= one.has(serial)
+
+    def dismiss(self, marks: Iterable[Mark], serial: int) -> None:
+        """Settle the marks of a notification where they were not due: a number that is new to a
+        meaning may be of an earlier serial."""
+        for one in self._past:
+            if not one.has(serial):
+                one.tracker.give_up(Range(mark.node, mark.number, mark.number) for mark in marks)
+
+    def close(self) -> int:
+        """Drop the earlier meanings of which nothing is missing, or whose missing notifications
+        are lost; return how many are lost."""
+        lost = 0
+        for one in [*self._past]:
+            if one.missing <= 0 or one.tracker.is_complete():
+                self._past.remove(one)
+                lost += max(0, one.missing)
+        return lost
 
     def has_past(self) -> bool:
         """Is anything of an earlier meaning missing?"""
@@ -56,9 +87,7 @@ class Stages:
     def see(self, marks: Iterable[Mark], serial: int) -> bool:
         """Settle the marks of a notification; True if it is new."""
         found = self._at(serial)
-        is_new = found is not None and found.see(marks)
-        self._drop_complete()
-        return is_new
+        return found is not None and found.see(marks)
 
     def see_next(self, marks: Iterable[Mark]) -> bool:
         """Settle the marks of a notification if each is the next at its node; otherwise nothing.
@@ -89,7 +118,7 @@ class Stages:
         """The tracker of a serial; None if nothing of its meaning is missing any more."""
         if serial > self._since:
             return self.now
-        return next((one.tracker for one in self._past if one.after < serial <= one.upto), None)
+        return next((one.tracker for one in self._past if one.has(serial)), None)
 
     # -- all of them ---------------------------------------------------------------------------
 
@@ -101,20 +130,11 @@ class Stages:
         """Note the counts of nodes, by the present meaning."""
         self.now.learn(counts)
 
-    def give_up(self, ranges: Iterable[Range]) -> int:
-        """Settle numbers that are lost; return how many of them belong to earlier meanings. Totals
-        show how many notifications of the present one are lost."""
+    def give_up(self, ranges: Iterable[Range]) -> None:
+        """Settle numbers that are lost."""
         ranges = list(ranges)
-        lost = sum(
-            one.tracker.is_missing(node, number)
-            for one in self._past
-            for node, first, last in ranges
-            for number in range(first, last + 1)
-        )
         for tracker in self._each():
             tracker.give_up(ranges)
-        self._drop_complete()
-        return lost
 
     def list_missing(self) -> list[Range]:
         """The numbers that exist but are not settled."""
@@ -140,7 +160,3 @@ class Stages:
         for one in self._past:
             yield one.tracker
         yield self.now
-
-    def _drop_complete(self) -> None:
-        if self._past:
-            self._past = [one for one in self._past if not one.tracker.is_complete()]

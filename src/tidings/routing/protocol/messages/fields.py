@@ -89,14 +89,16 @@ class Edges(NamedTuple):
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
     """A revision of the channel that gave an interest another meaning, and so another `node`. Up to
-    `serial`, the old meaning holds: `ends` has the counts of the old node and of the nodes below
-    it. After `serial`, the new meaning holds: `begins` has the counts of the nodes at or below the
-    new node, which had matched `total` notifications. All counts are those at `serial`; nodes
-    without notifications are left out. `ended` has the serials of the last notifications of nodes
-    in `ends` that no longer existed: a subscriber that began later needs none of these."""
+    `serial`, the old meaning holds: the old node had matched `closing` notifications, and `ends`
+    has the counts of the old node and of the nodes below it. After `serial`, the new meaning holds:
+    the new node had matched `total` notifications, and `begins` has the counts of the nodes at or
+    below it. All counts are those at `serial`; nodes without notifications are left out. `ended`
+    has the serials of the last notifications of nodes in `ends` that no longer existed: a
+    subscriber that began later needs none of these."""
 
     serial: Number
     node: Number
+    closing: Number
     total: Number
     ends: dict[Number, Number]
     begins: dict[Number, Number]

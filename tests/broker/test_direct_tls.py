@@ -45,12 +45,14 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def tell_one(world: World, port: int, address: str, said: list[str], due: str) -> str:
     """An agent at a router subscribes, with such an address offered; its second link."""
-    files = world.ours.sign("root", hosts=(), addresses=("127.0.0.1",))
+    files = world.ours.sign("by address", hosts=(), addresses=("127.0.0.1",))
     tls = Tls(str(files.certificate), str(files.key), str(world.ours.path))
     await world.start("root", listen=f"127.0.0.1:{port}", tls=tls, direct=Direct(4, address))
-    edge = await world.start("edge", upstream=f"127.0.0.1:{port}")
+    edge = await world.start("edge", upstream=f"127.0.0.1:{port}", tokens={"of anybody": "*"})
     async with (
-        connect(f"tidings+tls://127.0.0.1:{edge.port}", tls=world.client()) as agent,
+        connect(
+            f"tidings+tls://127.0.0.1:{edge.port}", token="of anybody", tls=world.client()
+        ) as agent,
         agent.subscribe("n > 0") as told,
     ):
         await until(lambda: any(due in one for one in said))

@@ -30,9 +30,9 @@ edges = st.builds(m.Edges, slices, numbers)
 digests = st.builds(m.Digest, numbers, numbers)
 ranges = st.lists(st.builds(m.Range, numbers, numbers, numbers), max_size=3).map(tuple)
 tables = st.dictionaries(numbers, numbers, max_size=3)
-steps = st.lists(st.builds(m.Step, numbers, numbers, numbers, tables, tables), max_size=2).map(
-    tuple
-)
+steps = st.lists(
+    st.builds(m.Step, numbers, numbers, numbers, numbers, tables, tables, tables), max_size=2
+).map(tuple)
 others = st.one_of(
     st.builds(m.Subscribe, numbers, labels),
     st.builds(m.Resubscribe, numbers, digests, numbers),

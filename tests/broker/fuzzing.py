@@ -91,7 +91,7 @@ class Senseless:
         odd = chance.choices((b"f1 >", b"\xff\xfe", b"", b"(" * 5000), (10, 10, 10, 1))[0]
         interest = chance.choice((chance.choice(FILTERS), odd))
         within = tuple(chance.choices(("n > 0", "", "n >"), k=chance.choice((0, 0, 1, 3))))
-        return m.Ask(self.number(), interest, within=within)
+        return m.Ask(self.number(), interest, within=within, was=self.number())
 
     def count(self) -> m.Message:
         return m.Count(self.age(), self.number(), self.number(), self.number())

@@ -4,7 +4,9 @@ folder: the same answers, versions and nodes as without one."""
 from __future__ import annotations
 
 import asyncio
+import random
 import stat
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,9 +15,10 @@ import pytest
 from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
+from tidings.broker import RootNode
 from tidings.model import TidingsError
 from tidings.network.agent import connect
-from tidings.store import ChangeLog
+from tidings.store import Asked, ChangeLog
 
 THREADS = ThreadPoolExecutor(16)  # others than those in which a rendezvous point writes
 
@@ -82,3 +85,38 @@ def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
         await stopped(network)
 
     running(again)
+
+
+@pytest.mark.bench
+def test_a_large_load_leaves_the_event_loop_its_turns(tmp_path: Path, seed: int) -> None:
+    """A thread reads the filters: while 4,000 are added, the loop seldom works for long without a
+    turn for others (adopting compiled nodes still does). Its own processor time counts, so other
+    processes do not disturb this."""
+    chance = random.Random(seed)
+
+    def a_filter() -> str:
+        parts = [f"f{chance.randrange(40)} > {chance.random():.6f}" for _ in range(6)]
+        return " AND ".join(parts) + f" AND name LIKE 'x{chance.randrange(10**6)}%'"
+
+    async def longest(root: RootNode, prefix: str) -> float:
+        asked = [Asked(f"{prefix}{at}", a_filter(), "sql") for at in range(4_000)]
+        loading = asyncio.wrap_future(root._commands.take(asked))
+        pauses, before = [0.0], time.thread_time()
+        while not loading.done():
+            await asyncio.sleep(0.001)
+            now = time.thread_time()
+            pauses.append(now - before)
+            before = now
+        await loading
+        assert len(root.machine.graph) >= len(asked)
+        return sorted(pauses)[-1 - len(pauses) // 100]
+
+    async def work() -> None:
+        network = await started(tmp_path, 0, BRIEF)
+        root = network[0]
+        await longest(root, "first")  # loads code and kernels
+        pause = await longest(root, "second")
+        assert pause < 0.02
+        await stopped(network)
+
+    running(work)

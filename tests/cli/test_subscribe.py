@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from socket import create_server
+from typing import Any
 
 import pytest
 from tests.broker.processes import Process
@@ -126,6 +127,26 @@ def test_a_journal_that_is_deleted(scene: Scene) -> None:
     assert "Traceback" not in scene.err()
     subscriber.send_signal(signal.SIGINT)
     assert subscriber.wait(120) == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--direct",), ("--no-direct",)])
+def test_direct_links_can_be_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    from tidings import network
+
+    asked: list[bool] = []
+    connect = network.connect
+
+    def watched(*args: Any, direct: bool = True, **how: Any) -> Any:
+        asked.append(direct)
+        return connect(*args, direct=direct, **how)
+
+    monkeypatch.setattr(network, "connect", watched)
+    (port,) = free_ports(1)
+    there = ("--router", f"tidings://127.0.0.1:{port}", "--timeout", "0.1")
+    assert run("subscribe", "n > 0", *words, *there).code == 2  # nobody listens there
+    assert asked == ["--no-direct" not in words]
 
 
 def test_a_slow_subscriber_below_which_the_journal_is_pruned(tmp_path: Path) -> None:

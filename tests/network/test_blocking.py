@@ -98,6 +98,17 @@ def test_the_same_verbs(root: Root) -> None:
         assert 0.05 < time.monotonic() - started < PATIENCE
 
 
+def test_a_name_is_given_up(root: Root) -> None:
+    with connect_blocking(root.address, token="secret", name="reader", times=FAST) as agent:
+        with agent.subscribe("n > 0", name="mine"):
+            pass
+        agent.publish({"n": 1}, b"kept")
+        agent.drop_named("mine", PATIENCE)
+        with agent.subscribe("n > 5", name="mine") as told:  # the name is free for another filter
+            agent.publish({"n": 7}, b"7")
+            assert payload(told.next(PATIENCE)) == b"7"
+
+
 def test_a_filter_that_can_never_match_gets_a_word(root: Root) -> None:
     with connect_blocking(root.address, token="secret") as agent:
         for _ in range(2):  # of a new node, and of one that is there

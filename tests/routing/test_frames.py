@@ -30,11 +30,14 @@ edges = st.builds(m.Edges, slices, numbers)
 digests = st.builds(m.Digest, numbers, numbers)
 ranges = st.lists(st.builds(m.Range, numbers, numbers, numbers), max_size=3).map(tuple)
 tables = st.dictionaries(numbers, numbers, max_size=3)
+steps = st.lists(
+    st.builds(m.Step, numbers, numbers, numbers, numbers, tables, tables, tables), max_size=2
+).map(tuple)
 others = st.one_of(
     st.builds(m.Subscribe, numbers, labels),
     st.builds(m.Resubscribe, numbers, digests, numbers),
     st.builds(m.Redraw, numbers),
-    st.builds(m.Ask, numbers, st.binary(max_size=9)),
+    st.builds(m.Ask, numbers, st.binary(max_size=9), was=numbers),
     st.builds(m.Recover, numbers, numbers, ranges),
     st.builds(m.Publish, st.text(max_size=5), numbers, numbers, st.binary(), st.binary(),
               tag=st.binary(max_size=40)),
@@ -42,6 +45,8 @@ others = st.one_of(
     st.builds(m.Beat, numbers, numbers, tables, digests, numbers, st.none() | edges),
     st.builds(m.Graph, numbers, numbers, st.dictionaries(numbers, labels, max_size=3), tables),
     st.builds(m.Answer, numbers, numbers, numbers, numbers, numbers, tables, st.text(max_size=5)),
+    st.builds(m.Answer, numbers, numbers, steps=steps),
+    st.builds(m.Resumption, numbers, numbers, numbers, numbers, tables, steps=steps),
     st.builds(m.Recovered, numbers, numbers, st.lists(notifications, max_size=2).map(tuple)),
     st.builds(m.Settled, numbers, numbers, ranges),
     st.builds(m.Published, numbers, st.text(max_size=5), numbers, st.text(max_size=5), numbers,
@@ -158,8 +163,8 @@ def test_switches() -> None:
     with pytest.raises(FrameError, match="a switch to another channel, expected frames"):
         frames.split(data)
     old = first[:5] + b"\x07" + first[6:]
-    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 8; use the"):
+    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 9; use the"):
         frames.scan(old, 0)
     wrong = struct.pack("<IBB", 8, frames.SWITCH, frames.VERSION) + bytes(6)
-    with pytest.raises(FrameError, match="kind 3 and version 8, expected kinds 1 to 3"):
+    with pytest.raises(FrameError, match="kind 3 and version 9, expected kinds 1 to 3"):
         frames.scan(wrong, 0)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tidings.routing.clients.tracker import Tracker
+from tidings.routing.clients.tracking import Tracker
 from tidings.routing.protocol.messages import Mark, Range
 
 

@@ -19,7 +19,7 @@ from tidings.channel.interests import ArrayInterests
 from tidings.matching import Matcher
 from tidings.snapshots import Snapshot
 from tidings.store import ChangeLog
-from tidings.store.folder import Format, read_format
+from tidings.store.folder import CURRENT, Format, read_format
 from tidings.store.journal import FileJournal
 
 BEFORE = Path(__file__).parent / "before_nulls.tar.gz"
@@ -77,7 +77,7 @@ def test_changes_and_versions_stay(folder: Path, told: dict[str, Any]) -> None:
 
 def test_it_happens_once(folder: Path) -> None:
     ChangeLog(folder / "log").subscriptions()
-    assert read_format(folder / "log") == Format(2, 2)
+    assert read_format(folder / "log") == Format(CURRENT, 2)
     (aside,) = (folder / "log" / "aside").iterdir()
     before = sorted((folder / "log").iterdir())
     ChangeLog(folder / "log").subscriptions()

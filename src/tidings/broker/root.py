@@ -29,7 +29,7 @@ from tidings.channel import Declaration, renumber
 from tidings.channel.interests import (
     ArrayInterests,
     ExtraFields,
-    find_gained,
+    find_changed,
     load_interest_kernels,
 )
 from tidings.filters import Attributes, Ontology
@@ -47,6 +47,7 @@ from tidings.routing.root import (
     Interests,
     Journal,
     Memory,
+    Placed,
     Record,
     Rendezvous,
     Run,
@@ -158,16 +159,15 @@ class RootNode(Server):
             self.journal = FileJournal(self._path, retention, apart=True, listens=True)
             try:
                 self.declaration = self._declare(self.kind, door.channel)
-                gained = self._find_gained()
-                self.journal.begin_life(draw_life())
-                renumber(self.journal, gained)
+                self._begin_revised()
             except BaseException:
                 self.journal.close()
                 raise
             machine = self._load_machine()
         self._commands = CommandChanges(
-            self._path, lambda: self.machine, self.after_receiving, self._await_stored
-        )
+            self._path, lambda: self.machine, self._prepare, self.after_receiving,
+            self._await_stored,
+        )  # fmt: skip
         # what waits for the disk: how many writes, and who waits
         self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
         super().__init__(machine, door, forwarding)
@@ -387,9 +387,9 @@ class RootNode(Server):
 
         The state machine is replaced, as after a restart: nodes keep their numbers, a new life
         begins, neighbours resubscribe, and every process that tags starts over. Interests that now
-        have a wider meaning get new nodes, and their subscribers start over, with a break. Cost:
-        all filters are read again, in a thread; then the event loop is blocked, for about twice as
-        long as a restart with compiled filters takes.
+        have another meaning get new nodes, and their subscribers continue there. Cost: all filters
+        are read again, in a thread; then the event loop is blocked, for about twice as long as a
+        restart with compiled filters takes.
         """
         async with self._revising:
             declaration = self._declare(kind, self.door.channel)
@@ -404,10 +404,7 @@ class RootNode(Server):
                 raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
             # no await from here on: whatever was accepted is on the disk
             following = {**following, **self.machine.following.followers}
-            fresh = self._read(declaration.kind)
-            gained = find_gained(self._interests.all_placed(), fresh.all_placed())
-            self.journal.begin_life(draw_life())
-            renumber(self.journal, gained)
+            self._replace_nodes(self._interests.all_placed(), self._read(declaration.kind))
             self.kind, self.declaration = kind, declaration
             self.take_machine(self._load_machine())
             self._spawn(self._renew_helpers())
@@ -416,15 +413,27 @@ class RootNode(Server):
             self.machine.following.followers = heard
             return declaration.revision or Revision(Ontology({}))
 
-    def _find_gained(self) -> set[int]:
-        """The nodes that must be replaced at a start, because the file has another kind of interest
-        than before."""
+    def _begin_revised(self) -> None:
+        """Begin a life at a start. If the file has another kind of interest than before, this is a
+        revision."""
         before, now = self.declaration.kind_before(), self.declaration.kind
         same_text = self.declaration.text == self.journal.history.declaration
         if same_text or all(one and not one.definition.encode() for one in (before, now)):
-            return set()
-        placed = () if before is None else self._read(before).all_placed()
-        return find_gained(placed, self._read(now).all_placed())
+            self.journal.begin_life(draw_life())
+        else:
+            placed = () if before is None else self._read(before).all_placed()
+            self._replace_nodes(placed, self._read(now))
+
+    def _replace_nodes(self, before: Sequence[Placed], fresh: ArrayInterests) -> None:
+        """Begin a life in which interests have another meaning, with new nodes for those that have
+        other nodes below them than before. All of it is on the disk when this returns."""
+        after = fresh.all_placed()
+        changed = find_changed(before, after)
+        self.journal.begin_life(draw_life(revised=True))
+        renumber(self.journal, changed, before, after, fresh.equal_to)
+        batch = self.journal.take()
+        if batch is not None:
+            self.journal.write(batch)
 
     def _read(self, kind: Kind) -> ArrayInterests:
         """Read the stored filters as this kind does. If there are many, they are compiled, and need

@@ -2,37 +2,85 @@
 ones.
 
     before   4 mlb                              4 is gone, and equal to 17
-    after    17 mlb                             tags with 4 mean 17; subscribers to 4 ask again
+    after    17 mlb                             tags with 4 mean 17; subscribers to 4 continue at 17
 
 A rendezvous point does this when an interest has another meaning than before, and so lies above
-nodes that it did not lie above (see interests/graph/gained.py).
+other nodes than before (see interests/graph/changed.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Protocol
 
-from tidings.routing.root import Gone, Placed
-from tidings.store.journal import FileJournal
+import msgspec
+
+from tidings.routing.protocol import MOST_STEPS
+from tidings.routing.root import (
+    Cursor,
+    Gone,
+    History,
+    Memory,
+    Placed,
+    Places,
+    load_graph,
+    make_steps,
+)
 
 
-def renumber(journal: FileJournal, nodes: Iterable[int]) -> dict[int, int]:
-    """Give nodes new numbers; return a mapping from old to new numbers. All of it is on the disk
-    when this returns. The caller must have begun a life, and must not have changed anything
-    since."""
-    gone = sorted(nodes)
-    interests = dict(journal.interests())
-    memory = journal.memory([Placed(node, (), ()) for node in gone])
-    number = max(journal.history.base, journal.history.version)
-    found: dict[int, int] = {}
-    for node in gone:
-        found[node] = number + 1
-        number += 2
-        journal.add_node(found[node], interests[node])
-        journal.set_owners(found[node], memory.owners.get(node, ()))
-        count, latest = memory.counts.get(node, 0), memory.latest.get(node, 0)
-        journal.drop_node(node, Gone(number, (found[node],), count=count, latest=latest))
-    batch = journal.take()
-    if batch is not None:
-        journal.write(batch)
+class Journal(Protocol):
+    """What this module needs of a journal."""
+
+    @property
+    def history(self) -> History: ...
+    def interests(self) -> list[tuple[int, bytes]]: ...
+    def memory(self, placed: Sequence[Placed], /) -> Memory: ...
+    def add_node(self, node: int, interest: bytes, /) -> None: ...
+    def set_owners(self, node: int, owners: tuple[str, ...], /) -> None: ...
+    def drop_node(self, node: int, gone: Gone, /) -> None: ...
+    def set_cursor(self, key: str, cursor: Cursor | None, /) -> None: ...
+
+
+def renumber(
+    journal: Journal,
+    nodes: Collection[int],
+    before: Sequence[Placed],
+    after: Sequence[Placed],
+    equal_to: Callable[[int], Iterable[int]],
+) -> dict[int, int]:
+    """Give nodes new numbers; return a mapping from old to new numbers. `before` are all nodes by
+    their old meaning, and `after` by their new one; `equal_to` has all nodes with the same filter
+    as a node, by the new meaning. Subscribers continue at the new nodes, and so do named
+    subscriptions.
+
+    The caller must have begun a life, must not have changed anything since, and writes the journal.
+    """
+    known, read = ({*Places.of(one).numbers.tolist()} for one in (before, after))
+    others = [Placed(node, (), ()) for node in {*nodes} - known]
+    memory = journal.memory([*before, *others] if others else before)
+    # whoever comes back under a name gets the lowest of several nodes with the same filter
+    named = {one.node for one in memory.cursors.values()} & read & known
+    gone = sorted({*nodes} | {node for node in named if min(equal_to(node)) != node})
+    if not gone:
+        return {}
+    interests, history = dict(journal.interests()), journal.history
+    # first all nodes end, and then the new ones begin, so none of these covers an ended one
+    version = max(history.base, history.version)
+    found = {node: version + len(gone) + at for at, node in enumerate(gone, 1)}
+    was = load_graph(before, history)
+    steps = make_steps(found, was, load_graph(after), memory, equal_to)
+    for node, number in found.items():
+        above = was.parents(node) if node in was else ()
+        journal.drop_node(node, Gone(
+            number - len(gone), (number,), above, count=memory.counts.get(node, 0),
+            latest=memory.latest.get(node, 0), step=steps.get(node),
+        ))  # fmt: skip
+    for node, number in found.items():
+        journal.add_node(number, interests[node])
+        journal.set_owners(number, memory.owners.get(node, ()))
+    for key, cursor in memory.cursors.items():
+        step = steps.get(cursor.node)
+        if step is not None and len(cursor.steps) < MOST_STEPS:
+            moved = msgspec.structs.replace(cursor, node=step.node, steps=(*cursor.steps, step))
+            journal.set_cursor(key, moved)
     return found

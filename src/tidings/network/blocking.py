@@ -343,6 +343,10 @@ class BlockingAgent:
         }
         return self.run(self._subscribe(interest, dialect, how))
 
+    def drop_named(self, name: str, timeout: float | None = None) -> None:
+        """Give up the name of a subscription of this agent; see `Agent.drop_named`."""
+        self.run(self._agent.drop_named(name, timeout))
+
     def channel(
         self, name: str, *, tag: Tagging | None = None
     ) -> BlockingChannel[BlockingSubscription]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 
+from tidings.routing.protocol import mark_revised
 
-def draw_life() -> int:
+
+def draw_life(*, revised: bool = False) -> int:
     """A random 63-bit number that is never 0. A clock can't be used for this, because it may go
-    back."""
-    return secrets.randbits(63) or 1
+    back. `revised` says whether a rendezvous point begins this life with a revision."""
+    return mark_revised(secrets.randbits(63), revised=revised)

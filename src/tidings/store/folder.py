@@ -30,8 +30,9 @@ from tidings import files
 from tidings.model import EnvironmentProblem
 
 LOCK, OWNER, FORMAT = "lock", "owner", "channel"
-CURRENT = 2
-"""Since format 2, subscriptions can say who made them."""
+CURRENT = 3
+"""Since format 2, subscriptions can say who made them; since format 3, removed nodes and cursors
+can have steps to other nodes."""
 IDENTITIES = 2
 """The version of the rules by which identities are computed. Since version 2, null and absent are
 distinguished."""

@@ -117,8 +117,9 @@ def _server_tls(config: Config) -> ssl.SSLContext | None:
     context = server_context(config.at(tls.certificate), config.at(tls.key))
     if tls.authorities is not None:
         load_authorities(context, config.at(tls.authorities))
-        has_tokens = bool(config.tokens)  # then clients need no certificate
-        context.verify_mode = ssl.CERT_OPTIONAL if has_tokens else ssl.CERT_REQUIRED
+        # a client with a token or a ticket needs no certificate
+        others = bool(config.tokens or config.tickets or config.direct)
+        context.verify_mode = ssl.CERT_OPTIONAL if others else ssl.CERT_REQUIRED
     return context
 
 

@@ -24,7 +24,7 @@ Used by broker. Start at interests.py, then nodes.py.
 """
 
 from tidings.channel.interests.compilation import Compilation
-from tidings.channel.interests.graph import find_gained
+from tidings.channel.interests.graph import find_changed
 from tidings.channel.interests.interests import ArrayInterests, load_interest_kernels
 from tidings.channel.interests.node_loading import MOST_TOLD, Aside
 from tidings.preprocessing import ExtraFields
@@ -35,6 +35,6 @@ __all__ = [
     "Aside",
     "Compilation",
     "ExtraFields",
-    "find_gained",
+    "find_changed",
     "load_interest_kernels",
 ]

@@ -125,6 +125,10 @@ class ArrayInterests:
         key = self._filters.read(interest).key
         return key, self._nodes.number_of(key)
 
+    def equal_to(self, number: int) -> list[int]:
+        """All nodes with the same identity as a node, that node included."""
+        return self._nodes.numbers_of(self._nodes.key(number))
+
     def identity(self, number: int) -> bytes:
         return self._nodes.key(number)
 

@@ -103,11 +103,15 @@ class Nodes:
 
     def number_of(self, key: bytes) -> int | None:
         """The node with an identity; if there are several, the one with the lowest number."""
+        return min(self.numbers_of(key), default=None)
+
+    def numbers_of(self, key: bytes) -> list[int]:
+        """All nodes with an identity."""
         found = [number for recent in self._recent for number in recent.numbers_of(key)]
         if self.compiled is not None:
             numbers = self.graph.numbers_of(self.compiled.places_of(key))
             found += [number for number in numbers if self.graph.place(number) is not None]
-        return min(found, default=None)
+        return found
 
     # -- placing and removing ------------------------------------------------------------------
 

@@ -68,6 +68,12 @@ def subscribe_to(
         str | None,
         typer.Option("--grant", metavar="FILE", help="Subscribe with the signed grant in FILE."),
     ] = None,
+    direct: Annotated[
+        bool,
+        typer.Option(
+            "--direct/--no-direct", help="Use a link that bypasses the tree, if one is offered."
+        ),
+    ] = True,
     dialect: options.Dialect = "sql",
     types: options.Types = None,
     others: options.Others = False,
@@ -130,7 +136,7 @@ def subscribe_to(
         async with (
             connect(
                 router, name=name or alone, token=token, authorities=authorities, timeout=timeout,
-                on_link=note_link,
+                on_link=note_link, direct=direct,
             ) as agent,
             agent.subscribe(
                 "" if grant is not None else interest, dialect, name=durable, order=chosen,

@@ -54,6 +54,10 @@ class BlockingChannel(Generic[_Told]):
         found: _Told = self._agent.run(self._subscribe(interest, dialect, how, self._channel))
         return found
 
+    def drop_named(self, name: str, timeout: float | None = None) -> None:
+        """Give up the name of a subscription in this channel; see `Agent.drop_named`."""
+        self._agent.run(self._channel.drop_named(name, timeout))
+
     def close(self) -> None:
         """End the subscriptions of this channel."""
         self._agent.run(self._channel.close())

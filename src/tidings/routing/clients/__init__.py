@@ -12,10 +12,10 @@
     delivering/       hands notifications to the application, once, whole and in order
     items.py          what a subscription yields
     confirming.py     what was confirmed of a named subscription
-    tracker.py        which numbers of each node have arrived, and which are missing
     publisher.py      stamps, and what to do when the rendezvous point has lost notifications
     choosing.py       which router an agent should use, by load and round trip
     acknowledged_runs.py   the stamps that were acknowledged to a publisher
+    tracking/         which numbers of each node have arrived, and which are missing
     tagging/          what a pipeline follows, and the parts that it hands over
 
 The agent (network/agent.py) runs subscribers and publishers. The link of a pipeline

@@ -34,6 +34,7 @@ class Confirming:
         self._handed: deque[tuple[int, int, Numbers]] = deque()  # serial, count, numbers
         self._serial = 0  # confirmed
         self._total = 0
+        self._steps: deque[m.Step] = deque()  # revisions after the confirmed serial
         self._counts: dict[int, int] = {}  # counts that the rendezvous point may not have
         self._wants_drop = only_drops
         self._under_way: tuple[int, int, float] | None = None  # request, serial, when
@@ -50,7 +51,13 @@ class Confirming:
         self.stored = self._serial = serial
         self._total = total
         self._handed.clear()
+        self._steps.clear()
         self._counts, self._under_way = {}, None
+
+    def advance(self, steps: Iterable[m.Step]) -> None:
+        """Note revisions of the channel. The total of a cursor after a revision is that of the new
+        node."""
+        self._steps += steps
 
     def pause(self) -> None:
         """Treat the cursor as unknown, and send no confirmations, until `begin` is called again."""
@@ -63,6 +70,8 @@ class Confirming:
     def confirm(self, serial: int) -> None:
         while self._handed and self._handed[0][0] <= serial:
             upto, many, numbers = self._handed.popleft()
+            while self._steps and self._steps[0].serial < upto:
+                self._total = self._steps.popleft().total
             self._serial = max(self._serial, upto)
             self._total += many
             for node, number in numbers:

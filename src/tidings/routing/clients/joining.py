@@ -13,6 +13,11 @@ With a signed grant, the node is known, and nobody is asked for it:
     JOINING ──Setup──> Count ──Counted──> ON
 
 The count says where the numbers begin.
+
+If the node no longer exists, the subscriber asks again, and says which node it had:
+
+    ON ──Refuse──> ASKING ──Answer with steps──> JOINING        a revision replaced the node
+                          ──Answer without steps──> Break, JOINING
 """
 
 from __future__ import annotations
@@ -23,6 +28,8 @@ from tidings.routing.clients.confirming import Confirming
 from tidings.routing.clients.stream import Stream
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Break, Standing
+
+NO_NODE = "the rendezvous point no longer had the filter"
 
 
 class Phase(Enum):
@@ -60,6 +67,7 @@ class Joining:
         self._counted = not granted  # is it known where the numbers begin?
         self._lacking = float("inf")  # since when the life of the grant is not known above
         self._patience = patience
+        self._was = 0  # the node that was refused, if the subscription may continue at another
         self.phase = Phase.STOPPED
         self.refusal = ""
         self.note, self.never = "", False
@@ -81,7 +89,31 @@ class Joining:
         self.phase = Phase.ASKING
         self.asked = self._stream.now
         request = self._stream.questions.number()
-        self._stream.sent.append(m.Ask(request, self._interest, dialect=self._dialect))
+        self._stream.sent.append(m.Ask(request, self._interest, dialect=self._dialect,
+                                       was=self._was))  # fmt: skip
+
+    def ask_anew(self) -> None:
+        """Ask again, because the node no longer exists. If a revision replaced the node, the
+        answer says so, and the subscription continues."""
+        self._was = self._stream.node
+        self._stream.pause()
+        self.ask()
+
+    @property
+    def can_break(self) -> bool:
+        """Is there a subscription, now or until its node was refused?"""
+        return bool(self._was) or self.phase is not Phase.ASKING
+
+    def break_off(self, reason: str) -> None:
+        """Tell the application that it must start over."""
+        stream, handout = self._stream, self._stream.handout
+        stream.end()
+        handout.begin_anew()
+        if self._confirming is not None:
+            self._confirming.pause()
+        handout.resume(stream.now)
+        handout.inbox.append(Break(reason))
+        self._was = 0
 
     def _give_up_name(self, confirming: Confirming) -> None:
         life, now = self._standing.life, self._stream.now
@@ -162,13 +194,25 @@ class Joining:
         if self.phase is not Phase.ASKING or message.request != self._stream.questions.request:
             return
         self._standing.note_serial(message.serial)
+        was, goes_on = self._was, message.node == self._was or bool(message.steps)
+        if was and not goes_on:
+            self.break_off(NO_NODE)
+        self._was = 0
         if message.refusal:
             self.phase, self.refusal = Phase.REFUSED, message.refusal
             return
         self.phase = Phase.JOINING
         self.note, self.never = message.note, message.never
-        self._stream.begin(message.node, message.serial, message.total, message.counts)
+        if was and goes_on:
+            self._advance(message.node, message.steps)
+        else:
+            self._stream.begin(message.node, message.serial, message.total, message.counts)
         self.join()
+
+    def _advance(self, node: int, steps: m.Steps) -> None:
+        self._stream.advance(node, steps)
+        if self._confirming is not None:
+            self._confirming.advance(steps)
 
     def _take_setup(self, message: m.Setup) -> None:
         if message.node != self._stream.node:
@@ -219,4 +263,5 @@ class Joining:
             stream.handout.inbox.append(Break(message.note))
         self._confirming.begin(message.serial, message.total)
         stream.begin(stream.node, message.serial, message.total, message.counts)
+        self._advance(stream.node, message.steps)
         self._go_live()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from tidings.routing.clients.delivering import HandOut
 from tidings.routing.clients.questions import Questions
-from tidings.routing.clients.tracker import Tracker, cut_ranges
+from tidings.routing.clients.tracking import Stages, cut_ranges
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.lineage import Standing
 from tidings.routing.protocol.times import Times
@@ -40,10 +40,11 @@ class Stream:
         self.is_on = False  # whether the router forwards notifications
         self.node = 0
         self.begun = 0  # notifications after this serial must arrive
-        self.complete = 0  # the serial up to which nothing is missing
-        self._tracker = Tracker({})
-        self._total = 0  # the total of the node, up to `complete`
-        # The serials after `complete` that have arrived. A notification may arrive again, with a
+        self.settled = 0  # the serial up to which nothing is missing of the present node
+        self._floor = 0  # the same for earlier nodes too
+        self._tracker = Stages()
+        self._total = 0  # the total of the node, up to `settled`
+        # The serials after `_floor` that have arrived. A notification may arrive again, with a
         # mark that it did not have before. It counts once, or it would hide one that is missing.
         self._came: set[int] = set()
         self.questions = Questions(times)
@@ -53,9 +54,28 @@ class Stream:
     def begin(self, node: int, serial: int, total: int, counts: Mapping[int, int]) -> None:
         """Expect the notifications after a serial."""
         self.node = node
-        self.begun = self.complete = serial
-        self._tracker = Tracker(counts)
+        self.begun = self.settled = self._floor = serial
+        self._tracker = Stages(counts)
         self._total, self._came = total, set()
+
+    @property
+    def complete(self) -> int:
+        """The serial up to which nothing is missing."""
+        return self._floor if self._tracker.has_past() else self.settled
+
+    def advance(self, node: int, steps: Iterable[m.Step]) -> None:
+        """Continue at another node, to which revisions lead. What is missing of the nodes before it
+        is still expected."""
+        self.node = node
+        for step in steps:
+            missing = step.closing - self._total - self._count_since_settled(step.serial)
+            self._tracker.advance(step, self.complete, missing)
+            self.settled, self._total = step.serial, step.total
+
+    def pause(self) -> None:
+        """Stop to expect notifications and answers, because the node no longer exists."""
+        self.is_on = False
+        self.questions.close()
 
     def end(self) -> None:
         """Hand out all notifications that are held back, because no more will arrive."""
@@ -104,8 +124,9 @@ class Stream:
         # a router may pass on marks that do not concern this subscriber
         mine = [mark for mark in message.marks if self.node in mark.label]
         self._standing.note_serial(message.serial)
-        if mine and self._tracker.see(mine):
+        if mine and self._tracker.see(mine, message.serial):
             self._deliver(message, mine)
+        self._close_past()
         # if ordered, wait for an open count: it shows what else is missing before the gap
         asking = self.questions
         is_asking = asking.is_open() if self.order is not None else asking.recovering is not None
@@ -120,11 +141,11 @@ class Stream:
             self.order.hear(serial, self.complete)
         if questions.recovering is not None or not self.handout.has_room():
             return
-        came = sum(one <= serial for one in self._came)
+        came = self._count_since_settled(serial)
         new = total - self._total
         if new > came and questions.counting is None:
             self.count()
-        elif new == came and serial > self.complete and self._tracker.is_complete():
+        elif new == came and serial > self.settled and self._tracker.is_complete():
             self._end_count()
             self._complete_up_to(serial, total)
 
@@ -140,7 +161,7 @@ class Stream:
 
     def _take_counted(self, message: m.Counted) -> None:
         # a late answer to an earlier question is just as good: it names the serial of its counts
-        if message.node != self.node or message.serial < self.complete:
+        if message.node != self.node or message.serial < self.settled:
             return
         self._end_count()
         self._standing.note_serial(message.serial)
@@ -149,7 +170,7 @@ class Stream:
             self.order.counted = max(self.order.counted, message.serial)
         is_complete = self._tracker.is_complete()
         if is_complete:
-            came = sum(serial <= message.serial for serial in self._came)
+            came = self._count_since_settled(message.serial)
             lost = message.total - self._total - came
             if lost > 0:  # they were given up, or are of nodes that the root has forgotten
                 self.handout.tell_lost(lost)
@@ -158,12 +179,16 @@ class Stream:
         if not is_complete and self.questions.recovering is None:
             self._recover()
 
+    def _count_since_settled(self, serial: int) -> int:
+        """How many notifications of the present node arrived after `settled`, up to a serial."""
+        return sum(self.settled < one <= serial for one in self._came)
+
     def _end_count(self) -> None:
         if self.questions.end_counting():
             self._note_progress()
 
     def _complete_up_to(self, serial: int, total: int) -> None:
-        self.complete, self._total = serial, total
+        self.settled, self._floor, self._total = serial, serial, total
         if self.order is not None:
             self.order.settle(serial)
         self._came = {one for one in self._came if one > serial}
@@ -177,12 +202,15 @@ class Stream:
                 self.questions.note_no_room()
                 return
             self._standing.note_serial(notification.serial)
-            missing = self._tracker.select_missing(notification.marks)
-            is_new = missing and not self._tracker.has_any(notification.marks)
-            self._tracker.see(missing)
+            marks, serial = notification.marks, notification.serial
+            missing = self._tracker.select_missing(marks, serial)
+            is_new = missing and not self._tracker.has_any(marks, serial)
+            self._tracker.see(missing, serial)
+            self._tracker.dismiss(marks, serial)
             if is_new:
                 self._note_progress()
                 self._deliver(notification, missing)
+        self._close_past()
 
     def _take_settled(self, message: m.Settled) -> None:
         self._give_up(message.lost)  # also in a late answer to an earlier question
@@ -204,9 +232,10 @@ class Stream:
     # -- handing out ---------------------------------------------------------------------------
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
-        if message.serial <= self.complete or message.serial in self._came:
+        if message.serial <= self._floor or message.serial in self._came:
             return  # it arrived before, without this mark
         self._came.add(message.serial)
+        self._tracker.arrive(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)
 
     def release(self, *, all_: bool = False) -> None:
@@ -267,6 +296,12 @@ class Stream:
         """Stop waiting for numbers. The next answer to a count says how many notifications are
         lost: a notification may have several of these numbers, or may have arrived without one."""
         self._tracker.give_up(ranges)
+        self._close_past()
+
+    def _close_past(self) -> None:
+        lost = self._tracker.close()
+        if lost:
+            self.handout.tell_lost(lost)
 
     def _note_progress(self) -> None:
         self.questions.note_progress()
@@ -276,7 +311,7 @@ class Stream:
     def count(self) -> None:
         """Ask for the counts of the nodes."""
         request = self.questions.count(self.now)
-        self.sent.append(m.Count(self._standing.life, request, self.node, self.complete))
+        self.sent.append(m.Count(self._standing.life, request, self.node, self.settled))
 
     def _recover(self) -> None:
         ranges = self._to_recover()

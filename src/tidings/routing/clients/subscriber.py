@@ -1,9 +1,10 @@
 """The subscriber of one interest: it delivers every matching notification once, and notices every
 missing one.
 
-    ASKING ──Answer──> JOINING ──Setup──> ON          after Refuse, or in a life that lacks what
-                                                      was received: ASKING again, and the
-                                                      application is told that there was a break
+    ASKING ──Answer──> JOINING ──Setup──> ON          after Refuse: ASKING again, and on at the node
+                                                      that replaces the refused one; if there is
+                                                      none, or in a life that lacks what was
+                                                      received, the application is told of a break
 
 A gap in the numbers of a node shows a loss at once. A loss without a gap shows at the next beat,
 which says how many notifications there were; the rendezvous point then says which ones are missing.
@@ -272,7 +273,7 @@ class Subscriber:
             if self._joining.is_granted:
                 self.refuse(UNGRANTED)
             else:
-                self._restart("the rendezvous point no longer had the filter")
+                self._joining.ask_anew()
 
     def _on_notification(self, message: m.Notification) -> None:
         if not self._joining.expects():
@@ -295,7 +296,7 @@ class Subscriber:
             self._send(m.Wanted(self.epoch, (self.node,)))
             return
         if self._fast:
-            self.stream.complete = max(self.complete, message.serial)
+            self.stream.settled = max(self.complete, message.serial)
         else:
             self.stream.compare(message.serial, message.sum)  # the sum of one node is its total
 
@@ -308,13 +309,8 @@ class Subscriber:
     # -- sending -------------------------------------------------------------------------------
 
     def _restart(self, reason: str) -> None:
-        self.stream.end()
-        self._handout.begin_anew()
-        if self.confirming is not None:
-            self.confirming.pause()
-        self._handout.resume(self._now)
-        if self.phase is not Phase.ASKING:  # in ASKING, no subscription can break
-            self.inbox.append(Break(reason))
+        if self._joining.can_break:
+            self._joining.break_off(reason)
         self._joining.ask()
 
     def _send(self, message: m.Message) -> None:

@@ -153,13 +153,17 @@ class Router(Downstream):
             self.send(self.upstream, question)
 
     def _judge(self, message: m.Lineage) -> None:
-        """Judge a lineage: if it has another life, continue there, with all state or with none."""
+        """Judge a lineage: if it has another life, continue there, with all state or with none.
+        After a revision, edges and nodes may be wrong, so the neighbours say again what they want,
+        as after a restart of this router."""
+        before = self.standing.life
         verdict = self.standing.judge(message, self.context.now)
         if verdict is Verdict.NOTHING:
             return
         self._pass_on_skipped()  # notifications of the new life were ignored until now
         self.locating.clear()
-        if verdict is Verdict.BROKEN:
+        is_revised = self.standing.lineage.is_revised_since(before)
+        if verdict is Verdict.BROKEN or (verdict is Verdict.HELD and is_revised):
             self.begin_epoch()
         else:
             self.go_on(is_first=verdict is Verdict.BEGUN)

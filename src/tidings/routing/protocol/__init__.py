@@ -29,9 +29,9 @@ from tidings.routing.protocol.bodies import About, Piece, body_of, unwrap, wrap
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.grants import Grant, pack_grant, split_grant, unpack_grant
 from tidings.routing.protocol.limits import LONG, NONE, Limits, work_of
-from tidings.routing.protocol.lineage import Break, Lineage, Span
+from tidings.routing.protocol.lineage import Break, Lineage, Span, mark_revised
 from tidings.routing.protocol.marks import pack_marks
-from tidings.routing.protocol.messages import KEY_ID, Life, Mark, Notification, Range
+from tidings.routing.protocol.messages import KEY_ID, MOST_STEPS, Life, Mark, Notification, Range
 from tidings.routing.protocol.stored_interest import pack_interest, unpack_interest
 from tidings.routing.protocol.tags import Tag, pack_tag, unpack_tag
 from tidings.routing.protocol.tickets import Ticket, pack_ticket, split_ticket, unpack_ticket
@@ -40,6 +40,7 @@ from tidings.routing.protocol.times import Times
 __all__ = [
     "KEY_ID",
     "LONG",
+    "MOST_STEPS",
     "NONE",
     "About",
     "Break",
@@ -57,6 +58,7 @@ __all__ = [
     "Times",
     "body_of",
     "digest",
+    "mark_revised",
     "pack_grant",
     "pack_interest",
     "pack_marks",

@@ -12,6 +12,9 @@ ended at 60.
     held      the life is in the lineage, and the serial is before the next life: continue
     broken    otherwise, the rendezvous point has lost something that it sent: start over
 
+The lowest bit of a life's number says whether the life begins with a revision of the channel (see
+`mark_revised`).
+
 A state machine that learns of another life asks the node above for the lineage and judges for
 itself, because claims of other neighbours could be forged. A router passes a lineage on only after
 accepting it. The numbers of lives are random: they have no order, and do not come from a clock.
@@ -77,6 +80,11 @@ class Lineage:
         serial."""
         return serial < self.end(life)
 
+    def is_revised_since(self, life: int) -> bool:
+        """Whether nodes may have another meaning now than in an earlier life."""
+        lives = [one.life for one in self.lives]
+        return life in lives and any(is_revised(one) for one in lives[lives.index(life) + 1 :])
+
     def first_node(self, last: int) -> int:
         """The number after which this life numbers its nodes; `last` is the highest number so far.
         After a journal has gone back in time, no number may be reused for another filter, not even
@@ -85,6 +93,17 @@ class Lineage:
         if len(self.lives) < 2 and not last:
             return 0
         return (last >> _BLOCK) + 1 + self.lives[-1].life % _SKIPPED << _BLOCK
+
+
+def mark_revised(life: int, *, revised: bool) -> int:
+    """The number of a life that says whether a revision begins it, in its lowest bit. Routers start
+    over then, because the nodes in their graphs may cover others than before."""
+    return life | 1 if revised else max(life & ~1, 2)
+
+
+def is_revised(life: int) -> bool:
+    """Does a revision begin this life? Also true of some lives of older releases."""
+    return bool(life & 1)
 
 
 def is_lineage(lives: Sequence[m.Life]) -> bool:

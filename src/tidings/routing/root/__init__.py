@@ -14,6 +14,7 @@
     naming.py        answers named subscriptions, and journals what they confirm
     cursors.py       how far each named subscription was confirmed
     history.py       the versions of a channel, and the nodes that replace removed nodes
+    revising.py      how subscribers get from one meaning of their interest to the next
     offers.py        links of agents that bypass the tree
     write_queue.py   messages that wait until a write is on the disk
     counts.py        how many notifications each node has had
@@ -39,6 +40,7 @@ from tidings.routing.root.records import (
     Record,
 )
 from tidings.routing.root.rendezvous import Rendezvous
+from tidings.routing.root.revising import load_graph, make_steps
 from tidings.routing.root.runs import MOST_ROWS, Run, find_runs, join_runs
 
 __all__ = [
@@ -67,6 +69,8 @@ __all__ = [
     "TooMuchWork",
     "find_runs",
     "join_runs",
+    "load_graph",
+    "make_steps",
     "name_direct",
     "number_alone",
 ]

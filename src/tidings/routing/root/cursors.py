@@ -19,22 +19,30 @@ from collections.abc import Mapping
 import msgspec
 
 from tidings.model import TidingsError
+from tidings.routing.protocol.messages import Step
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """See the top of the module. `total` counts the notifications of the node up to `serial`."""
+    """See the top of the module. `total` counts the notifications of the node up to `serial`. If
+    the channel was revised since that serial, `total` and `counts` belong to an earlier node, and
+    `steps` lead from there to `node`."""
 
     node: int
     interest: bytes
     serial: int
     total: int
     counts: dict[int, int]
+    steps: tuple[Step, ...] = ()
 
     def confirm(self, serial: int, total: int, counts: Mapping[int, int]) -> Cursor:
-        """The cursor after another confirmation. Numbers never decrease."""
-        new = {node: max(count, self.counts.get(node, 0)) for node, count in counts.items()}
+        """The cursor after another confirmation. Numbers never decrease. After a revision, `total`
+        is that of the new node, whose counts begin with those at the revision."""
+        before, least, steps = self.counts, self.total, self.steps
+        while steps and steps[0].serial < serial:
+            before, least, steps = steps[0].begins, steps[0].total, steps[1:]
+        new = {node: max(count, before.get(node, 0)) for node, count in counts.items()}
         return msgspec.structs.replace(
-            self, serial=serial, total=max(total, self.total), counts={**self.counts, **new}
+            self, serial=serial, total=max(total, least), counts={**before, **new}, steps=steps
         )
 
 

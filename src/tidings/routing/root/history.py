@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from tidings.routing.protocol.messages import Step
+
 MOST_AROUND = 1_000_000  # removed nodes and the nodes in their neighbourhoods, together
 MOST_SPANS = 256  # lives whose versions are known
 
@@ -37,10 +39,12 @@ class Gone(msgspec.Struct, frozen=True, array_like=True):
     below: tuple[int, ...] = ()  # its children; empty if it had no parents
     count: int = 0  # its last number
     latest: int = 0  # the serial of the notification with that number
+    step: Step | None = None  # the way of its subscribers to another node, after a revision
 
     @property
     def size(self) -> int:
-        return 1 + len(self.equal) + len(self.above) + len(self.below)
+        around = len(self.equal) + len(self.above) + len(self.below)
+        return 1 + around + (0 if self.step is None else self.step.size)
 
 
 class History(msgspec.Struct):

@@ -76,9 +76,10 @@ class Naming:
         if refusal or known is None:
             context.send(sender, m.Resumption(context.epoch, message.request, refusal=refusal))
             return
-        self._charges.charge(sender, len(known.counts))
+        self._charges.charge(sender, len(known.counts) + sum(one.size for one in known.steps))
         self._queue.hold((sender, m.Resumption(
-            context.epoch, message.request, known.serial, known.total, known.counts, note=note
+            context.epoch, message.request, known.serial, known.total, known.counts, note=note,
+            steps=known.steps,
         )))  # fmt: skip
 
     def _is_same(self, known: Cursor, message: m.Resume) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tidings.model import GraphError, TidingsError, Undecided
+from tidings.model import TidingsError, Undecided
 from tidings.routing.forwarding import ways
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
@@ -54,6 +54,7 @@ from tidings.routing.root.ownership import Claims
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing import Intake, Stamps, Tagger
 from tidings.routing.root.records import Block, Record
+from tidings.routing.root.revising import recall_coverings
 from tidings.routing.root.runs import Run, RunIntake
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -131,9 +132,10 @@ class Rendezvous(Downstream):
             context, self.stamps, tagger, counts, queue, self.return_paths, self.intake,
             resolving.table, caches, problems, correcting,
         )  # fmt: skip
-        self._recall_coverings(resolving)
+        recall_coverings(graph, self.history, resolving.equal)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
-        cursors = Cursors(memory.cursors, self.limits.names, memory.held)
+        held = frozenset(self.history.stands_for(memory.held))  # revisions replace nodes
+        cursors = Cursors(memory.cursors, self.limits.names, held)
         self.naming = Naming(
             context, self.charges, cursors, nodes, counts, queue, self.wants, interests
         )
@@ -142,26 +144,6 @@ class Rendezvous(Downstream):
         self._first: NodeCache[Label] = caches.add(NodeCache())
         self._beaten = float("-inf")
         self._checked = float("-inf")
-
-    def _recall_coverings(self, resolving: Resolving) -> None:
-        """Restore what only removed nodes proved: the nodes above a removed node cover the nodes
-        below it, and the nodes equal to it are equal. Tags of older versions rely on that."""
-        history, graph = self.history, self.graph
-        for gone in history.gone.values():
-            equal = {one for one in history.stands_for(gone.equal) if one in graph}
-            for one in equal if len(equal) > 1 else ():
-                resolving.equal.setdefault(one, set()).update(equal)
-            if not gone.below:
-                continue
-            above = {one for one in history.stands_for(gone.above) if one in graph}
-            below = {one for one in history.lay_below(gone.below) if one in graph} - above
-            for one in sorted(above):
-                for other in sorted(below):
-                    try:
-                        graph.insert(one, (), (other,))
-                    except GraphError:  # each covers the other
-                        resolving.equal.setdefault(one, {one}).add(other)
-                        resolving.equal.setdefault(other, {other}).add(one)
 
     @property
     def publishers(self) -> dict[str, int]:

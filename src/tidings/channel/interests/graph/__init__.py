@@ -5,15 +5,15 @@
 
     patched_edges.py   nodes by place, and their edges
     reach.py           a search: all nodes above given nodes, or all below them
-    gained.py          which nodes have gained existing nodes below them
+    changed.py          which nodes have gained existing nodes below them
     node_graph.py      the graph: adds and removes nodes, and keeps the lowest of those that match
 
-Used inside `channel`; broker uses `find_gained`. Start at node_graph.py.
+Used inside `channel`; broker uses `find_changed`. Start at node_graph.py.
 """
 
-from tidings.channel.interests.graph.gained import find_gained
+from tidings.channel.interests.graph.changed import find_changed
 from tidings.channel.interests.graph.node_graph import NodeGraph
 from tidings.channel.interests.graph.patched_edges import CompiledGraph, compile_graph
 from tidings.channel.interests.graph.reach import Reach
 
-__all__ = ["CompiledGraph", "NodeGraph", "Reach", "compile_graph", "find_gained"]
+__all__ = ["CompiledGraph", "NodeGraph", "Reach", "compile_graph", "find_changed"]

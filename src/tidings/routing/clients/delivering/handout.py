@@ -16,7 +16,7 @@ from tidings.routing.clients.delivering.ordering import Held, Ordering
 from tidings.routing.clients.delivering.pieces import Pieces
 from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Resumed
 from tidings.routing.clients.publisher import without_incarnation
-from tidings.routing.clients.tracker import Tracker
+from tidings.routing.clients.tracking import Stages
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import unwrap
 
@@ -66,7 +66,7 @@ class HandOut:
         epoch: int,
         message: m.Notification,
         marks: Iterable[m.Mark],
-        tracker: Tracker,
+        tracker: Stages,
         now: float,
     ) -> None:
         """Hand out a notification, or hold it back until its turn. Its marks are settled."""
@@ -79,7 +79,7 @@ class HandOut:
             order.reach(marks, message.serial, tracker)
             order.hold(Held(message.serial, message, matched), now)
 
-    def take_next(self, epoch: int, message: m.Notification, tracker: Tracker) -> None:
+    def take_next(self, epoch: int, message: m.Notification, tracker: Stages) -> None:
         """Hand out a notification at once, because none before it is missing or held back."""
         if self.order is not None:
             self.order.pass_by(message.serial)
@@ -90,7 +90,7 @@ class HandOut:
         """Hand out a notification whose numbers do not matter."""
         self._add(epoch, message, self._matched(message))
 
-    def release(self, epoch: int, upto: int | None, tracker: Tracker) -> None:
+    def release(self, epoch: int, upto: int | None, tracker: Stages) -> None:
         """Hand out the notifications that are held back, up to a serial or all of them."""
         order = self.order
         if order is None:
@@ -100,7 +100,7 @@ class HandOut:
             self._note(one.message, tracker)
             self._add(epoch, one.message, one.matched)
 
-    def _note(self, message: m.Notification, tracker: Tracker) -> None:
+    def _note(self, message: m.Notification, tracker: Stages) -> None:
         """Record the marks of a notification that is handed out, so that they can be confirmed."""
         if self._confirming is not None:
             marks = [mark[:2] for mark in message.marks if tracker.knows(mark.node)]

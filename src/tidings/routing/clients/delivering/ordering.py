@@ -28,7 +28,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tidings.routing.clients.tracker import Tracker, cut_ranges
+from tidings.routing.clients.tracking import Stages, cut_ranges
 from tidings.routing.protocol import messages as m
 
 
@@ -94,10 +94,10 @@ class Ordering:
         if self._after and min(upto, self._beaten) >= self._after:
             self._doubt = False
 
-    def reach(self, marks: Iterable[m.Mark], serial: int, tracker: Tracker) -> None:
+    def reach(self, marks: Iterable[m.Mark], serial: int, tracker: Stages) -> None:
         """Note that a notification has arrived."""
         for mark in marks:
-            if tracker.has_all(mark):
+            if tracker.has_all(mark, serial):
                 self._reached[mark.node] = max(serial, self._reached.get(mark.node, 0))
 
     def pass_by(self, serial: int) -> None:
@@ -133,11 +133,11 @@ class Ordering:
                 found += cut_ranges(by_node[node], max(1, round((horizon - start) * density)))
         return found
 
-    def frontier(self, tracker: Tracker) -> int:
+    def frontier(self, tracker: Stages) -> int:
         """A serial up to which nothing is missing, as far as is known."""
         return min([self.counted, *map(self.reached, tracker.incomplete())])
 
-    def needs_count(self, tracker: Tracker) -> bool:
+    def needs_count(self, tracker: Stages) -> bool:
         """Are notifications held back only because the tracker may not know all missing numbers?"""
         return bool(self._held) and self.frontier(tracker) == self.counted
 

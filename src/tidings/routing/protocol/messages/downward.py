@@ -33,6 +33,7 @@ from tidings.routing.protocol.messages.fields import (
     Number,
     PartyName,
     Range,
+    Steps,
 )
 
 
@@ -122,7 +123,9 @@ class Who(Down, frozen=True, tag="who"):
 
 class Answer(Down, frozen=True, tag="answer"):
     """The node of an interest with its counts at `serial`, or why the interest was refused. If an
-    interest can never match, or always matches, it is accepted with a note that says so."""
+    interest can never match, or always matches, it is accepted with a note that says so. To a
+    subscriber that had another node before a revision, `steps` leads from that node to this one; it
+    is empty if the rendezvous point does not know the way."""
 
     request: Number
     node: Number = 0
@@ -132,11 +135,12 @@ class Answer(Down, frozen=True, tag="answer"):
     refusal: str = ""
     note: str = ""
     never: bool = False  # whether the interest can never match
+    steps: Steps = ()
 
 
 class Resumption(Down, frozen=True, tag="resumption"):
-    """How far a named subscription was confirmed: the answer to Resume. A note says why the
-    subscription starts over at `serial`."""
+    """How far a named subscription was confirmed: the answer to Resume. `steps` are the revisions
+    since then. A note says why the subscription starts over at `serial`."""
 
     request: Number
     serial: Number = 0
@@ -144,6 +148,7 @@ class Resumption(Down, frozen=True, tag="resumption"):
     counts: dict[Number, Number] = msgspec.field(default_factory=dict)
     refusal: str = ""
     note: str = ""
+    steps: Steps = ()
 
 
 class Confirmed(Down, frozen=True, tag="confirmed"):

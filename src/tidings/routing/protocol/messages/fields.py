@@ -16,6 +16,7 @@ MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slic
 MOST_RANGES = 1024
 MOST_DIRECT = 100  # nodes of an agent that is linked to the rendezvous point itself
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
+MOST_STEPS = 64  # revisions that a subscriber can catch up with
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
 LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
@@ -84,6 +85,31 @@ class Edges(NamedTuple):
 
     slice: Slice
     mixed: Number
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """A revision of the channel that gave an interest another meaning, and so another `node`. Up to
+    `serial`, the old meaning holds: the old node had matched `closing` notifications, and `ends`
+    has the counts of the old node and of the nodes below it. After `serial`, the new meaning holds:
+    the new node had matched `total` notifications, and `begins` has the counts of the nodes at or
+    below it. All counts are those at `serial`; nodes without notifications are left out. `ended`
+    has the serials of the last notifications of nodes in `ends` that no longer existed: a
+    subscriber that began later needs none of these."""
+
+    serial: Number
+    node: Number
+    closing: Number
+    total: Number
+    ends: dict[Number, Number]
+    begins: dict[Number, Number]
+    ended: dict[Number, Number] = {}
+
+    @property
+    def size(self) -> int:
+        return 1 + len(self.ends) + len(self.begins) + len(self.ended)
+
+
+Steps = Annotated[tuple[Step, ...], msgspec.Meta(max_length=MOST_STEPS)]
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):

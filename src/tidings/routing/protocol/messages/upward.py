@@ -77,13 +77,14 @@ class Redraw(Up, frozen=True, tag="redraw"):
 class Ask(Message, frozen=True, tag="ask"):
     """Which node belongs to an interest? An interest is a text in a dialect, which routers do not
     read. The node to which the asker is linked sets the owner; the name of each router on the way
-    is put in front."""
+    is put in front. `was` is the node that the asker had, if that node no longer exists."""
 
     request: Number
     interest: bytes
     owner: PartyName = ""
     within: Within = ()
     dialect: PartyName = "sql"
+    was: Number = 0
 
     @property
     def stored(self) -> bytes:

@@ -21,6 +21,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.history import Gone
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.records import Record
+from tidings.routing.root.revising import lay_above
 
 MOST_LOOKED_AT = 2_000  # nodes of earlier lives in one call
 
@@ -184,16 +185,5 @@ class Nodes(NodePart):
         late = [node for node, one in gone.items() if one.latest > after]
         for node in late[-self._context.limits.all_new_nodes :]:
             one = gone[node]
-            above = self._lay_above(one, gone)
+            above = lay_above(one, gone, self._graph)
             self.retired[node] = Retired(above, one.count, one.latest, self._context.now)
-
-    def _lay_above(self, removed: Gone, gone: Mapping[int, Gone]) -> set[int]:
-        """The nodes that covered a removed node, including nodes that were removed too."""
-        found: set[int] = set()
-        todo = [*removed.above]
-        while todo:
-            node = todo.pop()
-            if node not in found:
-                found.add(node)
-                todo += gone[node].above if node in gone else self._graph.parents(node)
-        return found

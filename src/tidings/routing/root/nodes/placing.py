@@ -16,6 +16,7 @@ from tidings.routing.root.nodes.lifecycle import Nodes
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
 from tidings.routing.root.nodes.territory import Territory
+from tidings.routing.root.revising import find_steps
 
 NEW_NODE = 100  # the cost of a new node, in entries of an answer
 
@@ -61,13 +62,14 @@ class Placing(NodePart):
         # All numbers given so far will be on the disk when this answer is sent.
         given = self._counts.given_counts
         counts = {one: given[one] for one in self._nodes.under(node) if one in given}
-        self._charges.charge(sender, len(counts), owner)
+        steps = find_steps(self._registry.history, message.was, node) if message.was else ()
+        self._charges.charge(sender, len(counts) + sum(one.size for one in steps), owner)
         pending = sum(record.matches(node) for record in self._queue.records)
         total = self._counts.totals.get(node, 0) + pending
         epoch, serial = self._context.epoch, self._counts.given
         answer = m.Answer(
             epoch, message.request, node, serial, total, counts, note=placed.note,
-            never=placed.never,
+            never=placed.never, steps=steps,
         )  # fmt: skip
         self._queue.hold((sender, answer))
 

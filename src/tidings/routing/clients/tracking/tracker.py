@@ -66,12 +66,7 @@ class Tracker:
 
     def select_missing(self, marks: Iterable[Mark]) -> tuple[Mark, ...]:
         """The marks that are known to be missing."""
-        return tuple(
-            mark
-            for mark in marks
-            if mark.number <= self._highest(mark.node)
-            and not self._is_settled(mark.node, mark.number)
-        )
+        return tuple(mark for mark in marks if self.is_missing(mark.node, mark.number))
 
     def learn(self, counts: Mapping[int, int]) -> None:
         """Note the counts of nodes: all numbers up to a count exist."""
@@ -90,13 +85,9 @@ class Tracker:
         """The numbers that exist but are not settled."""
         return [gap for node in sorted(self.incomplete()) for gap in self._gaps(node)]
 
-    def has_some(self, ranges: Iterable[Range]) -> bool:
-        """Is any of these numbers settled?"""
-        return any(
-            self._is_settled(node, number)
-            for node, first, last in ranges
-            for number in range(first, last + 1)
-        )
+    def is_missing(self, node: int, number: int) -> bool:
+        """Is a number known to exist, and not settled?"""
+        return number <= self._highest(node) and not self._is_settled(node, number)
 
     def has_all(self, mark: Mark) -> bool:
         """Are the number of a mark and all numbers before it settled?"""

@@ -1,0 +1,12 @@
+"""Which notifications a subscriber has, and which it lacks, by their numbers at nodes.
+
+    stages.py    a tracker for each meaning that the interest has had, through revisions
+    tracker.py   which numbers of each node have arrived, and which are missing
+
+Used inside `clients`. Start at tracker.py.
+"""
+
+from tidings.routing.clients.tracking.stages import Stages
+from tidings.routing.clients.tracking.tracker import Tracker, cut_ranges
+
+__all__ = ["Stages", "Tracker", "cut_ranges"]

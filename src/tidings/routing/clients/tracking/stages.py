@@ -1,0 +1,162 @@
+"""The trackers of one subscriber: one for each meaning that its interest has had.
+
+    serials      1 ........ 60 │ 61 ........ 90 │ 91 ...
+    meaning      before the    │ the next one    │ the present one: `now`
+                 first revision
+    tracker      60 is missing │ complete        │
+
+A revision of the channel gives an interest another node. From its serial on, other notifications
+are due, and the numbers of nodes that the interest has gained begin with later ones than 1. So each
+meaning has a tracker of its own, and the serial of a notification decides which one it belongs to.
+
+The totals at a revision say how many notifications of the meaning before it are missing. An earlier
+meaning is dropped when all of them have arrived. If its numbers are settled before that, the others
+are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from tidings.routing.clients.tracking.tracker import Tracker
+from tidings.routing.protocol.messages import Mark, Range, Step
+
+
+class Past(msgspec.Struct):
+    """An earlier meaning: its serials, after the first and up to the last, and how many of its
+    notifications are missing."""
+
+    after: int
+    upto: int
+    tracker: Tracker
+    missing: int
+
+    def has(self, serial: int) -> bool:
+        return self.after < serial <= self.upto
+
+
+class Stages:
+    """See the top of the module. Without revisions, this is one tracker."""
+
+    def __init__(self, counts: Mapping[int, int] | None = None) -> None:
+        self.now = Tracker(counts or {})
+        self._since = 0  # the serial after which the present meaning holds
+        self._past: list[Past] = []  # those of which something is missing, in order
+
+    def advance(self, step: Step, complete: int, missing: int) -> None:
+        """Begin another meaning; nothing is missing up to the serial `complete`, and `missing`
+        notifications are missing after it. The counts at the end of the present meaning show their
+        numbers. A meaning without serials is left out: a rendezvous point that was killed during a
+        revision begins the revision again."""
+        if step.serial > self._since and missing > 0:
+            late = {node for node, serial in step.ended.items() if serial <= complete}
+            self.now.learn({node: many for node, many in step.ends.items() if node not in late})
+            self._past.append(Past(self._since, step.serial, self.now, missing))
+        self.now, self._since = Tracker(step.begins), step.serial
+
+    def arrive(self, serial: int) -> None:
+        """Note that a notification has arrived for the first time."""
+        for one in self._past:
+            one.missing -= one.has(serial)
+
+    def dismiss(self, marks: Iterable[Mark], serial: int) -> None:
+        """Settle the marks of a notification where they were not due: a number that is new to a
+        meaning may be of an earlier serial."""
+        for one in self._past:
+            if not one.has(serial):
+                one.tracker.give_up(Range(mark.node, mark.number, mark.number) for mark in marks)
+
+    def close(self) -> int:
+        """Drop the earlier meanings of which nothing is missing, or whose missing notifications
+        are lost; return how many are lost."""
+        lost = 0
+        for one in [*self._past]:
+            if one.missing <= 0 or one.tracker.is_complete():
+                self._past.remove(one)
+                lost += max(0, one.missing)
+        return lost
+
+    def has_past(self) -> bool:
+        """Is anything of an earlier meaning missing?"""
+        return bool(self._past)
+
+    # -- one notification ----------------------------------------------------------------------
+
+    def see(self, marks: Iterable[Mark], serial: int) -> bool:
+        """Settle the marks of a notification; True if it is new."""
+        found = self._at(serial)
+        return found is not None and found.see(marks)
+
+    def see_next(self, marks: Iterable[Mark]) -> bool:
+        """Settle the marks of a notification if each is the next at its node; otherwise nothing.
+        Only while nothing is missing."""
+        return self.now.see_next(marks)
+
+    def has_any(self, marks: Iterable[Mark], serial: int) -> bool:
+        """Is any of the marks settled?"""
+        found = self._at(serial)
+        return found is not None and found.has_any(marks)
+
+    def select_missing(self, marks: Iterable[Mark], serial: int) -> tuple[Mark, ...]:
+        """The marks that are known to be missing."""
+        found = self._at(serial)
+        return () if found is None else found.select_missing(marks)
+
+    def has_all(self, mark: Mark, serial: int) -> bool:
+        """Are the number of a mark and all numbers before it settled?"""
+        found = self._at(serial)
+        before = (one.tracker for one in self._past if one.upto < serial)
+        return (
+            found is not None
+            and found.has_all(mark)
+            and not any(mark.node in one.incomplete() for one in before)
+        )
+
+    def _at(self, serial: int) -> Tracker | None:
+        """The tracker of a serial; None if nothing of its meaning is missing any more."""
+        if serial > self._since:
+            return self.now
+        return next((one.tracker for one in self._past if one.has(serial)), None)
+
+    # -- all of them ---------------------------------------------------------------------------
+
+    def knows(self, node: int) -> bool:
+        """Is a node known to be one whose notifications this subscriber must get?"""
+        return any(one.knows(node) for one in self._each())
+
+    def learn(self, counts: Mapping[int, int]) -> None:
+        """Note the counts of nodes, by the present meaning."""
+        self.now.learn(counts)
+
+    def give_up(self, ranges: Iterable[Range]) -> None:
+        """Settle numbers that are lost."""
+        ranges = list(ranges)
+        for tracker in self._each():
+            tracker.give_up(ranges)
+
+    def list_missing(self) -> list[Range]:
+        """The numbers that exist but are not settled."""
+        return [one for tracker in self._each() for one in tracker.list_missing()]
+
+    def has_some(self, ranges: Iterable[Range]) -> bool:
+        """Is any of these numbers, which were missing, settled?"""
+        return any(
+            not any(one.is_missing(node, number) for one in self._each())
+            for node, first, last in ranges
+            for number in range(first, last + 1)
+        )
+
+    def incomplete(self) -> set[int]:
+        """The nodes at which numbers are missing."""
+        return set[int]().union(*(one.incomplete() for one in self._each()))
+
+    def is_complete(self) -> bool:
+        """Is nothing known to be missing?"""
+        return not self._past and self.now.is_complete()
+
+    def _each(self) -> Iterator[Tracker]:
+        for one in self._past:
+            yield one.tracker
+        yield self.now

@@ -230,8 +230,8 @@ def test_kills_without_a_break(tmp_path: Path) -> None:
                     found.append(one)
             assert sorted(numbers(found)) == [*range(150)]
             await asyncio.sleep(1)
-            rest = [one for one in told._machine.inbox if not isinstance(one, Interrupted | Resumed)]
-            assert not rest
+            inbox = told._machine.inbox
+            assert not [one for one in inbox if not isinstance(one, Interrupted | Resumed)]
 
     with a_root(tmp_path) as root:
         running(work(root))

@@ -296,7 +296,7 @@ def test_places_from_preprocessors(seed: int, disks: float) -> None:
     """Preprocessors that are behind the rendezvous point or ahead of routers, answer late, leave
     nodes out, or are gone: graphs and deliveries are the same as without them."""
     located = 0
-    for round_ in range(6):
+    for round_ in draws(6, lambda: located > 40):
         chance = random.Random(f"{seed} {round_} {disks} places")
         world = World(chance, chance.randrange(1, 12), locates=True)
         for _ in range(3):
@@ -396,7 +396,7 @@ def test_routers_that_move(seed: int, crashes: float, disks: float) -> None:
     """They move to other nodes and back, or lose the second link, at any time; nothing is lost, and
     nothing is told twice or out of order."""
     moves = 0
-    for round_ in range(10):
+    for round_ in draws(10, lambda: moves > 20):
         chance = random.Random(f"{seed} {round_} {crashes} {disks} moves")
         world = World(chance, chance.randrange(1, 8), movers=chance.randrange(1, 5))
         for _ in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from tests.repeats import draws
 from tests.routing.world import POINTS, ROOT, World
 
 from tidings.routing.clients.subscriber import Phase, Subscriber
@@ -65,7 +66,7 @@ def apply_for(world: World, one: Subscriber, most: int) -> tuple[list[m.Offered]
 
 def test_who_is_offered_a_link(seed: int) -> None:
     offered = refused = 0
-    for round_ in range(15):
+    for round_ in draws(15, lambda: offered > 10 and refused > 10):
         chance = random.Random(f"{seed} {round_} offers")
         world = World(chance, chance.randrange(1, 8))
         for number in range(chance.randrange(1, 10)):

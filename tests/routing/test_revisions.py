@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.repeats import runs
+from tests.repeats import draws, runs
 from tests.routing.revised_world import RevisedWorld, check_edges
 from tests.routing.test_named import Reader
 from tests.routing.test_network import check_acknowledged, check_order, settle
@@ -92,13 +92,15 @@ def check(world: RevisedWorld, readers: list[Reader]) -> None:
 
 @pytest.mark.parametrize("run", runs(8, 60))
 def test_every_meaning_in_turn(seed: int, run: int) -> None:
-    chance = random.Random(f"{seed} {run}")
-    world = RevisedWorld(chance, chance.randrange(0, 6))
-    world.signals = True
-    readers = play(world, 150, crashes=0.0)
-    check(world, readers)
-    assert world.revisions
-    assert world.replaced
+    replaced = 0
+    for round_ in draws(1, lambda: replaced):
+        chance = random.Random(f"{seed} {run} {round_}")
+        world = RevisedWorld(chance, chance.randrange(0, 6))
+        world.signals = True
+        readers = play(world, 150, crashes=0.0)
+        check(world, readers)
+        replaced += world.replaced if world.revisions else 0
+    assert replaced
 
 
 @pytest.mark.parametrize("run", runs(8, 60))

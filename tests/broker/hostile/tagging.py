@@ -41,7 +41,7 @@ class Tagged(Attack):
             self.batch += 1
         link.say(
             self.part("real", batch + 7, self.nodes[:1], 1),
-            self.part("unknown", batch, [chance.choice((5, 10**9, *HUGE))], 1),
+            self.part("unknown", batch, [chance.choice((10**9, *HUGE))], 1),
             m.HandOver("life", 0, 0, True, 7, self.version, bytes(8), b"", bytes(8), b""),
             m.HandOver("large", 0, 0, True, self.life, 0, bytes(8), b"", bytes(8), bytes(MOST)),
             m.HandOver("odd", 0, 0, True, self.life, 0, b"x", b"y" * 9, b"", b""),

@@ -58,6 +58,14 @@ class Reader(msgspec.Struct):
     def go(self, world: World) -> None:
         world.send(self.now.name, self.now.stop(world.now))
 
+    def come_or_go(self, world: World) -> None:
+        """Come back if it is away; otherwise read what there is, and leave."""
+        if self.now.phase is Phase.STOPPED:
+            self.come(world)
+        else:
+            self.read(world)
+            self.go(world)
+
 
 def play(world: World, steps: int, *, crashes: float) -> list[Reader]:
     chance = world.chance
@@ -72,12 +80,7 @@ def play(world: World, steps: int, *, crashes: float) -> list[Reader]:
     for step in range(steps):
         what = chance.random()
         if what < 0.15:
-            one = chance.choice(readers)
-            if one.now.phase is Phase.STOPPED:
-                one.come(world)
-            else:
-                one.read(world)
-                one.go(world)
+            chance.choice(readers).come_or_go(world)
         elif what < 0.4:
             one = chance.choice(readers)
             if one.now.phase is Phase.ON:

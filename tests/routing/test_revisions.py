@@ -39,12 +39,7 @@ def play(world: RevisedWorld, steps: int, *, crashes: float) -> list[Reader]:
         if what < 0.06:
             world.revise(world.any_table())
         elif what < 0.14:
-            one = chance.choice(readers)
-            if one.now.phase is Phase.STOPPED:
-                one.come(world)
-            else:
-                one.read(world)
-                one.go(world)
+            chance.choice(readers).come_or_go(world)
         elif what < 0.3:
             one = chance.choice(readers)
             if one.now.phase is Phase.ON:

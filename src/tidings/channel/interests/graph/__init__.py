@@ -5,7 +5,7 @@
 
     patched_edges.py   nodes by place, and their edges
     reach.py           a search: all nodes above given nodes, or all below them
-    changed.py          which nodes have gained existing nodes below them
+    changed.py         which nodes have other nodes below them than before
     node_graph.py      the graph: adds and removes nodes, and keeps the lowest of those that match
 
 Used inside `channel`; broker uses `find_changed`. Start at node_graph.py.

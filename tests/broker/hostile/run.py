@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 from tests.broker.hostile.attacker import ATTACKS
+from tests.broker.hostile.cores import Cores
 from tests.broker.hostile.pair import Latencies, Seen
 from tests.broker.kills.tree import HOME
 
@@ -49,6 +50,7 @@ token = "{name}s"
 [tokens]
 """
 ROUTERS = ("root", "edge", "side")
+WAY = ("root", "edge", "pair")  # the processes that a notification of the honest pair passes
 QUIET = 5.0  # seconds that the pair has for itself before
 
 
@@ -67,10 +69,12 @@ class Run:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.most: Counter[str] = Counter()  # megabytes of each process
         self.begun_at = 0.0
+        self.cores = Cores()
 
     def go(self, seconds: float) -> None:
         try:
             self._start_routers()
+            self.cores.begin()
             self._start("pair", "tests.broker.hostile.pair", str(self.ports["edge"]),
                         str(self.folder / "pair.json"))  # fmt: skip
             self._watch(QUIET)
@@ -85,6 +89,7 @@ class Run:
             self._end(self.attacks, 20)
             self._end(["side", "edge", "root"], 20)
         finally:
+            self.cores.end()
             for one in self.processes.values():
                 if one.poll() is None:
                     one.kill()
@@ -110,6 +115,8 @@ class Run:
                 [*before, sys.executable, "-m", *command], stdout=log, stderr=log,
                 env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
             )  # fmt: skip
+        if name in WAY:
+            self.cores.add(name, self.processes[name].pid)
 
     def _watch(self, seconds: float) -> None:
         """See what memory each process takes, each second."""
@@ -153,19 +160,30 @@ class Run:
         before = [seconds for when, seconds in found if when < self.begun_at]
         return before, [seconds for when, seconds in found if when >= self.begun_at]
 
+    def with_cores(self, found: Latencies) -> list[float]:
+        """In seconds, since the attacks began: without the time in which there was no core."""
+        return [
+            seconds - self.cores.longest(when, when + seconds)
+            for when, seconds in found
+            if when >= self.begun_at
+        ]
+
     def table(self) -> str:
         lines = ["", f"honest pair {'':19} count      p50      p99      max   (ms)"]
         pair = self.pair()
         shown_of = {"publish to told": pair.told, "to acknowledgment": pair.acknowledged}
         for said, found in shown_of.items():
-            for when, some in zip(("quiet", "attacked"), self.parted(found), strict=True):
+            seen = zip(("quiet", "attacked"), self.parted(found), strict=True)
+            for when, some in (*seen, ("with cores", self.with_cores(found))):
                 figures = (percentile(some, part) * 1000 for part in (0.5, 0.99, 1))
                 shown = " ".join(f"{one:8.1f}" for one in figures)
-                lines.append(f"  {said:18} {when:9} {len(some):6} {shown}")
+                lines.append(f"  {said:18} {when:10}{len(some):6} {shown}")
         in_force = pair.in_force
         shown = " ".join(f"{percentile(in_force, part) * 1000:8.1f}" for part in (0.5, 0.99, 1))
         lines.append(f"  {'subscribed':18} {'':9} {len(in_force):6} {shown}")
         lines.append("")
+        lines.append("waited for a core, of all time: " + ", ".join(
+            f"{name} {self.cores.share(name, self.begun_at):.0%}" for name in WAY))  # fmt: skip
         lines.append("memory, at most (MB): " + ", ".join(
             f"{name} {size:,}" for name, size in self.most.most_common()))  # fmt: skip
         lines.append("")

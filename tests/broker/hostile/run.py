@@ -52,6 +52,7 @@ token = "{name}s"
 ROUTERS = ("root", "edge", "side")
 WAY = ("root", "edge", "pair")  # the processes that a notification of the honest pair passes
 QUIET = 5.0  # seconds that the pair has for itself before
+START = 300.0  # seconds in which all attackers must begin
 
 
 def percentile(values: list[float], part: float) -> float:
@@ -68,7 +69,8 @@ class Run:
         self.ports = dict(zip(ROUTERS, free_ports(3), strict=True))
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.most: Counter[str] = Counter()  # megabytes of each process
-        self.begun_at = 0.0
+        self.quiet_until = 0.0  # when the first attacker was started,
+        self.begun_at = 0.0  # and when all of them had begun
         self.cores = Cores()
 
     def go(self, seconds: float) -> None:
@@ -78,12 +80,14 @@ class Run:
             self._start("pair", "tests.broker.hostile.pair", str(self.ports["edge"]),
                         str(self.folder / "pair.json"))  # fmt: skip
             self._watch(QUIET)
-            self.begun_at = time.monotonic()
+            self.quiet_until = time.monotonic()
             for number, name in enumerate(self.attacks):
                 ports = (str(self.ports[one]) for one in ROUTERS)
                 out = str(self.folder / f"{name}.json")
                 self._start(name, "tests.broker.hostile.attacker", name, *ports,
                             str(self.seed + number), out, nice=True)  # fmt: skip
+            self._await_strokes()
+            self.begun_at = time.monotonic()
             self._watch(seconds)
             self._end(["pair"], 90)  # while the attacks go on
             self._end(self.attacks, 20)
@@ -94,6 +98,16 @@ class Run:
                 if one.poll() is None:
                     one.kill()
                     one.wait()
+
+    def _await_strokes(self) -> None:
+        """Wait until all attack: on a busy machine, processes of low priority start late, and what
+        the pair sees until then would hide what it sees under attack."""
+        until = time.monotonic() + START
+        for name in self.attacks:
+            while not (self.folder / f"{name}.json.begun").exists():
+                assert self.processes[name].poll() is None, self.log(name)
+                assert time.monotonic() < until, f"{name} did not begin: the machine is too busy"
+                time.sleep(0.1)
 
     def _start_routers(self) -> None:
         ports = self.ports
@@ -156,8 +170,8 @@ class Run:
         return msgspec.json.decode(path.read_bytes(), type=Seen)
 
     def parted(self, found: Latencies) -> tuple[list[float], list[float]]:
-        """In seconds: before the attacks began, and since."""
-        before = [seconds for when, seconds in found if when < self.begun_at]
+        """In seconds: before the first attack began, and since all of them have."""
+        before = [seconds for when, seconds in found if when < self.quiet_until]
         return before, [seconds for when, seconds in found if when >= self.begun_at]
 
     def with_cores(self, found: Latencies) -> list[float]:

@@ -42,7 +42,7 @@ def attacked(folder: Path, seed: int, seconds: float, bound: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(700)
 def test_an_honest_pair_goes_on(tmp_path: Path, seed: int) -> None:
     """A short run; others may be busy on the machine."""
     attacked(tmp_path, seed, 25, bound=5.0)

@@ -16,6 +16,7 @@ from tests.snapshots.test_snapshot import many_filters
 from tidings.channel.interests import ArrayInterests
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, compile_nodes
+from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import FilterError, TidingsError
 from tidings.routing.root import Placed
@@ -345,3 +346,29 @@ def test_a_compilation_that_fails_changes_nothing(
     stopped.stop()
     assert stopped.run() is None
     assert [path.name for path in tmp_path.iterdir()] == ["interests"]
+
+
+def test_what_is_wrong_with_a_filter_is_found_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To find it can take as long as to read a valid filter, and must not be done again in the
+    event loop."""
+    interests = ArrayInterests()
+    read: list[bytes] = []
+    parsed = Filters.parse
+
+    def parse_once(self: Filters, interest: bytes) -> Filter:
+        read.append(interest)
+        return parsed(self, interest)
+
+    monkeypatch.setattr(Filters, "parse", parse_once)
+    for text in (b"n >", b"\xff", b"n > 1"):
+        interests.prepare([text])
+        if text == b"n > 1":
+            assert interests.place(text).node == 1
+        else:
+            with pytest.raises(TidingsError):
+                interests.place(text)
+        assert read == [text]
+        read.clear()
+    with pytest.raises(TidingsError):
+        interests.place(b"n >")  # without any preparation
+    assert read == [b"n >"]

@@ -107,7 +107,8 @@ class PreprocessorNode:
             if self._agent.view is not None:  # without a view, it could only refuse
                 self._agent.send_up(m.Register(self.address))
             limits = self._connections.connection_limits
-            limits.check(self._connections.links, time.monotonic(), 3 * self._times.expire)
+            links = self._connections.links.values()
+            limits.check(links, time.monotonic(), 3 * self._times.expire)
             self._connections.expire_tickets()
             await asyncio.sleep(min(self._times.resubscribe, self._times.expire / 4))
 

@@ -10,7 +10,6 @@ start, the folder is compared with the stored filters, and nodes that differ are
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -105,10 +104,12 @@ class ArrayInterests:
         with shorten_turns():
             for interest in interests:
                 begun = time.thread_time()
-                with contextlib.suppress(TidingsError):
+                try:
                     filter_ = self._filters.parse(interest)
                     self._nodes.prepare(filter_)
                     self._filters.keep(interest, filter_)
+                except TidingsError as problem:
+                    self._filters.keep(interest, problem)
                 times.append(time.thread_time() - begun)
         return times
 

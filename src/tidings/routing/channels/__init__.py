@@ -29,13 +29,13 @@ own programs import `Route`. Start at channels.py.
 
 from tidings.routing.channels.channel import Channel, Machine
 from tidings.routing.channels.channel_link import Out
-from tidings.routing.channels.channels import Channels
+from tidings.routing.channels.channels import KEEP_ALIVE, Channels
 from tidings.routing.channels.credit import WINDOW, Flow, Frames
 from tidings.routing.channels.links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
 from tidings.routing.channels.routes import Route, Routes
 
 __all__ = [
-    "ABOVE", "WINDOW", "Channel", "Channels", "Flow", "Frames", "Heard", "Links", "Machine", "Out",
-    "Repeats", "Route", "Routes",
+    "ABOVE", "KEEP_ALIVE", "WINDOW", "Channel", "Channels", "Flow", "Frames", "Heard", "Links",
+    "Machine", "Out", "Repeats", "Route", "Routes",
 ]  # fmt: skip

@@ -30,6 +30,7 @@ from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
 
 MISSED = 4  # a channel that misses this many beats counts as silent
+KEEP_ALIVE = 8  # ticks, each half a beat, in which neighbours that want nothing get one beat
 QUIET = 2  # beats without traffic after which a channel may sleep
 
 
@@ -293,6 +294,7 @@ class Channels:
         for channel in [*self.awake.values()]:
             if kept or not channel.is_kept:
                 out += self.send(channel, channel.machine.tick(now), now)
+                out += self.send(channel, channel.machine.keep_alive(now, KEEP_ALIVE), now)
         if now - self._checked >= self.times.beat:
             self._checked = now
             out += self._check(now)

@@ -432,6 +432,13 @@ class Downstream(ABC):
 
     # -- timeouts ------------------------------------------------------------------------------
 
+    def keep_alive(self, now: float, shares: int) -> list[Sent]:
+        """Send the next beats to neighbours that want nothing, about one of `shares` of them. Call
+        this so often that `shares` calls take at most four beats."""
+        self.context.now = now
+        self.beats.keep_alive(shares)
+        return self.drain_outgoing()
+
     def expire(self) -> None:
         """Drop silent neighbours, and questions that nobody answers."""
         now = self.context.now

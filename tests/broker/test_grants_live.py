@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from tests.broker.networks import FAST, at, payloads, running, started, stopped
 from tests.broker.processes import Process, write_secret
+from tests.forking import Forked
 from tests.waiting import until
 
 from tidings.broker import Address, Door, KeyProblem, PreprocessorNode, RootNode, RouterNode, Signer
@@ -403,7 +404,7 @@ def test_processes(tmp_path: Path) -> None:
     edge = Process(tmp_path, "edge", EDGE.format(port=root.port, line=line, listen=listen))
     agents = write_secret(tmp_path / "agents.toml", AGENTS.format(within="region = 'EU'"))
     errors = (tmp_path / "tagger.log").open("w+")
-    tagger = subprocess.Popen(
+    tagger = Forked(
         [sys.executable, "-m", "tidings", "preprocessor", f"tidings://127.0.0.1:{root.port}",
          "--name", "tagger", "--token", "tags", "--key", str(tmp_path / "tagger"),
          "--config", str(agents)],

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from tests.broker.networks import BRIEF, at, payloads, running
 from tests.broker.processes import Process, write_secret
+from tests.forking import Forked
 from tests.waiting import until
 
 from tidings.broker import (
@@ -260,7 +261,7 @@ def test_processes(tmp_path: Path) -> None:
     root = Process(tmp_path, "root", ROOT)
     assert made.stdout.startswith('"the root" = "ed25519:')
     agents = write_secret(tmp_path / "agents.toml", f"[tickets]\n{made.stdout}")
-    tagger = subprocess.Popen(
+    tagger = Forked(
         [sys.executable, "-m", "tidings", "preprocessor", f"tidings://127.0.0.1:{root.port}",
          "--name", "tagger", "--token", "tags", "--config", str(agents)],
         stdout=subprocess.PIPE, text=True,

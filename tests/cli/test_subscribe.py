@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.broker.processes import Process
 from tests.cli.conftest import Run, app
+from tests.forking import Forked
 from tests.waiting import eventually
 from typer.testing import CliRunner
 
@@ -56,7 +57,7 @@ class Scene:
     def subscribe(self, *words: str) -> subprocess.Popen[bytes]:
         assert self._subscriber is None
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
-            self._subscriber = subprocess.Popen(
+            self._subscriber = Forked(
                 [sys.executable, "-m", "tidings", "subscribe", *words, *self.there],
                 stdout=out, stderr=err,
             )  # fmt: skip

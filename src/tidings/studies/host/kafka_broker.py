@@ -18,7 +18,7 @@ from tidings.spark.session import jars_folder
 from tidings.studies.host.ports import free_ports, is_listening
 
 VERSION = "4.3.1"
-_PATIENCE = 60.0  # seconds
+_PATIENCE = 120.0  # seconds
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -56,10 +56,11 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 broker.heartbeat.interval.ms=200
-broker.session.timeout.ms=1000
+broker.session.timeout.ms=4000
 """
 # A broker that is restarted must wait until the session of the killed broker has ended; by default,
-# that takes nine seconds.
+# that takes nine seconds. With a session of one second, a broker on a busy machine misses its own
+# heartbeats, and is fenced off from its partitions again and again.
 _LOGGING = """\
 appender.console.type=Console
 appender.console.name=console

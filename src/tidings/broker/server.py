@@ -580,7 +580,7 @@ class Server:
             elif now - link.heard > expire:
                 link.abort("nothing was heard for too long")
             elif self.channels.links.is_stuck(name):
-                link.close("it takes no messages of a channel")
+                link.close("the receiver does not read the messages of a channel")
             if known is not None:  # its messages may wait in the backlog
                 known.heard = max(known.heard, link.heard)
         for channel in self.channels.awake.values():

@@ -21,7 +21,7 @@ class Filters:
         self._kept_bytes = 0
 
     def keep(self, interest: bytes, filter_: Filter) -> None:
-        """Keep a filter until it is read."""
+        """Keep a filter until `read` asks for it."""
         if self._kept_bytes > MOST_KEPT:  # too many filters were never placed
             self._kept, self._kept_bytes = {}, 0
         self._kept[interest] = filter_

@@ -28,7 +28,7 @@ class Beats:
         self._context = context
         self._graph = graph
         self._sums = sums
-        self._turns: deque[tuple[Name, Neighbour]] = deque()  # in this order, edges are compared
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # the order of comparing edges
 
     def add(self, name: Name, known: Neighbour) -> None:
         """Add a neighbour."""

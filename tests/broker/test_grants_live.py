@@ -181,7 +181,7 @@ def test_preprocessors_that_sign_know_who_asks(tmp_path: Path) -> None:
             connect(at(root), tag="local", times=FAST) as tagger,
             connect(at(root), times=FAST) as agent,
         ):
-            with pytest.raises(KeyProblem, match="and no tokens, expected"):
+            with pytest.raises(KeyProblem, match="but no tokens; expected"):
                 PreprocessorNode("pre", tagger, Door(), signer=Signer(PRIVATE))
             node = PreprocessorNode("pre", tagger, Door(), times=FAST)
             await node.start()

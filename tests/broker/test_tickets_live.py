@@ -207,7 +207,7 @@ def test_what_is_refused() -> None:
                      "is for 'milan', and 'turin' shows it", "for the channel 'tea', expected 'fx'",
                      "expired 10", "expected at most 300"):  # fmt: skip
         assert any(sentence in str(one) for one in found), sentence
-    with pytest.raises(KeyProblem, match="signs tickets and no tokens"):
+    with pytest.raises(KeyProblem, match="signing tickets, but no tokens"):
         tickets.Tickets("edge", Door(ticket_key=PRIVATE))
 
 

@@ -91,7 +91,7 @@ def _deep() -> dict[str, Any]:
         ({"\udfff": [dt.date(2024, 1, 2)]}, "attributes: found an unpaired surrogate, U+DFFF, exp"),
         (
             {"a": Decimal("1.0000000000000000000001"), "b": dt.date(2024, 1, 2)},
-            "attribute a: found a decimal that no double equals, together with a time",
+            "attribute a: found a decimal that no double equals, in a notification that also",
         ),
     ],
 )

@@ -214,11 +214,11 @@ class Connections:
         self.door = msgspec.structs.replace(self.door, tokens=tokens, tickets=tickets)
         self._tickets = PublicKeys(tickets)
         if not self.door.is_guarded:
-            return 0  # anybody may connect, as before
+            return 0  # anybody may still connect
         self._register = Register(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
-            if before.direct:  # its router judges it when its ticket is renewed
+            if before.direct:  # its router checks its rights when the ticket is renewed
                 continue
             if before.expires:
                 ended += 1

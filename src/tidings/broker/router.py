@@ -16,7 +16,7 @@ from tidings.routing.forwarding import LOCATOR, Forwarding, Name, Router, Sent
 from tidings.routing.protocol import Times, frames, messages as m
 
 OVERLOAD = 4 << 20  # bytes that wait for a slow node above, beyond which nothing is read from below
-CHANNEL_CACHE_BYTES = 1 << 20  # of each channel other than the router's own, while it has traffic
+CHANNEL_CACHE_BYTES = 1 << 20  # for each channel with traffic, except the router's own
 
 
 class RouterNode(Server):

@@ -596,7 +596,7 @@ class Server:
             elif now - link.heard > expire:
                 link.abort("nothing was heard for too long")
             elif self.channels.links.is_stuck(name):
-                link.close("it takes no messages of a channel")
+                link.close("the receiver does not read the messages of a channel")
             known = neighbours.get(name)
             if known is not None:  # its messages may wait in the backlog
                 known.heard = max(known.heard, link.heard)

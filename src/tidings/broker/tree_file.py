@@ -63,7 +63,7 @@ class Member(NamedTuple):
     listen: Address  # port 0 means any free port
     upstream: str | None
     depth: int
-    channel: str = ""  # of a rendezvous point in `[channels]`
+    channel: str = ""  # for a rendezvous point in `[channels]`
     public: str | None = None  # as in a router's file
     places: Literal["upstream", "preprocessor"] = "upstream"
 

@@ -118,7 +118,7 @@ class ChannelLink:
                 return
             except (LostConnection, Later) as problem:
                 reason = str(problem)
-            except BaseException:  # late answers must not be mistaken for answers to the next work
+            except BaseException:  # a late answer must not be mistaken for one to the next question
                 self._drop()
                 raise
             self._drop()

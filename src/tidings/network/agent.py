@@ -85,7 +85,7 @@ class Agent(AgentChannel):
             self._moving = Moving(link, advice)
 
     async def start(self, timeout: float | None = None) -> None:
-        """Connect; EnvironmentProblem or Refusal if that fails."""
+        """Connect; raise EnvironmentProblem or Refusal if that fails."""
         await self._agent_link.start(timeout)
         if self._moving is not None:
             self._tasks.append(asyncio.create_task(self._moving.move_forever()))
@@ -192,9 +192,10 @@ async def connect(
     ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
     two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
 
-    If the rendezvous point offers it, because few others want the same notifications, the agent
-    receives them over a second link, which it opens to the rendezvous point itself; without
-    `direct`, it never does. If the second link can't be opened, nothing changes.
+    If few others want the same notifications, the rendezvous point may offer the agent a second
+    link, to the rendezvous point itself, over which the agent then receives its notifications.
+    Without `direct`, the agent never opens one. If the second link can't be opened, nothing
+    changes.
 
     With `advice`, the agent asks its channel which routers there are and how busy they are,
     measures the round trips, and moves to a router that is much better, without losing anything.

@@ -103,7 +103,7 @@ class ChannelView:
         """The calls of predicates that must be decided before these notifications are tagged."""
         found: dict[bytes, PredicateCall] = {}
         for content in contents if len(self._calls) else ():
-            with contextlib.suppress(TidingsError):  # it can't be tagged at all
+            with contextlib.suppress(TidingsError):  # some can't be tagged at all
                 event = self._contents.read(content)
                 found.update((call.key, call) for call in self._calls.missing(event))
         return [*found.values()]

@@ -58,8 +58,8 @@ def make_folder(folder: Path) -> None:
 
 
 def note_format(folder: Path) -> None:
-    """Write the format, once everything in the folder has it. What older formats have is a part of
-    later ones, so a folder gets the latest format when it is next written."""
+    """Write the format, once everything in the folder has it. Each format includes all older ones,
+    so a folder gets the latest format when it is next written."""
     found = read_format(folder)
     if found is None or found.format < CURRENT:
         files.replace_file(folder / FORMAT, msgspec.json.encode(Format()) + b"\n")

@@ -146,8 +146,8 @@ class Reader:
 
     def _refuse(self, version: int, oldest: int, base: State) -> NoReturn:
         raise LogError(
-            f"the log '{self._folder}' no longer has all changes after version {version}, only "
-            f"those after {oldest}: version {version} {_fate_of(version, base)}"
+            f"version {version} of the log '{self._folder}' {_fate_of(version, base)}; the log has "
+            f"only the changes after version {oldest}"
         )
 
     def _complain(self, problem: str, end: Mark) -> NoReturn:

@@ -138,7 +138,7 @@ class _Known:
 
     def _add(self, node: int, key: bytes) -> None:
         self.uses[node] = 0
-        if key:  # it is lost if the log was damaged
+        if key:  # the identity is lost if the log was damaged
             self.numbers[key] = node
 
     def _add_anonymous(self, node: int, interest: bytes, key: bytes) -> None:

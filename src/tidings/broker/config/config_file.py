@@ -129,7 +129,7 @@ def read_kind(
         kind = read_preprocessor(table, path.parent.absolute())
         attributes = declared_attributes(columns, extra, kind)
         if kind.kind != "content":
-            from tidings.channel import Declaration  # loads the kernels, which routers do without
+            from tidings.channel import Declaration  # loads the kernels, which routers don't need
 
             Declaration("", attributes, kind, "")
     except TidingsError as problem:

@@ -129,7 +129,7 @@ def _read_kind(table: PreprocessorTable, folder: Path) -> KindDefinition:
     parents: dict[str, tuple[str, ...]] = {}
     columns: dict[str, dict[str, str]] = {}
     if table.kind == "topics":
-        from tidings.store import load_ontology  # loads the kernels, which routers do without
+        from tidings.store import load_ontology  # loads the kernels, which routers don't need
 
         found = load_ontology(folder / (table.ontology or "")).declared()
     else:

@@ -18,7 +18,7 @@ import msgspec
 from tidings.network import Preprocessors
 from tidings.routing.protocol import Times, messages as m
 
-MOST_WAITING = 200  # questions; beyond that, the node above is asked
+MOST_WAITING = 200  # unanswered questions; beyond that, the node above is asked
 
 
 class Locator:

@@ -85,7 +85,7 @@ def pack_number(value: Any) -> str:
     """Encode a decimal as a string; the family of the cut still marks it as a number."""
     if isinstance(value, LongDecimal):
         return str(value)
-    raise TypeError(f"found {type(value).__name__}, expected a value of a cut")
+    raise TypeError(f"found {type(value).__name__}, expected a value that a cut can have")
 
 
 def unpack_cuts(cuts: list[Cut]) -> list[Cut]:

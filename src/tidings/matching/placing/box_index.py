@@ -217,8 +217,8 @@ def _arrange(boxes: CompiledBoxes, segment: Segment) -> IndexArrays:
 def _find_split(boxes: CompiledBoxes, nulls: Array) -> Array:
     """Slots that may cover a filter only by several boxes together, one of which tests an attribute
     that the filter does not test. That box admits null, so it is not found by the columns of the
-    filter's corner. Few filters have one: `a <=> 1 AND b = 2 OR NOT (a <=> 1)`. `nulls` says for
-    each column whether its first cut is the beginning of null."""
+    filter's corner. Few filters have such a box; an example is `a <=> 1 AND b = 2 OR NOT (a <=>
+    1)`. `nulls` says for each column whether its first cut is the beginning of null."""
     slots, boxed, _ = boxes
     tests = np.flatnonzero(boxed.spans[1:] > boxed.spans[:-1])
     low = boxed.low[boxed.spans[tests]]

@@ -238,8 +238,9 @@ class AgentChannel(Publishing):
             interest, dialect = str(node), m.NODE
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(
-                "found a named subscription that is fast, unordered or has a long name, expected "
-                f"fast=False, order='serial' and a name of at most {m.LONGEST_NAME} characters"
+                "a subscription with a name must have fast=False, order='serial' and a name of at "
+                f"most {m.LONGEST_NAME} characters; found fast={fast}, order={order!r} and a name "
+                f"of {len(name)} characters"
             )
         if name and self._is_anonymous:
             raise Refusal(
@@ -270,8 +271,9 @@ class AgentChannel(Publishing):
         after `timeout` seconds."""
         if not name or self._is_anonymous:
             raise Refusal(
-                "found no name of a subscription, or an agent without a name or a token, expected "
-                "both, because subscriptions are stored under the agent's name"
+                "found a subscription or an agent without a name; expected drop_named(NAME) of an "
+                "agent with connect(..., name=...) or a token, because subscriptions are stored "
+                "under the agent's name"
             )
         number, self._next = self._next, self._next + 1
         machine = Subscriber(

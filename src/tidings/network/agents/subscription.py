@@ -138,7 +138,7 @@ class Subscription:
     async def __anext__(self) -> Item:
         if not self._is_entered:
             raise Refusal(
-                "found a subscription that may not be in force, expected "
+                "the subscription may not be in force yet; enter it before reading from it, with "
                 "`async with agent.subscribe(...) as told`"
             )
         while not self._machine.inbox:

@@ -234,7 +234,7 @@ class Channels:
     def receive_above(self, hop: Name, number: int, message: m.Message, now: float) -> list[Out]:
         """Handle a message from a hop."""
         channel = self.find_above(hop, number)
-        if channel is None:  # it was closed meanwhile
+        if channel is None:  # the channel was closed meanwhile
             return []
         machine = self.wake(channel, now)
         channel.used = now

@@ -184,7 +184,7 @@ class Links:
                     self._hold(channel, known, number, message, source)
             else:
                 found = channel.below.get(to)
-                if found is None:  # it has no link at present
+                if found is None:  # there is no link at present
                     continue
                 link, number, known = to, found, self.neighbours[to]
                 flow = known.flow

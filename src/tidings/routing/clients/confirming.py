@@ -42,7 +42,7 @@ class Confirming:
 
     @property
     def must_drop(self) -> bool:
-        """Is the name only given up, and was nobody told so yet?"""
+        """Is the name to be given up, and was no message sent about it yet?"""
         return self.only_drops and self._wants_drop and self._under_way is None
 
     def begin(self, serial: int, total: int) -> None:

@@ -278,7 +278,7 @@ class Downstream(ABC):
                 self.ask_above(msgspec.structs.replace(message, request=number))
 
     def _on_apply(self, sender: Name, message: m.Apply) -> None:
-        """Pass on an agent's question for a link to the rendezvous point. An agent that needs
+        """Pass on an agent's request for a link to the rendezvous point. An agent that needs
         signed grants stays here, because its grants are known only here."""
         others = message.others + self.count_others({sender}, (*message.nodes, *message.above))
         party = self.context.owner_of(sender) or message.party

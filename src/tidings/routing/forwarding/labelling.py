@@ -51,8 +51,8 @@ class Labelling(CoverGraph, Generic[Neighbour]):
 
     def _lower(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour subscribed to a node, where `label` was its old label.
-        Labels of lower nodes that contain no node below this one get this node, in place of the
-        nodes of `label`, which cover it."""
+        If the label of a lower node contains no node below this one, this node replaces the nodes
+        of `label` there, because they cover it."""
         own, above = (number,), frozenset(label or ())
         lower = Below(self._edges, self._slots, slot)
 

@@ -120,11 +120,13 @@ class MovingRouter(Router):
             if message.subscribed != self._wanted_beside():
                 if self.context.now - self._said >= self.times.retry:
                     self._greet_beside()
-            elif self.is_moving and message.serial >= self.serial:  # it has what this router has
+            elif self.is_moving and message.serial >= self.serial:  # it is not behind us
                 self._move()
         elif isinstance(message, m.Which):
             self._greet_beside()
-        elif isinstance(message, m.Published | m.ANSWERS):  # it was asked before the move
+        elif isinstance(
+            message, m.Published | m.ANSWERS
+        ):  # an answer to a question from before the move
             self.pass_down(message)
 
     def _greet_beside(self) -> None:

@@ -310,7 +310,7 @@ class Rendezvous(Downstream):
             self.release(record, nodes)
 
     def release(self, record: Record, nodes: Label) -> None:
-        """Send a notification, with the first labels of its marks."""
+        """Send a notification, with the initial labels of its marks."""
         labels = [self.first_label(node) for node in nodes]
         marks = [
             m.Mark(mark.node, mark.number, label)

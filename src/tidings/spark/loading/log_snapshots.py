@@ -39,8 +39,8 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-# increased when filters change their meaning, or the files here their columns, so that snapshots
-# are compiled again
+# increased when the meaning of filters or the columns of these files change, so that snapshots are
+# compiled again
 LANGUAGE = 4
 
 

@@ -2,7 +2,7 @@
 
     conversion.py   decides what to convert, and does it
     old_log.py      logs of subscriptions in the previous format
-    text_log.py     logs of subscriptions in the format before
+    text_log.py     logs of subscriptions in the oldest format
 
 journal/before.py converts journals that were SQLite files. Only settling.py uses this folder. Start
 at conversion.py.

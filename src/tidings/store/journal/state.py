@@ -39,8 +39,8 @@ MOST_LIVES = 256
 
 
 class Node(msgspec.Struct, array_like=True, gc=False):
-    """A node. `interest` is empty while the subscription that made the node has it; see
-    `State.add_texts`."""
+    """A node. `interest` is empty while the subscription that created the node still stores the
+    text; see `State.add_texts`."""
 
     interest: bytes
     owners: tuple[str, ...] = ()

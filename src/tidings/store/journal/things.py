@@ -89,7 +89,7 @@ class At(msgspec.Struct, frozen=True, array_like=True, tag="at"):
 
 class Repaired(msgspec.Struct, frozen=True, array_like=True, tag="repaired"):
     """Data was lost, and the log continues with this version. `lost` has the ranges of versions
-    (first, last) whose changes can't be read. The lineage ends here."""
+    (first, last) whose changes can't be read. The next life begins a new lineage."""
 
     version: int
     lost: tuple[tuple[int, int], ...]

@@ -221,7 +221,7 @@ class ChainRun:
                 known, changed = now, time.monotonic()
             elif time.monotonic() - changed > PATIENCE:
                 raise EnvironmentProblem(
-                    f"found no progress for {PATIENCE:.0f} s while waiting for {what}: "
+                    f"there was no progress for {PATIENCE:.0f} s while waiting for {what}: "
                     f"{self.stream.errors()}"
                 )
 

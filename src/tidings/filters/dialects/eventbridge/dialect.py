@@ -136,7 +136,7 @@ def _check(pattern: Pattern, attributes: Attributes, text: str) -> None:
 def _find_place(text: str, path: Path) -> int:
     try:
         return position(text, path)
-    except (ValueError, IndexError):  # inside $or, whose path is longer in the text
+    except (ValueError, IndexError):  # inside $or, `path` leaves out some levels of the text
         return max(text.rfind(f'"{path[-1]}"'), 0)
 
 

@@ -87,10 +87,10 @@ class Ordering:
         self.settle(complete)
 
     def settle(self, upto: int) -> None:
-        """Note that nothing is missing up to a serial. The doubt ends if this includes the first
-        notification that arrived since the doubt began, and so does a beat: the serial of beats
-        moves on only once all nodes on the way have this subscription again. An answer to a count
-        says nothing about those nodes."""
+        """Note that nothing is missing up to a serial. The doubt ends if the first notification
+        that arrived since the doubt began lies at or below both this serial and the serial of a
+        beat. The serial of beats advances only when all nodes on the way have this subscription
+        again; an answer to a count says nothing about those nodes."""
         if self._after and min(upto, self._beaten) >= self._after:
             self._doubt = False
 

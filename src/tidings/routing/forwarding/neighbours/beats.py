@@ -33,7 +33,7 @@ class Beats:
         self._context = context
         self._graph = graph
         self._sums = sums
-        self._turns: deque[tuple[Name, Neighbour]] = deque()  # in this order, edges are compared
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # the order of comparing edges
         # when each neighbour last got a beat, or some time before that; the count makes them differ
         self._beaten: list[tuple[float, int, Name, Neighbour]] = []
         self._count = 0

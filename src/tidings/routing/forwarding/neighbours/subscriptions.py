@@ -112,9 +112,9 @@ class Subscriptions:
                 self._subscribe(node, name, placed=placed)
 
     def tell_again(self, node: int) -> None:
-        """Tell the neighbours the place of a node whose edges were wrong here, and so at theirs.
-        They would notice at the next beat, but notifications of the nodes below would pass them
-        until then."""
+        """Tell the neighbours the place of a node whose edges were wrong here, and so in their
+        graphs too. They would notice at the next beat, but notifications of the nodes below would
+        pass them until then."""
         for name in sorted(self.wants.get(node, ()), key=str):
             if self._graph.is_subscribed(node, name):
                 parents, children = self._graph.around(node, name)

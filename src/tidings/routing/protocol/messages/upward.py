@@ -139,12 +139,12 @@ class Whose(Up, frozen=True, tag="whose"):
 
 
 class Apply(Up, frozen=True, tag="apply"):
-    """May an agent be linked to the rendezvous point itself, because few want the notifications of
-    these nodes? The nodes `above` them, as in the last answer, are for routers that do not know the
-    agent's own nodes. Each node on the way adds the number of its other neighbours that get these
-    notifications to `others`, names the owner as for Ask, and adds the filters that limit its right
-    to subscribe. The first node also names the owner of named subscriptions (`party`), as for
-    Resume."""
+    """May an agent be linked to the rendezvous point itself, because few others want the
+    notifications of these nodes? The nodes `above` them, as in the last answer, are for routers
+    that do not know the agent's own nodes. Each node on the way adds the number of its other
+    neighbours that get these notifications to `others`, names the owner as for Ask, and adds the
+    filters that limit its right to subscribe. The first node also names the owner of named
+    subscriptions (`party`), as for Resume."""
 
     request: Number
     agent: PartyName  # the name of the second link, chosen by the agent

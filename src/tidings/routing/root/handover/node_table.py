@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tidings.routing.root.records import MarkColumns, MatchColumns
 
 MOST = 2_000_000  # the most codes before the table is cleared
-MOST_FORGOTTEN = 10_000  # forgotten codes, in addition to as many as there are known nodes
+MOST_FORGOTTEN = 10_000  # the table may have this many more forgotten codes than known nodes
 
 Numbers = npt.NDArray[np.int64]
 

@@ -194,4 +194,4 @@ class Intake:
             self._context.send(to, refused)
         elif isinstance(message, m.Published) and message.refusal:
             self._stamps.take_back(message.publisher, message.stamp)
-            self._context.send(to, message)  # it was refused for another reason
+            self._context.send(to, message)  # it has its own reason for the refusal

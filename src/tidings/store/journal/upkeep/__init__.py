@@ -2,7 +2,7 @@
 
     upkeep.py           when a checkpoint is due, and from what it is made
     summary.py          the entries since the last checkpoint, added up
-    tally.py            the counters of nodes in it
+    tally.py            the counters of nodes in the summary
     tally_kernels.py    adds up the counters of blocks
 
 Used only by journal.py. Start at upkeep.py.

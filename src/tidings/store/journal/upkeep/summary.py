@@ -4,9 +4,9 @@
 
 So a checkpoint need not read again what was written since the previous one. Entries that are few
 are kept as they are; notifications are only counted (see tally.py). A node that is added or removed
-starts with new counters, and a source has its stamp in its progress. So the order of other entries
-and of notifications among each other does not matter, once these cases are dealt with when an entry
-is added.
+starts with new counters, and a source has its stamp in its progress. These cases are handled when
+an entry is added; apart from them, the order between notifications and other entries does not
+matter.
 
 A summary never refuses anything: if it can't go on, it begins again at the end of the log, and the
 checkpoint reads the log up to there.

@@ -49,8 +49,8 @@ class Upkeep:
             self.begin_summary()
 
     def take_summary(self) -> Summary:
-        """What was written up to now. If no checkpoint is made of it, the next one reads it from
-        the log."""
+        """What was written up to now. If no checkpoint is made from it, the next checkpoint reads
+        it from the log."""
         taken = self._summary
         self.begin_summary()
         return taken

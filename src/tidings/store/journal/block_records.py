@@ -1,18 +1,22 @@
-"""The records of a block of notifications, all created at once.
+"""The records of a batch of entries; those of a block of notifications are created at once.
 
-Each record equals the one that `things.encode` creates for the notification alone. Kernels lay them
-out in one buffer, with their heads and checksums.
+Each record of a block equals the one that `things.encode` creates for the notification alone.
+Kernels lay them out in one buffer, with their heads and checksums.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tidings.routing.root import Block
 from tidings.store.groups import Packed
 from tidings.store.groups.layout import RECORD_HEAD
-from tidings.store.journal.things import HEAD, NOTIFICATION
+from tidings.store.journal.rows import Rows, encode_rows, entry_of
+from tidings.store.journal.things import HEAD, NOTIFICATION, Taken, Thing, encode
 
 Numbers = npt.NDArray[np.int64]
 
@@ -23,6 +27,23 @@ class PackedBlock(Packed, frozen=True):
     serial: int  # the last one
     marks: bytes
     spans: Numbers  # for each record with marks: its start, its end, and its number of marks
+
+
+def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
+    """The records of things, in order."""
+    found: list[bytes | Packed] = []
+    for thing in things:
+        if isinstance(thing, Block):
+            if len(thing):
+                found.append(encode_block(thing))
+            if thing.progress is not None:
+                found.append(encode(Taken(thing.source, thing.progress)))
+        elif isinstance(thing, Rows):
+            entries = [entry_of(*msgspec.structs.astuple(row)) for row in thing.rows]
+            found += encode_rows(thing.first, entries)
+        else:
+            found.append(encode(thing))
+    return found
 
 
 def encode_block(block: Block) -> PackedBlock:

@@ -41,6 +41,7 @@ from tidings.store import folder
 from tidings.store.groups import START, GroupLog
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import is_before, take_over
+from tidings.store.journal.block_records import encode_all
 from tidings.store.journal.lookup import Lookup
 from tidings.store.journal.losses import Replay, value_of, version_in
 from tidings.store.journal.rows import Row, Rows
@@ -408,7 +409,7 @@ class FileJournal:
         version = max(self._version, *map(_version_of, things), 0)
         if self._log.begins_segment:
             things = [t.At(self._version), *things]
-        records = t.encode_all(things)
+        records = encode_all(things)
         places = self._log.append_packed(records, self._mark_value(version))
         self._version = version
         end = self._log.end

@@ -85,7 +85,7 @@ def enter_through_a_wall(sources: Path, contract: Any) -> list[str]:
 def list_what_is_not_there(sources: Path, contract: Any) -> list[str]:
     path = sources.parent / "pyproject.toml"
     path.write_text(path.read_text("utf-8").replace(LISTED, f'{LISTED} "tidings.gone",'), "utf-8")
-    return ["tidings.gone, which does not exist"]
+    return ["found 'tidings.gone', expected 'module: reason'", "found tidings.gone in namespaces"]
 
 
 def call_what_does_io(sources: Path, contract: Any) -> list[str]:

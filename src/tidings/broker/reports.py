@@ -178,26 +178,45 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
     for name, link in node.links.items():
         above = name == upstream
         totals = totals.plus(link, above)
+        below = "direct" if node.is_direct(name) else node.reports.kind(name)
         links.append(
             m.LinkStatus(
-                shorten(node.above if above else str(name)),
-                "above" if above else "direct" if node.is_direct(name)
-                else node.reports.kind(name),
-                link.bytes_in, link.bytes_out, link.told_in, link.told_out,
-                link.waiting, link.dropped, _count_subscribed(machine, name),
-                millis(now - link.heard),
+                name=shorten(node.above if above else str(name)),
+                kind="above" if above else below,
+                bytes_in=link.bytes_in,
+                bytes_out=link.bytes_out,
+                told_in=link.told_in,
+                told_out=link.told_out,
+                waiting=link.waiting,
+                dropped=link.dropped,
+                nodes=_count_subscribed(machine, name),
+                heard=millis(now - link.heard),
             )
-        )  # fmt: skip
+        )
     return m.NodeStatus(
-        0, shorten(machine.name), "rendezvous" if upstream is None else "router",
-        shorten(f"{node.door.address.host}:{node.port}"), millis(now - node.began), 0,
-        node.channels.count_nodes(), machine.epoch, machine.serial,
-        totals.published, totals.told_in, totals.told_out, totals.dropped,
-        sum(link.kind != "above" for link in links), _select_links(links), node.undeclared,
-        len(node.channels), len(node.channels) - len(node.channels.awake),
-        reached=shorten(node.reached), most=node.door.limits.neighbours,
-        rate=node.rate.measure(totals.told_out, now), waiting=sum(one.waiting for one in links),
-    )  # fmt: skip
+        depth=0,
+        name=shorten(machine.name),
+        kind="rendezvous" if upstream is None else "router",
+        listen=shorten(f"{node.door.address.host}:{node.port}"),
+        uptime=millis(now - node.began),
+        age=0,
+        nodes=node.channels.count_nodes(),
+        epoch=machine.epoch,
+        serial=machine.serial,
+        published=totals.published,
+        told_in=totals.told_in,
+        told_out=totals.told_out,
+        dropped=totals.dropped,
+        neighbours=sum(link.kind != "above" for link in links),
+        links=_select_links(links),
+        undeclared=node.undeclared,
+        channels=len(node.channels),
+        asleep=len(node.channels) - len(node.channels.awake),
+        reached=shorten(node.reached),
+        most=node.door.limits.neighbours,
+        rate=node.rate.measure(totals.told_out, now),
+        waiting=sum(one.waiting for one in links),
+    )
 
 
 def shorten(text: str) -> str:

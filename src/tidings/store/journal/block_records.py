@@ -56,10 +56,21 @@ def encode_block(block: Block) -> PackedBlock:
     data, heads = np.empty(size, np.uint8), np.empty((len(block), RECORD_HEAD), np.uint8)
     spans = np.empty((len(block), 3), np.int64)
     used, there = kernels.lay_out(
-        NOTIFICATION[0], name, block.serial, block.stamp, marks.starts, block.pairs,
-        matched.starts, as_bytes(matched.nodes), payloads.starts,
-        np.frombuffer(payloads.data, np.uint8), kernels.TABLES, data, heads, spans,
-    )  # fmt: skip
+        kind=NOTIFICATION[0],
+        name=name,
+        serial=block.serial,
+        stamp=block.stamp,
+        mark_starts=marks.starts,
+        marks=block.pairs,
+        matched_starts=matched.starts,
+        matched=as_bytes(matched.nodes),
+        payload_starts=payloads.starts,
+        payloads=np.frombuffer(payloads.data, np.uint8),
+        tables=kernels.TABLES,
+        out=data,
+        heads=heads,
+        spans=spans,
+    )
     packed = data[:used].data, heads.tobytes(), block.last_serial, block.pairs.tobytes()
     return PackedBlock(*packed, spans[:there])
 

@@ -387,20 +387,20 @@ class FileJournal:
         nodes = {node: state.nodes[node] for node in there}
         counters = {node: state.counters[node] for node in there if node in state.counters}
         return Memory(
-            self.lineage,
-            state.serial,
-            placed,
-            {node: one.count for node, one in counters.items() if one.count},
-            {node: one.total for node, one in counters.items() if one.total},
-            {node: one.latest for node, one in counters.items() if one.latest},
-            dict(state.publishers),
-            {node: one.owners for node, one in nodes.items() if one.owners},
-            {node: work_of(one.interest) for node, one in nodes.items()},
-            state.history.copy(),
-            dict(state.sources),
-            dict(state.cursors),
-            self._given,
-            frozenset(one.node for one in state.subscriptions.values()),
+            lineage=self.lineage,
+            serial=state.serial,
+            placed=placed,
+            counts={node: one.count for node, one in counters.items() if one.count},
+            totals={node: one.total for node, one in counters.items() if one.total},
+            latest={node: one.latest for node, one in counters.items() if one.latest},
+            publishers=dict(state.publishers),
+            owners={node: one.owners for node, one in nodes.items() if one.owners},
+            sizes={node: work_of(one.interest) for node, one in nodes.items()},
+            history=state.history.copy(),
+            sources=dict(state.sources),
+            cursors=dict(state.cursors),
+            written=self._given,
+            held=frozenset(one.node for one in state.subscriptions.values()),
         )
 
     # -- internals -----------------------------------------------------------------------------

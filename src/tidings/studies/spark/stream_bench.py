@@ -145,9 +145,23 @@ def bench_stream(
     p50, p99, most = np.percentile(latencies, [50, 99, 100]).tolist()
     half, tail = np.percentile(steady, [50, 99]).tolist()
     return StreamReport(
-        where, filters, rate, seconds, warm, every, len(latencies), pairs, len(steady), half, tail,
-        p50, p99, most, early or late, late,
-    )  # fmt: skip
+        machine=where,
+        filters=filters,
+        rate=rate,
+        seconds=seconds,
+        warm=warm,
+        every=every,
+        notifications=len(latencies),
+        told=pairs,
+        batches=len(steady),
+        batch_p50=half,
+        batch_p99=tail,
+        p50=p50,
+        p99=p99,
+        most=most,
+        early=early or late,
+        late=late,
+    )
 
 
 def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:

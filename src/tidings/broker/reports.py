@@ -199,21 +199,42 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
         link = node.links[name]
         links.append(
             m.LinkStatus(
-                shorten(node.above if name == upstream else str(name)), _ORDER[number],
-                link.bytes_in, link.bytes_out, link.told_in, link.told_out,
-                -waits, link.dropped, _count_subscribed(machine, name),
-                millis(now - link.heard),
+                name=shorten(node.above if name == upstream else str(name)),
+                kind=_ORDER[number],
+                bytes_in=link.bytes_in,
+                bytes_out=link.bytes_out,
+                told_in=link.told_in,
+                told_out=link.told_out,
+                waiting=-waits,
+                dropped=link.dropped,
+                nodes=_count_subscribed(machine, name),
+                heard=millis(now - link.heard),
             )
-        )  # fmt: skip
+        )
     return m.NodeStatus(
-        0, shorten(machine.name), "rendezvous" if upstream is None else "router",
-        shorten(f"{node.door.address.host}:{node.port}"), millis(now - node.began), 0,
-        node.channels.count_nodes(), machine.epoch, machine.serial,
-        published, told_in, told_out, dropped, below, tuple(links), node.undeclared,
-        len(node.channels), len(node.channels) - len(node.channels.awake),
-        reached=shorten(node.reached), most=node.door.limits.neighbours,
-        rate=node.rate.measure(told_out, now), waiting=waiting,
-    )  # fmt: skip
+        depth=0,
+        name=shorten(machine.name),
+        kind="rendezvous" if upstream is None else "router",
+        listen=shorten(f"{node.door.address.host}:{node.port}"),
+        uptime=millis(now - node.began),
+        age=0,
+        nodes=node.channels.count_nodes(),
+        epoch=machine.epoch,
+        serial=machine.serial,
+        published=published,
+        told_in=told_in,
+        told_out=told_out,
+        dropped=dropped,
+        neighbours=below,
+        links=tuple(links),
+        undeclared=node.undeclared,
+        channels=len(node.channels),
+        asleep=len(node.channels) - len(node.channels.awake),
+        reached=shorten(node.reached),
+        most=node.door.limits.neighbours,
+        rate=node.rate.measure(told_out, now),
+        waiting=waiting,
+    )
 
 
 def shorten(text: str) -> str:

@@ -191,26 +191,26 @@ def _with_absolute_path(table: PreprocessorTable, path: Path) -> PreprocessorTab
 
 def _tree(path: Path, file: _File, folder: Path) -> Tree:
     return Tree(
-        path,
-        folder.absolute(),
-        file.channel,
-        file.policy,
-        file.columns,
-        file.extra,
-        _with_absolute_path(file.preprocessor, path),
-        file.tokens,
-        file.grants,
-        file.times,
-        file.patience,
-        tuple(_members(file)),
-        {
+        path=path,
+        folder=folder.absolute(),
+        channel=file.channel,
+        policy=file.policy,
+        columns=file.columns,
+        extra=file.extra,
+        preprocessor=_with_absolute_path(file.preprocessor, path),
+        tokens=file.tokens,
+        grants=file.grants,
+        times=file.times,
+        patience=file.patience,
+        members=tuple(_members(file)),
+        channels={
             name: msgspec.structs.replace(
                 one, preprocessor=_with_absolute_path(one.preprocessor, path)
             )
             for name, one in file.channels.items()
         },
-        file.direct,
-        tuple(filter(None, [check_secret(path) if file.tokens else ""])),
+        direct=file.direct,
+        warnings=tuple(filter(None, [check_secret(path) if file.tokens else ""])),
     )
 
 

@@ -20,6 +20,7 @@ waiting threads as one group.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -43,7 +44,7 @@ from tidings.model import (
 )
 from tidings.store import folder as f
 from tidings.store.change_records import SEGMENT_BYTES, LogError, decode_interest
-from tidings.store.forgetting import forget
+from tidings.store.forgetting import KEPT_SECONDS, forget, last_version_before
 from tidings.store.journal import FileJournal
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
@@ -60,6 +61,8 @@ Dialects = dict[Id, str]  # the dialects of subscriptions whose filters are not 
 T = TypeVar("T")
 MOST_OWNER = 200  # characters
 PAUSE = 0.02  # seconds until an owner is asked again
+
+_log = logging.getLogger(__name__)
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -220,7 +223,10 @@ class ChangeLog:
         try:
             try:
                 self._settle()
+                begun = self._writer.begun
                 self._writer.commit(wanted)
+                if self._writer.begun > begun:
+                    self._forget_old()
             except f.Owned:
                 for one in wanted:
                     try:
@@ -346,6 +352,15 @@ class ChangeLog:
                 forget(self.path, version, is_owner=self._writer.is_owner)
             except (OSError, EnvironmentProblem) as problem:
                 raise LogError(f"the log can't drop files: {problem}") from problem
+
+    def _forget_old(self) -> None:
+        """Drop the files that nobody has written to for a long time. The changes are acknowledged,
+        so a failure is only logged; the next new file is another chance."""
+        try:
+            if version := last_version_before(self.path, time.time() - KEPT_SECONDS):
+                forget(self.path, version, is_owner=self._writer.is_owner)
+        except (OSError, EnvironmentProblem) as problem:
+            _log.warning("the log '%s' can't drop old files: %s", self.path, problem)
 
     def repair(self) -> Repair:
         """Repair a damaged log: keep the readable changes, and accept the loss of the others.

@@ -175,6 +175,7 @@ class Writer:
         self._refusal: str | None = None
         self._known: _Known | None = None
         self._latest = 0  # the latest version seen
+        self.begun = 0  # how many segments this writer has begun
         self.is_owner = False
         """Does this process own the folder, and commit for others too?"""
 
@@ -277,6 +278,7 @@ class Writer:
         except ValueError as problem:
             raise LogError(f"{problem}; write fewer changes at once") from problem
         self._at(known, group.end)
+        self.begun += bool(begun)
 
     def _at(self, known: _Known, end: Position) -> None:
         known.at = end

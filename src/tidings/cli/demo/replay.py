@@ -27,6 +27,7 @@ from tidings.cli.common.screen import (
 from tidings.cli.demo.demo_flights import describe, load_flights
 from tidings.cli.demo.demo_subscriptions import make_subscriptions
 from tidings.cli.demo.people import ABOVE, People, Person, place_people
+from tidings.files import place_file
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -91,9 +92,7 @@ class Replay:
             if (month, day) in LATECOMERS:
                 self.people.join(place_people([LATECOMERS[month, day]]))
                 self.joined[LATECOMERS[month, day][0]] = name
-            beside = self.folder / f".{number}"
-            beside.write_bytes(b"\n".join(lines) + b"\n")
-            beside.rename(self.folder / "in" / f"{name}.json")
+            place_file(self.folder / "in" / f"{name}.json", b"\n".join(lines) + b"\n")
             if stop.wait(max(0.0, began + (number + 1) * pause - time.monotonic())):
                 return
 

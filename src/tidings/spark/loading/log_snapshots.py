@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.files import replace_file, sync
+from tidings.files import filling_folder, replace_file, sync
 from tidings.filters import Attributes, parse
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
@@ -114,16 +114,9 @@ def save_snapshot(
 ) -> None:
     """Write a snapshot, with further tables and the list of subscriptions that are set aside. A
     snapshot that already exists is kept."""
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    snapshot.save(beside, tables)
-    replace_file(beside / ASIDE, msgspec.json.encode(refused))
-    try:
-        beside.rename(path)  # this fails if another process was first
-        sync(path.parent)
-    except OSError:
-        shutil.rmtree(beside, ignore_errors=True)
-        if not path.exists():
-            raise
+    with filling_folder(path) as folder:
+        snapshot.save(folder, tables)
+        replace_file(folder / ASIDE, msgspec.json.encode(refused))
 
 
 def list_set_aside(log: ChangeLog) -> list[Aside]:

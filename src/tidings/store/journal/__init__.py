@@ -8,7 +8,8 @@ sources, counters and lives; and the journal, which is this log as a rendezvous 
     things.py       the entries of the log, as records of a log of groups (store/groups)
     rows.py         the entries of named subscriptions
     losses.py       which versions can't be read after a loss
-    block_records.py, block_kernels.py    create the records of many notifications at once
+    block_records.py, block_kernels.py    the records of a batch of entries; those of many
+                    notifications are created at once
     state.py        the state that results from the entries, which checkpoints store
     checkpoint.py   the state in a file
     upkeep/         when a checkpoint is written, from what, and which segments are dropped

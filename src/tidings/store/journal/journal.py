@@ -41,6 +41,7 @@ from tidings.store import folder
 from tidings.store.groups import START, GroupLog
 from tidings.store.journal import checkpoint, things as t
 from tidings.store.journal.before import is_before, take_over
+from tidings.store.journal.block_records import encode_all
 from tidings.store.journal.lookup import Lookup
 from tidings.store.journal.losses import Replay, value_of, version_in
 from tidings.store.journal.rows import Row, Rows
@@ -386,20 +387,20 @@ class FileJournal:
         nodes = {node: state.nodes[node] for node in there}
         counters = {node: state.counters[node] for node in there if node in state.counters}
         return Memory(
-            self.lineage,
-            state.serial,
-            placed,
-            {node: one.count for node, one in counters.items() if one.count},
-            {node: one.total for node, one in counters.items() if one.total},
-            {node: one.latest for node, one in counters.items() if one.latest},
-            dict(state.publishers),
-            {node: one.owners for node, one in nodes.items() if one.owners},
-            {node: work_of(one.interest) for node, one in nodes.items()},
-            state.history.copy(),
-            dict(state.sources),
-            dict(state.cursors),
-            self._given,
-            frozenset(one.node for one in state.subscriptions.values()),
+            lineage=self.lineage,
+            serial=state.serial,
+            placed=placed,
+            counts={node: one.count for node, one in counters.items() if one.count},
+            totals={node: one.total for node, one in counters.items() if one.total},
+            latest={node: one.latest for node, one in counters.items() if one.latest},
+            publishers=dict(state.publishers),
+            owners={node: one.owners for node, one in nodes.items() if one.owners},
+            sizes={node: work_of(one.interest) for node, one in nodes.items()},
+            history=state.history.copy(),
+            sources=dict(state.sources),
+            cursors=dict(state.cursors),
+            written=self._given,
+            held=frozenset(one.node for one in state.subscriptions.values()),
         )
 
     # -- internals -----------------------------------------------------------------------------
@@ -408,7 +409,7 @@ class FileJournal:
         version = max(self._version, *map(_version_of, things), 0)
         if self._log.begins_segment:
             things = [t.At(self._version), *things]
-        records = t.encode_all(things)
+        records = encode_all(things)
         places = self._log.append_packed(records, self._mark_value(version))
         self._version = version
         end = self._log.end

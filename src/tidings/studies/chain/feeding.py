@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from tidings.files import place_file
 from tidings.network import connect_blocking
 from tidings.studies.chain.chain_rows import FIRST_PUBLISHED, Row, draw_row
 from tidings.studies.chain.chain_stream import Stream
@@ -47,9 +48,8 @@ class Files(Source):
     def put(self, rows: list[Row]) -> None:
         name = f"{self._count:06d}.json"
         self._count += 1
-        beside = self._folder / f".{name}"
-        beside.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-        beside.rename(self._folder / "in" / name)
+        lines = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+        place_file(self._folder / "in" / name, lines)
 
 
 class Kafka(Source):

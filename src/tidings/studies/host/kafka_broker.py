@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
-import tempfile
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
+from tidings.files import filling_folder
 from tidings.model import EnvironmentProblem
 from tidings.spark import java_home
 from tidings.spark.session import jars_folder
@@ -80,14 +80,14 @@ def broker_jars() -> Path:
     if shutil.which("mvn") is None:
         raise EnvironmentProblem("a broker needs Maven (mvn), which fetches its jars")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
-        Path(scratch, "pom.xml").write_text(_POM.format(version=VERSION))
-        command = ["mvn", "-B", "-q", "-f", f"{scratch}/pom.xml", "dependency:copy-dependencies"]
-        command += [f"-DoutputDirectory={scratch}/jars", "-DincludeScope=runtime"]
+    with filling_folder(folder) as jars:
+        pom = jars.parent / "pom.xml"
+        pom.write_text(_POM.format(version=VERSION))
+        command = ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
+        command += [f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         if done.returncode != 0:
             raise EnvironmentProblem(f"Maven could not fetch a broker: {done.stdout[:500]}")
-        Path(scratch, "jars").rename(folder)
     return folder
 
 

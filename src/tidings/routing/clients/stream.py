@@ -45,7 +45,7 @@ class Stream:
         self._tracker = Stages()
         self._total = 0  # the total of the node, up to `settled`
         # The serials after `_floor` that have arrived. A notification may arrive again, with a
-        # mark that it did not have before. It counts once, or it would hide one that is missing.
+        # mark that it did not have before. It counts once; otherwise it would hide a missing one.
         self._came: set[int] = set()
         self.questions = Questions(times)
 

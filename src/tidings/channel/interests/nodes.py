@@ -77,8 +77,9 @@ class Nodes:
     def _filter_at(self, place: int) -> Filter:
         number = int(self.graph.numbers[place])
         for recent in self._recent:
-            if number in recent:
-                return recent.filters[number]
+            found = recent.filters.get(number)
+            if found is not None:
+                return found
         known = self._hulls.filters.get(number)
         return self._parsed(place) if known is None else known
 
@@ -204,9 +205,10 @@ class Nodes:
         if self.compiled is not None:
             neighbours = self.compiled.index.find(question) if ready is None else ready
             for search, found in zip((over, under), neighbours, strict=True):
-                sure, unsure = self._there(found)
-                search.add(sure)
-                search.compare(unsure.tolist(), PARSING)
+                if len(found.sure):
+                    search.add(graph.existing(found.sure))
+                if len(found.unsure):
+                    search.compare(graph.existing(found.unsure).tolist(), PARSING)
         for recent in self._recent:
             over.compare(map(graph.need, recent.above(question)))
             under.compare(map(graph.need, recent.below(question)))
@@ -214,10 +216,6 @@ class Nodes:
             over.compare(map(graph.need, self._hulls.index.may_cover(form)))
             under.compare(map(graph.need, self._hulls.index.may_be_covered(form)))
         return over, under
-
-    def _there(self, found: Found) -> tuple[Array, Array]:
-        """The nodes that were found, without removed nodes."""
-        return self.graph.existing(found.sure), self.graph.existing(found.unsure)
 
     def remove(self, number: int) -> None:
         place = self.graph.need(number)

@@ -9,7 +9,9 @@ This module takes filters as objects; reading.py creates them from texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter
 from tidings.matching import Matcher
 from tidings.matching.placing import Found, Question, ask
+from tidings.model import TidingsError
 from tidings.routing.root import Placed, Places
 
 Array = npt.NDArray[Any]
@@ -76,8 +79,9 @@ class Nodes:
     def _filter_at(self, place: int) -> Filter:
         number = int(self.graph.numbers[place])
         for recent in self._recent:
-            if number in recent:
-                return recent.filters[number]
+            found = recent.filters.get(number)
+            if found is not None:
+                return found
         known = self._hulls.filters.get(number)
         return self._parsed(place) if known is None else known
 
@@ -115,18 +119,37 @@ class Nodes:
 
     # -- placing and removing ------------------------------------------------------------------
 
-    def prepare(self, filter_: Filter) -> None:
-        """Find the compiled neighbours of a filter that will be added soon. This may run in another
-        thread: it reads only compiled nodes, and keeps the result for `add`."""
-        compiled = self.compiled
-        if compiled is None or filter_.never:
-            return
-        if next(compiled.places_of(filter_.key), None) is None:
-            question = self._ask(filter_)
-            found = Prepared(filter_, compiled, question, compiled.index.find(question))
-            self._prepared[id(filter_)] = found
-            if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
-                self._prepared = {}
+    def prepare(self, filters: Sequence[Filter]) -> list[float]:
+        """Find the compiled neighbours of filters that will be added soon; return the seconds that
+        each took. This may run in another thread: it reads only compiled nodes, and keeps the
+        results for `add`."""
+        compiled, times = self.compiled, [0.0] * len(filters)
+        simple: dict[int, Question] = {}  # looked up together, because that takes less time
+        if compiled is None:
+            return times
+        for at, filter_ in enumerate(filters):
+            begun = time.thread_time()
+            with contextlib.suppress(TidingsError):  # `add` raises it again
+                if not filter_.never and next(compiled.places_of(filter_.key), None) is None:
+                    question = self._ask(filter_)
+                    if question.simple_box() is not None:
+                        simple[at] = question
+                    else:
+                        found = compiled.index.find(question)
+                        self._prepared[id(filter_)] = Prepared(filter_, compiled, question, found)
+            times[at] = time.thread_time() - begun
+        if simple:
+            begun = time.thread_time()
+            every = compiled.index.find_all([*simple.values()])
+            for (at, question), found in zip(simple.items(), every, strict=True):
+                filter_ = filters[at]
+                self._prepared[id(filter_)] = Prepared(filter_, compiled, question, found)
+            each = (time.thread_time() - begun) / len(simple)
+            for at in simple:
+                times[at] += each
+        if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
+            self._prepared = {}
+        return times
 
     def add(self, number: int, text: str, filter_: Filter) -> Placed:
         """Add a node. If this fails, nothing has changed."""
@@ -185,9 +208,10 @@ class Nodes:
         if self.compiled is not None:
             neighbours = self.compiled.index.find(question) if ready is None else ready
             for search, found in zip((over, under), neighbours, strict=True):
-                sure, unsure = self._there(found)
-                search.add(sure)
-                search.compare(unsure.tolist(), PARSING)
+                if len(found.sure):
+                    search.add(graph.existing(found.sure))
+                if len(found.unsure):
+                    search.compare(graph.existing(found.unsure).tolist(), PARSING)
         for recent in self._recent:
             over.compare(map(graph.need, recent.above(question)))
             under.compare(map(graph.need, recent.below(question)))
@@ -195,10 +219,6 @@ class Nodes:
             over.compare(map(graph.need, self._hulls.index.may_cover(form)))
             under.compare(map(graph.need, self._hulls.index.may_be_covered(form)))
         return over, under
-
-    def _there(self, found: Found) -> tuple[Array, Array]:
-        """The nodes that were found, without removed nodes."""
-        return self.graph.existing(found.sure), self.graph.existing(found.unsure)
 
     def remove(self, number: int) -> None:
         place = self.graph.need(number)

@@ -197,6 +197,12 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         """The places of the set if there are at most `most`; otherwise None."""
         if len(self.cuts) & 1 or len(self.cuts) > 2 * most:
             return None
+        if len(self.cuts) == 2:
+            first, last = self.cuts
+            # most sets are one string, one number, or an interval of numbers
+            is_usual = len(first) == 3 == len(last) and not first[2]
+            if is_usual and (first[0] == STRING or last[0] < NAN):
+                return [first] if last == (first[0], first[1], 1) else None
         places: list[Key] = []
         for low, high in self.intervals():
             inside = _places_between(low, high)

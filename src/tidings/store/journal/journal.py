@@ -79,6 +79,7 @@ class FileJournal:
         uses the journal. With `apart`, the caller calls `tend` when `is_due` is true; otherwise
         `write` calls `tend`. With `listens`, the caller calls `serve`."""
         self.path = Path(path)
+        self._checkpoint = self.path / checkpoint.NAME
         self._apart = apart
         self._tending = threading.Lock()
         self.retention = retention or Retention()
@@ -172,7 +173,7 @@ class FileJournal:
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
             state = State()
-        size = _size(self.path / checkpoint.NAME)
+        size = _size(self._checkpoint)
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
         self._lookup = Lookup(self._log, self._segments)
         base = state.version
@@ -202,7 +203,8 @@ class FileJournal:
         older.start()
 
     def _segment(self, first: int) -> Segment:
-        return self._segments.of(first, self._log.path_of(first))
+        found = self._segments.current.get(first)
+        return self._segments.of(first, self._log.path_of(first)) if found is None else found
 
     # -- calls by the state machine ------------------------------------------------------------
 
@@ -476,7 +478,7 @@ class FileJournal:
         return sum(_size(self._log.path_of(first)) for first in self._log.segments())
 
     def _need_room(self, size: int) -> None:
-        size, most = size + _size(self.path / checkpoint.NAME), self.retention.disk_bytes
+        size, most = size + _size(self._checkpoint), self.retention.disk_bytes
         if size > most:
             raise OSError(
                 f"the journal takes {size:,} bytes, expected at most {most:,}, "

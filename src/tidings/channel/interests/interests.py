@@ -50,7 +50,11 @@ class ArrayInterests:
     ) -> None:
         """`interests` are the stored filters with their numbers, ascending; `last` is the highest
         number ever assigned. `extra` counts undeclared fields. Without a `folder`,
-        nothing is compiled. Without a `kind`, interests are filters on the `attributes`."""
+        nothing is compiled. Without a `kind`, interests are filters on the `attributes`.
+
+        Filters with the same identity share a node. A revision of topics or types may tell them
+        apart, so each text has a node of its own there: of two equal ones, the newer lies above the
+        older. In SQL, these texts keep the names of topics and types, so equal texts stay equal."""
         kind = Kind(attributes) if kind is None else kind
         attributes = self.attributes = kind.attributes
         self.extra = ExtraFields() if extra is None else extra
@@ -59,6 +63,7 @@ class ArrayInterests:
         self._folder = folder
         self._setting = Setting(attributes, limits.filter_parts, kind)
         self._last = last
+        self._by_text = kind.definition.kind in ("topics", "types")
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0
         self._filters = Filters(self._setting)
@@ -81,7 +86,7 @@ class ArrayInterests:
 
     def place(self, interest: bytes) -> Placed:
         filter_ = self._filters.read(interest)
-        known = self._nodes.number_of(filter_.key)
+        known = self._number_of(interest, filter_)
         if known is not None:
             return _annotate(self.placed(known), filter_)
         size = len(interest)
@@ -122,12 +127,25 @@ class ArrayInterests:
         return self._last
 
     def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
-        key = self._filters.read(interest).key
-        return key, self._nodes.number_of(key)
+        filter_ = self._filters.read(interest)
+        return filter_.key, self._number_of(interest, filter_)
+
+    def _number_of(self, interest: bytes, filter_: Filter) -> int | None:
+        """The node of an interest, the lowest if there are several."""
+        found = self._nodes.numbers_of(filter_.key)
+        if found and self._by_text:
+            text = self._filters.text(interest)
+            found = [number for number in found if self._nodes.text(number) == text]
+        return min(found, default=None)
 
     def equal_to(self, number: int) -> list[int]:
-        """All nodes with the same identity as a node, that node included."""
-        return self._nodes.numbers_of(self._nodes.key(number))
+        """All nodes with the interest of a node, that node included; the interest is placed at the
+        lowest of them."""
+        found = self._nodes.numbers_of(self._nodes.key(number))
+        if self._by_text:
+            text = self._nodes.text(number)
+            found = [one for one in found if self._nodes.text(one) == text]
+        return found
 
     def identity(self, number: int) -> bytes:
         return self._nodes.key(number)

@@ -94,14 +94,13 @@ class Naming:
         )))  # fmt: skip
 
     def _is_same(self, known: Cursor, message: m.Resume) -> bool:
-        """Is the filter the one that the name has? The text may differ, if the canonical form does
-        not: equal filters have the same node, unless the node has ended meanwhile."""
+        """Is the filter the one that the name has? The text may differ, if both texts have the same
+        node, or would have it if it had not ended meanwhile."""
         if known.node == message.node or known.interest == message.interest:
             return True
         try:
-            return self._interests.look_up(known.interest)[0] == self._interests.identity(
-                message.node
-            )
+            found = self._interests.look_up(known.interest)
+            return found == (self._interests.identity(message.node), message.node)
         except TidingsError:
             return False  # the stored filter is refused now
 

@@ -353,6 +353,41 @@ def test_those_who_are_not_heard_during_a_revision_must_acknowledge_it(tmp_path:
     running(work)
 
 
+async def read_to_the_end(told: Subscription) -> None:
+    while True:
+        await anext(told)
+
+
+def test_what_is_set_aside_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A revision reads all filters three times; so does a start with a revised file."""
+
+    def lines() -> list[str]:
+        return [one.getMessage() for one in caplog.records if "set aside" in one.getMessage()]
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "j", Door(), kind=a_kind(FIRST), times=FAST)
+        await root.start()
+        async with (
+            connect(at(root), times=FAST, name="reader") as reader,
+            reader.subscribe("chess", "topics", name="kept") as told,
+        ):
+            node = told.node
+            assert not lines()
+            await root.revise(a_kind(SECOND))
+            with pytest.raises(Refusal, match="chess"):
+                await read_to_the_end(told)
+        await root.stop()
+        (line,) = lines()
+        assert line.startswith(f"the filter of node {node} is now refused and was set aside")
+        caplog.clear()
+        again = RootNode("root", tmp_path / "j", Door(), kind=a_kind({"other": []}), times=FAST)
+        await again.start()
+        assert len(lines()) == 1
+        await again.stop()
+
+    running(work)
+
+
 def test_texts_that_a_revision_tells_apart(tmp_path: Path) -> None:
     """A topic and its synonym mean the same, and then they do not: whoever subscribed to either, in
     whatever dialect, gets what its own text means, without a break."""

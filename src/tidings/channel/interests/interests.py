@@ -21,7 +21,7 @@ import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
-from tidings.channel.interests.node_loading import load_nodes
+from tidings.channel.interests.node_loading import load_nodes, log_aside
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
@@ -77,6 +77,11 @@ class ArrayInterests:
         for number, interest in stored:
             if len(interest) > LONG and number not in self.refused:
                 self._count_long(number, len(interest))
+
+    def log_refused(self) -> None:
+        """Log the stored filters that are refused now. Interests that are only read, to compare
+        them with others, are not logged."""
+        log_aside(self.refused)
 
     def all_placed(self) -> Places:
         """Every node with its parents, in an order in which parents come first."""

@@ -51,7 +51,7 @@ class Place:
         self.root, self.last, self.node = root, last, node
 
     def connect(self, name: str, token: str) -> contextlib.AbstractAsyncContextManager[Agent]:
-        return connect(at(self.last), name=name, token=token, times=FAST)
+        return connect(at(self.last), name=name, token=token, times=FAST, show_token=True)
 
 
 @contextlib.asynccontextmanager
@@ -289,7 +289,7 @@ def test_grants_in_another_channel(tmp_path: Path) -> None:
             await node.start()
             address = f"tidings://127.0.0.1:{edge.port}/fx"
             async with (
-                connect(address, name="boston", token="us", times=FAST) as boston,
+                connect(address, name="boston", token="us", times=FAST, show_token=True) as boston,
                 connect(address, name="writer", token="writes", times=FAST) as writer,
             ):
                 channel = boston.channel("tea")
@@ -417,7 +417,7 @@ def test_processes(tmp_path: Path) -> None:
     async def work() -> None:
         nonlocal edge
         async with (
-            connect(there, name="milan", token="it") as milan,
+            connect(there, name="milan", token="it", show_token=True) as milan,
             connect(there, name="writer", token="writes") as writer,
         ):
             grant = await milan.grant("region = 'EU' AND n > 1")
@@ -470,7 +470,7 @@ def test_a_grant_for_a_topic(tmp_path: Path) -> None:
             )
             await node.start()
             async with (
-                connect(at(root), name="boston", token="us", times=FAST) as boston,
+                connect(at(root), name="boston", token="us", times=FAST, show_token=True) as boston,
                 connect(at(root), name="writer", token="writes", times=FAST) as writer,
             ):
                 with pytest.raises(Refusal, match="there is no topic 'sport'"):

@@ -297,7 +297,9 @@ def test_preprocessors_with_tls(tmp_path: Path, secure: bool) -> None:
             await node.start()
             assert node.address.startswith("tidings+tls://localhost:" if secure else "tidings://")
             tag: Tagging = "preprocessor"
-            async with connect(at, token="t", authorities=ca, times=FAST, tag=tag) as writer:
+            async with connect(
+                at, token="t", authorities=ca, times=FAST, tag=tag, show_token=True
+            ) as writer:
                 found = await writer.preprocessors.wait_for_any(PATIENCE if secure else 1.0)
                 assert found == secure
                 await writer.publish({"n": 1}, b"1")

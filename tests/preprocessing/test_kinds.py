@@ -78,9 +78,11 @@ def test_topics_are_placed_and_tagged_as_the_ontology_says(seed: int) -> None:
             exact[one] = place(interests, f"topic = '{one}'", "sql")
         if chance.random() < 0.3:
             place(interests, f"isa(topic, '{chance.choice(names)}') AND n > 3", "sql")
-    assert nodes["d"] == nodes["also d"]
+    assert nodes["d"] != nodes["also d"]  # a revision may tell them apart
     for topic in names:
         expected = {nodes[one] for one in names if lies_under(graph, topic, one)}
+        if nodes["d"] in expected:
+            expected.add(nodes["also d"])
         if topic in exact:
             assert above(interests, [exact[topic]]) == {exact[topic], *expected}
             expected.add(exact[topic])

@@ -46,7 +46,11 @@ others = st.one_of(
     st.builds(m.Graph, numbers, numbers, st.dictionaries(numbers, labels, max_size=3), tables),
     st.builds(m.Answer, numbers, numbers, numbers, numbers, numbers, tables, st.text(max_size=5)),
     st.builds(m.Answer, numbers, numbers, steps=steps),
-    st.builds(m.Resumption, numbers, numbers, numbers, numbers, tables, steps=steps),
+    st.builds(m.Resumption, numbers, numbers, numbers, numbers, tables, steps=steps, term=numbers),
+    st.builds(m.Resume, numbers, numbers, st.text(max_size=5), numbers, st.binary(max_size=9)),
+    st.builds(m.Confirm, numbers, numbers, st.text(max_size=5), numbers, numbers, tables,
+              st.booleans(), term=numbers),
+    st.builds(m.Confirmed, numbers, numbers, st.text(max_size=5), st.booleans()),
     st.builds(m.Recovered, numbers, numbers, st.lists(notifications, max_size=2).map(tuple)),
     st.builds(m.Settled, numbers, numbers, ranges),
     st.builds(m.Published, numbers, st.text(max_size=5), numbers, st.text(max_size=5), numbers,
@@ -163,8 +167,8 @@ def test_switches() -> None:
     with pytest.raises(FrameError, match="a switch to another channel, expected frames"):
         frames.split(data)
     old = first[:5] + b"\x07" + first[6:]
-    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 9; use the"):
+    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 10; use the"):
         frames.scan(old, 0)
     wrong = struct.pack("<IBB", 8, frames.SWITCH, frames.VERSION) + bytes(6)
-    with pytest.raises(FrameError, match="kind 3 and version 9, expected kinds 1 to 3"):
+    with pytest.raises(FrameError, match="kind 3 and version 10, expected kinds 1 to 3"):
         frames.scan(wrong, 0)

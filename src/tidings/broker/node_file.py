@@ -38,6 +38,8 @@ def write_node_file(
             plain["public"] = member.public
         if tree.tokens is not None:
             plain["token"] = keys[member.name]
+    if tree.ticket_key is not None:
+        plain["ticket_key"] = str(tree.ticket_key)
     tables: dict[str, Mapping[str, Any]] = {"times": tree.times}
     if member.upstream is None:
         own = tree.channels.get(member.channel, tree)

@@ -368,6 +368,7 @@ class RootNode(Server):
             self._folder,
             self.declaration.kind,
         )
+        interests.log_refused()
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)

@@ -10,7 +10,7 @@
 Used by the files of trees and by cli, which imports it from `broker`. Start at config_file.py.
 """
 
-from tidings.broker.config.config_file import load_config, read_kind
+from tidings.broker.config.config_file import load_config, read_kind, read_ticket_key
 from tidings.broker.config.config_problems import (
     find_column_problems,
     find_grant_problems,
@@ -42,6 +42,7 @@ __all__ = [
     "make_door",
     "make_node",
     "read_kind",
+    "read_ticket_key",
     "renew",
     "revise",
 ]

@@ -72,6 +72,7 @@ def make_node(config: Config) -> Server:
         hops=hops,
         routes=_routes(config),
         places=config.places,
+        show_token=config.show_token,
     )
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
-from tidings.channel.interests.node_loading import load_nodes
+from tidings.channel.interests.node_loading import load_nodes, log_aside
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
@@ -49,7 +49,11 @@ class ArrayInterests:
     ) -> None:
         """`interests` are the stored filters with their numbers, ascending; `last` is the highest
         number ever assigned. `extra` counts undeclared fields. Without a `folder`,
-        nothing is compiled. Without a `kind`, interests are filters on the `attributes`."""
+        nothing is compiled. Without a `kind`, interests are filters on the `attributes`.
+
+        Filters with the same identity share a node. A revision of topics or types may tell them
+        apart, so each text has a node of its own there: of two equal ones, the newer lies above the
+        older. In SQL, these texts keep the names of topics and types, so equal texts stay equal."""
         kind = Kind(attributes) if kind is None else kind
         attributes = self.attributes = kind.attributes
         self.extra = ExtraFields() if extra is None else extra
@@ -58,6 +62,7 @@ class ArrayInterests:
         self._folder = folder
         self._setting = Setting(attributes, limits.filter_parts, kind)
         self._last = last
+        self._by_text = kind.definition.kind in ("topics", "types")
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0
         self._filters = Filters(self._setting)
@@ -72,6 +77,11 @@ class ArrayInterests:
             if len(interest) > LONG and number not in self.refused:
                 self._count_long(number, len(interest))
 
+    def log_refused(self) -> None:
+        """Log the stored filters that are refused now. Interests that are only read, to compare
+        them with others, are not logged."""
+        log_aside(self.refused)
+
     def all_placed(self) -> Places:
         """Every node with its parents, in an order in which parents come first."""
         return self._nodes.in_order()
@@ -80,7 +90,7 @@ class ArrayInterests:
 
     def place(self, interest: bytes) -> Placed:
         filter_ = self._filters.read(interest)
-        known = self._nodes.number_of(filter_.key)
+        known = self._number_of(interest, filter_)
         if known is not None:
             return _annotate(self.placed(known), filter_)
         size = len(interest)
@@ -128,12 +138,25 @@ class ArrayInterests:
         return self._last
 
     def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
-        key = self._filters.read(interest).key
-        return key, self._nodes.number_of(key)
+        filter_ = self._filters.read(interest)
+        return filter_.key, self._number_of(interest, filter_)
+
+    def _number_of(self, interest: bytes, filter_: Filter) -> int | None:
+        """The node of an interest, the lowest if there are several."""
+        found = self._nodes.numbers_of(filter_.key)
+        if found and self._by_text:
+            text = self._filters.text(interest)
+            found = [number for number in found if self._nodes.text(number) == text]
+        return min(found, default=None)
 
     def equal_to(self, number: int) -> list[int]:
-        """All nodes with the same identity as a node, that node included."""
-        return self._nodes.numbers_of(self._nodes.key(number))
+        """All nodes with the interest of a node, that node included; the interest is placed at the
+        lowest of them."""
+        found = self._nodes.numbers_of(self._nodes.key(number))
+        if self._by_text:
+            text = self._nodes.text(number)
+            found = [one for one in found if self._nodes.text(one) == text]
+        return found
 
     def identity(self, number: int) -> bytes:
         return self._nodes.key(number)

@@ -105,10 +105,6 @@ class Nodes:
         assert self.compiled is not None
         return self.compiled.key(place)
 
-    def number_of(self, key: bytes) -> int | None:
-        """The node with an identity; if there are several, the one with the lowest number."""
-        return min(self.numbers_of(key), default=None)
-
     def numbers_of(self, key: bytes) -> list[int]:
         """All nodes with an identity."""
         found = [number for recent in self._recent for number in recent.numbers_of(key)]

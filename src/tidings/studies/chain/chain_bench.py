@@ -52,7 +52,7 @@ from tidings.studies.chain.listeners import Listeners
 from tidings.studies.host.machine_info import Machine, describe_machine
 
 FIRST = 200  # rows of each of the first two batches
-PATIENCE = 300.0  # seconds without any progress after which the run fails
+PATIENCE = 900.0  # seconds without any progress after which the run fails
 AT_ONCE = 2_000  # rows in a file of the third phase
 SILENCE = 60.0  # seconds without a delivery after which no more are expected
 AFTER = 1.0  # seconds to wait for notifications that should not arrive
@@ -107,7 +107,7 @@ class ChainRun:
         self.feeder = Feeder(self._source, self.stream, seed)
         self.publisher = Publisher(self.nodes.addresses["south"], seed + 3)
         self._closing.callback(self.publisher.stop)
-        self._killer = Killer(self.nodes, self.stream, seed + 1)
+        self._killer = Killer(self.nodes, self.stream, self._source.broker, seed + 1)
         self._closing.callback(self._killer.end)
 
     def close(self) -> None:

@@ -28,6 +28,9 @@ class Source(ABC):
     settings: str
     """The lines that describe this source in the pipeline file."""
 
+    broker: Broker | None = None
+    """The process that has the rows, if there is one."""
+
     @abstractmethod
     def put(self, rows: list[Row]) -> None: ...
 
@@ -55,18 +58,20 @@ class Files(Source):
 class Kafka(Source):
     """A topic with two partitions, at a broker that is started for it."""
 
+    broker: Broker
+
     def __init__(self, folder: Path) -> None:
         home = folder / "kafka"
         home.mkdir()
-        self._broker = Broker(home)
+        self.broker = Broker(home)
         self._producer: Producer | None = None
         try:
-            self._broker.start()
-            self._producer = Producer(self._broker, TOPIC)
+            self.broker.start()
+            self._producer = Producer(self.broker, TOPIC)
         except BaseException:
             self.end()
             raise
-        self.settings = f'kind = "kafka"\nservers = "{self._broker.address}"\ntopic = "{TOPIC}"'
+        self.settings = f'kind = "kafka"\nservers = "{self.broker.address}"\ntopic = "{TOPIC}"'
 
     def put(self, rows: list[Row]) -> None:
         assert self._producer is not None
@@ -75,7 +80,7 @@ class Kafka(Source):
     def end(self) -> None:
         if self._producer is not None:
             self._producer.end()
-        self._broker.kill()
+        self.broker.kill()
 
 
 class Feeder:

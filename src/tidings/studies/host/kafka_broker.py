@@ -55,12 +55,14 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
-broker.heartbeat.interval.ms=200
-broker.session.timeout.ms=4000
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=6000
 """
-# A broker that is restarted must wait until the session of the killed broker has ended; by default,
-# that takes nine seconds. With a session of one second, a broker on a busy machine misses its own
-# heartbeats, and is fenced off from its partitions again and again.
+# A broker that is restarted must wait until the session of the killed broker has ended. But a
+# broker that stands still for longer than a session, because it waits for a processor or for the
+# disk, counts as gone: then its partitions have no leader, and take no rows. With one second, this
+# happened again and again on busy machines. By default, a session has nine seconds.
+_DELIVERY = 600_000  # milliseconds for which a producer tries to send a row
 _LOGGING = """\
 appender.console.type=Console
 appender.console.name=console
@@ -145,7 +147,8 @@ class Producer:
         self._log = broker.folder / "producer.log"
         command = [*broker.java, "org.apache.kafka.tools.ConsoleProducer", "--topic", topic]
         command += ["--bootstrap-server", broker.address, "--request-required-acks", "-1"]
-        command += ["--command-property", "linger.ms=5", "--message-send-max-retries", "1000"]
+        command += ["--command-property", "linger.ms=5", "--message-send-max-retries", "10000"]
+        command += ["--command-property", f"delivery.timeout.ms={_DELIVERY}"]
         with self._log.open("ab") as out:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT

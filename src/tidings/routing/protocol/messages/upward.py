@@ -120,7 +120,9 @@ class Resume(Up, frozen=True, tag="resume"):
 
 class Confirm(Up, frozen=True, tag="confirm"):
     """A named subscription has everything up to a serial: `total` notifications, and the numbers in
-    `counts` at their nodes. With `drop`, the subscriber gives up the name."""
+    `counts` at their nodes. `term` is that of its resumption: the highest term claims the name, and
+    lower ones are told so. With `drop`, the subscriber gives up the name; with term 0, it gives it
+    up for whoever has it."""
 
     request: Number
     name: PartyName
@@ -129,6 +131,7 @@ class Confirm(Up, frozen=True, tag="confirm"):
     counts: dict[Number, Number] = msgspec.field(default_factory=dict)
     drop: bool = False
     owner: PartyName = ""
+    term: Number = 0
 
 
 class Whose(Up, frozen=True, tag="whose"):

@@ -42,7 +42,7 @@ def test_an_equal_filter_is_the_same(tmp_path: Path) -> None:
             await fresh.drop_named("mine", 2)
             assert not root.machine.naming.cursors.known
         async with connect(at(edge), times=BRIEF) as nobody:
-            with pytest.raises(Refusal, match="an agent without a name or a token"):
+            with pytest.raises(Refusal, match="found a subscription or an agent without a name"):
                 await nobody.drop_named("mine")
         await stopped(network)
 

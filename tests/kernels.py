@@ -54,7 +54,7 @@ def _match_batches() -> None:
             for one in (snapshot, Snapshot.open(Path(folder, name))):
                 one.nodes(batch)
                 one.subscriptions(batch)
-                _count(one.view.matched(batch), len(FILTERS), len(batch))
+                _count(one.view.match_places(batch), len(FILTERS), len(batch))
 
 
 def _count(matched: Any, filters: int, rows: int) -> None:

@@ -230,7 +230,7 @@ def test_a_log_that_is_not_there_is_not_made(run: Run, folder: Path) -> None:
 
 
 def test_two_do_not_write_to_one_outbox(run: Run, folder: Path) -> None:
-    with Outbox(folder / "out").locked():
+    with Outbox(folder / "out").hold_lock():
         result = run("pipeline", "run", str(folder / "p.toml"))
     assert result.code == 2
     assert "another pipeline writes to the outbox" in result.err

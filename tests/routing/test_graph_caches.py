@@ -70,7 +70,7 @@ def test_random_changes(seed: int, mode: Mode, most: int, monkeypatch: pytest.Mo
             check_forwarders(chance, headers, router, quick, plain)
             for lowest in chance.sample(list(graph), min(len(graph), 5)):
                 above = {lowest, *graph.ancestors(lowest)} - aside.keys()
-                assert ancestors.matched((lowest,)) == tuple(sorted(above))
+                assert ancestors.add_ancestors((lowest,)) == tuple(sorted(above))
                 label = first_label(graph, lowest, router.forwarding)
                 assert first.setdefault(lowest, label) == label
     scanning.loader.kernels = before
@@ -170,7 +170,7 @@ def test_table_of_nodes(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -
             expected = fresh.codes_of(nodes)
             assert table.numbers[codes].tolist() == there
             assert table.plain[codes].tolist() == fresh.plain[expected].tolist()
-            mine, other = table.matched(starts, codes), fresh.matched(starts, expected)
+            mine, other = table.list_matched(starts, codes), fresh.list_matched(starts, expected)
             assert sorted(mine.nodes.tolist()) == sorted(other.nodes.tolist())
             for code, one in zip(codes.tolist(), expected.tolist(), strict=True):
                 assert above(table, code) == above(fresh, one)

@@ -67,7 +67,7 @@ def check(followed: FollowedChannel, version: int, state: dict[int, str]) -> Non
     assert found == wanted
     parsed = {node: parse(text, attributes=followed.attributes) for node, text in state.items()}
     for tag, all_ in zip(
-        view.lowest_members(*view.matched(BATCH)).to_pylist(), wanted, strict=True
+        view.lowest_members(*view.match_places(BATCH)).to_pylist(), wanted, strict=True
     ):
         # every node that matches is in the tag, or covers one that is; nobody in it need not be
         assert tag == sorted(set(tag) & set(all_))

@@ -191,7 +191,7 @@ def test_a_start_that_fails_lets_go(spark: SparkSession, folder: Path) -> None:
     (pipeline.outbox.home / "stream").write_text("one")
     with pytest.raises(TidingsError, match="belongs to another checkpoint"):
         pipeline.start()
-    with pipeline.outbox.locked():
+    with pipeline.outbox.hold_lock():
         pass
 
 
@@ -219,12 +219,12 @@ def test_close_waits_for_a_commit_that_is_under_way(
     time.sleep(0.3)
     with (
         pytest.raises(TidingsError, match="another pipeline writes"),
-        Outbox(folder / "out").locked(),
+        Outbox(folder / "out").hold_lock(),
     ):
         pass
     go_on.set()
     closing.join(120)
-    with Outbox(folder / "out").locked():
+    with Outbox(folder / "out").hold_lock():
         pass
     query.awaitTermination()
     check(folder, 1)

@@ -195,7 +195,7 @@ def build_nodes(
         graph.parents,
         *members_of(place_of[owners], ids, count),
     )
-    matcher = Matcher.compiled(
+    matcher = Matcher.from_segment(
         graph.segment, _hold_texts([filters[at] for at in firsts]), distinct.attributes,
         functions=distinct.functions, background=False,
     )  # fmt: skip

@@ -459,7 +459,7 @@ class ChangeLog:
             except (LogError, FileNotFoundError):
                 settle(self.path, self._key_of)
                 self._reader.forget_points()
-                with f.unchanged(self.path):
+                with f.keep_unchanged(self.path):
                     return read()
         except (OSError, EnvironmentProblem) as problem:
             raise LogError(f"the log can't be read: {problem}") from problem

@@ -105,7 +105,7 @@ def writing_at_once(folder: Path) -> Iterator[Literal["free", "busy", "owned"]]:
 
 
 @contextmanager
-def unchanged(folder: Path) -> Iterator[None]:
+def keep_unchanged(folder: Path) -> Iterator[None]:
     """Keep others from writing or dropping files; an owner may still append."""
     with files.share_lock(folder / LOCK):
         yield

@@ -214,7 +214,7 @@ def _fate_of(version: int, base: State) -> str:
 
 def read_mark(folder: Path, log: GroupLog) -> Mark:
     """The end mark; raises LogError if it is missing, or if the log ends before it."""
-    mark = log.acknowledged()
+    mark = log.read_mark()
     if mark is None:
         if log.segments() or (folder / checkpoint.NAME).exists():
             raise damage_error(folder, f"its end mark {folder / END} is missing or corrupt", 0, 0)

@@ -224,7 +224,7 @@ class Writer:
     def _catch_up(self) -> _Known:
         """Read the changes of other writers, and prepare the log for appending."""
         known = self._known
-        if known is not None and known.log.marked == known.log.acknowledged() and \
+        if known is not None and known.log.marked == known.log.read_mark() and \
                 not known.log.has_more(known.at):  # fmt: skip
             return known  # nobody else wrote
         mark = read_mark(self._folder, GroupLog(self._folder))

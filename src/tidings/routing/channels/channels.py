@@ -334,7 +334,7 @@ class Channels:
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)
         # some time after its start, a state machine reports how far its neighbours are
-        if not isinstance(said, m.Resubscribe) or said.done < machine.done_below():
+        if not isinstance(said, m.Resubscribe) or said.done < machine.serial_done_below():
             return False
         return (
             all(channel.below.values())

@@ -138,7 +138,7 @@ class MovingRouter(Router):
 
     def _resubscribe_beside(self) -> None:
         self._repeated = self.context.now
-        message = m.Resubscribe(self.epoch, self._wanted_beside(), self.done())
+        message = m.Resubscribe(self.epoch, self._wanted_beside(), self.serial_done())
         self.send(self.beside, message)
 
     def _wanted_beside(self) -> m.Digest:

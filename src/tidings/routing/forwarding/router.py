@@ -401,7 +401,7 @@ class Router(Downstream):
 
     def _resubscribe(self) -> None:
         self._resubscribed = self.context.now
-        self.send(self.upstream, m.Resubscribe(self.epoch, self._mine.digest(), self.done()))
+        self.send(self.upstream, m.Resubscribe(self.epoch, self._mine.digest(), self.serial_done()))
 
     def _say_wanted(self) -> None:
         self._said_wanted = self.context.now

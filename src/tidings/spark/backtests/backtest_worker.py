@@ -86,7 +86,7 @@ def _count_rows(task: CountTask, view: View, tally: Tally, batch: pa.RecordBatch
     """Count the rows of a batch; return the number of matches."""
     columns = batch.columns
     events = pa.RecordBatch.from_arrays(columns[: len(task.tested)], names=task.tested)
-    matched = view.matched(events)
+    matched = view.match_places(events)
     times = np.full(batch.num_rows, NEVER, np.int64)
     numbers = None
     if task.time is not None:

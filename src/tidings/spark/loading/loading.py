@@ -223,7 +223,7 @@ class _Build:
             kept = np.zeros(len(texts), bool)
             kept[graph.firsts] = True
             texts = texts.filter(pa.array(kept))
-        matcher = Matcher.compiled(graph.segment, texts, self.attributes, background=False)
+        matcher = Matcher.from_segment(graph.segment, texts, self.attributes, background=False)
         return Snapshot(number, nodes, matcher)
 
     def _gather_hulls(self, files: list[str]) -> HullGathering:

@@ -154,7 +154,7 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
 
 def _tag_batch(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The tagged rows of a batch; several pieces if one piece would be too large."""
-    starts, places = view.matched(batch.select(work.tested) if work.tested else batch)
+    starts, places = view.match_places(batch.select(work.tested) if work.tested else batch)
     # the metadata that Spark and pandas write describes the old columns
     kept = batch.select(work.kept).replace_schema_metadata(None)
     each = kept.nbytes // max(1, kept.num_rows) if work.output == "pairs" else 0

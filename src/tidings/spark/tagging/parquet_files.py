@@ -63,11 +63,11 @@ def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece],
 def _files(root: Path) -> list[Path]:
     """All Parquet files below a folder, except hidden ones and those of unfinished jobs."""
 
-    def shown(path: Path) -> bool:
+    def is_shown(path: Path) -> bool:
         parts = path.relative_to(root).parts
         return not any(part[0] in "._" and "=" not in part for part in parts)
 
-    return sorted(path for path in root.rglob("*.parquet") if shown(path))
+    return sorted(path for path in root.rglob("*.parquet") if is_shown(path))
 
 
 def _schema(path: Path, file: pq.ParquetFile) -> pa.Schema:

@@ -86,7 +86,7 @@ def _read(folder: Path) -> OldLog | None:
 
 def _install(folder: Path) -> None:
     made = folder / MADE
-    mark = GroupLog(made).acknowledged() or GroupLog(folder).acknowledged()
+    mark = GroupLog(made).read_mark() or GroupLog(folder).read_mark()
     assert mark is not None, "the new log is complete"
     aside = folder / ASIDE / f"{mark.log:016x}"
     make_durable_folder(aside)
@@ -174,7 +174,7 @@ def _add_versions(folder: Path) -> None:
     """Give a journal of an older release a mark with a version, by adding an entry with only the
     version."""
     log = GroupLog(folder)
-    mark = log.acknowledged()
+    mark = log.read_mark()
     try:
         state = checkpoint.read(folder, mark)
     except checkpoint.Damaged as problem:

@@ -78,10 +78,10 @@ def read(folder: Path) -> OldLog:
             ]
     losses = log.losses(walk)
     if losses:
-        raise damaged(folder, losses[0])
+        raise damage_error(folder, losses[0])
     last = records[-1].version if records else max(first - 1, 0)
     if (base.version and base.log != log.id) or base.version > last or first > base.version + 1:
-        raise damaged(folder, f"{place / 'checkpoint'} does not belong to the log")
+        raise damage_error(folder, f"{place / 'checkpoint'} does not belong to the log")
     return OldLog(base, first or 1, records, (place / IDENTITIES).exists())
 
 
@@ -94,11 +94,11 @@ def _read_checkpoint(place: Path) -> Checkpoint:
     body = data[_HEAD.size :]
     digest = blake2b(body, digest_size=16).digest()
     if data[: _HEAD.size] != _HEAD.pack(_MAGIC, len(body), digest):
-        raise damaged(place.parent, f"{path} is corrupt")
+        raise damage_error(place.parent, f"{path} is corrupt")
     return _decode(body)
 
 
-def damaged(folder: Path, problem: str) -> LogError:
+def damage_error(folder: Path, problem: str) -> LogError:
     return LogError(
         f"the log '{folder}', in the previous format, is damaged: {problem}; restore it from a "
         "backup, or repair it with the release of tidings that wrote it"

@@ -166,7 +166,7 @@ class FileJournal:
         self._waiting: list[t.Thing] = []
         self._given = 0
         losses: list[str] = []
-        mark = self._log.acknowledged()
+        mark = self._log.read_mark()
         try:
             state = checkpoint.read(self.path, mark)
         except checkpoint.Damaged as problem:
@@ -426,7 +426,7 @@ class FileJournal:
         """The state at the end of the log, which is read again if anything was written. Damage is
         an error, unless all subscribers were told of a break (`is_told`)."""
         if self._state is None:
-            self._state = checkpoint.read(self.path, self._log.acknowledged())
+            self._state = checkpoint.read(self.path, self._log.read_mark())
         walk_to(self._state, self._log, self._log.end, is_told=is_told)
         return self._state
 

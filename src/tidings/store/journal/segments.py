@@ -73,10 +73,10 @@ class Segment:
         if spans:
             self.marks.add(b"".join(marks), spans)
 
-    def joined(self, other: Segment) -> Segment:
+    def join(self, other: Segment) -> Segment:
         """The combined index of two parts of a file."""
         both = copy(self)
-        both.marks = self.marks.joined(other.marks)
+        both.marks = self.marks.join(other.marks)
         both.serial = max(self.serial, other.serial)
         both.size, both.written = max(self.size, other.size), max(self.written, other.written)
         return both
@@ -97,14 +97,14 @@ class Segments:
         return self.current[first]
 
     def size(self) -> int:
-        return sum(one.size for one in _joined(self.older or {}, self.current).values())
+        return sum(one.size for one in _join_segments(self.older or {}, self.current).values())
 
     def grow_old(self) -> None:
         """After a new checkpoint, move all current segments except the last to `older`."""
         if self.older is not None and self.current:
             last = max(self.current)
             rest = {first: one for first, one in self.current.items() if first != last}
-            self.older = _joined(self.older, rest)
+            self.older = _join_segments(self.older, rest)
             self.current = {last: self.current[last]}
 
     def keep(self, left: set[int]) -> None:
@@ -129,7 +129,7 @@ class Segments:
         segment is included only if it is not small."""
         if self.older is None:
             return
-        every = sorted(_joined(self.older, self.current).items())
+        every = sorted(_join_segments(self.older, self.current).items())
         size, now = sum(one.size for _, one in every), time.time()
         marks = sum(len(one.marks) for _, one in every)
         for at, (first, one) in enumerate(every):
@@ -145,11 +145,11 @@ class Segments:
             yield first
 
 
-def _joined(older: dict[int, Segment], newer: dict[int, Segment]) -> dict[int, Segment]:
+def _join_segments(older: dict[int, Segment], newer: dict[int, Segment]) -> dict[int, Segment]:
     """The segments of both dictionaries; if both have a part of a segment, the parts are
     combined."""
     return {
         **older,
-        **{first: older[first].joined(one) if first in older else one
+        **{first: older[first].join(one) if first in older else one
            for first, one in newer.items()},
     }  # fmt: skip

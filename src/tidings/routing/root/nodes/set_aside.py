@@ -75,7 +75,7 @@ class SetAside(NodePart):
         limits, wanted = self._context.limits, self._subscriptions.wants.__contains__
         verdict = judge(claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
         if not verdict.aside:
-            matched = self.ancestors.matched(lowest)
+            matched = self.ancestors.add_ancestors(lowest)
             is_fitting = not (verdict.less or verdict.doubts)
             self._take_from_owners(verdict)  # the next judgment needs the remaining owners
             more = judge(claims, matched, limits.matches, limits.all_nodes, wanted, MATCH)

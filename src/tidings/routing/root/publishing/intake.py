@@ -112,7 +112,7 @@ class Intake:
         lowest = self._tagger.tag(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
-            self._tagger.matched(lowest), body_of(message),
+            self._tagger.add_ancestors(lowest), body_of(message),
         )  # fmt: skip
 
     def _skip(self, sender: Name, message: m.Publish, refusal: str, version: int = 0) -> None:

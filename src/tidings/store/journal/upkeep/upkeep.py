@@ -59,7 +59,7 @@ class Upkeep:
         """The state at the end of a summary. Other threads may write meanwhile. Raise OSError if
         data is damaged that must be read."""
         log = GroupLog(self._log.folder)
-        state = checkpoint.read(log.folder, log.acknowledged())
+        state = checkpoint.read(log.folder, log.read_mark())
         walk_to(state, log, summary.start)
         summary.apply(state)
         state.at, state.log = end, self._log.id

@@ -59,7 +59,7 @@ def _match_batches() -> None:
 
 def _count(matched: Any, filters: int, rows: int) -> None:
     """What a task of a backtest counts."""
-    from tidings.spark.backtests.tally import Tally
+    from tidings.spark.backtests.fire_counts import Tally
 
     mapped = np.arange(rows)
     mapped.flags.writeable = False  # as a column of Arrow is

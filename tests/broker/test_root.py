@@ -14,7 +14,7 @@ from tidings.broker.root import RootNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
 from tidings.store.journal import FileJournal
-from tidings.store.journal.segments import Segment
+from tidings.store.journal.log_segments import Segment
 
 
 def test_errors_while_nothing_can_be_written(

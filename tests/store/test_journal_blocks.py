@@ -31,8 +31,8 @@ from tidings.store.journal import (
     block_kernels,
     checkpoint,
     encode_block,
+    entries,
     journal as module,
-    things,
 )
 from tidings.store.journal.state import State
 from tidings.store.journal.upkeep import upkeep
@@ -68,7 +68,7 @@ def test_a_block_has_the_bytes_of_its_notifications(seed: int) -> None:
     chance = random.Random(seed)
     for rows in (1, 2, 17, 300):
         block = a_block(chance, rows, serial=70, stamp=9, source="ä/out")
-        single = [things.encode(record) for record in block.records()]
+        single = [entries.encode(record) for record in block.records()]
         packed = encode_block(block)
         together = layout.encode_group(5, 1, 2, [b"first", packed, b"last"])
         assert together == layout.encode_group(5, 1, 2, [b"first", *single, b"last"])

@@ -14,7 +14,7 @@ from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.messages import Mark
 from tidings.routing.root import Block, Cursor, Gone, Progress, Record
 from tidings.store.groups import START, GroupLog
-from tidings.store.journal import FileJournal, checkpoint, journal as module, segments
+from tidings.store.journal import FileJournal, checkpoint, journal as module, log_segments
 from tidings.store.journal.rows import Row
 from tidings.store.journal.state import Counting, State
 from tidings.store.journal.upkeep import Tally, summary, upkeep
@@ -177,7 +177,7 @@ def test_a_checkpoint_is_the_state_of_the_log(
             before, serial = state_of(path), writer.serial
             writer.record()
             with monkeypatch.context() as patched:
-                patched.setattr(segments.Segment, "add", fail)
+                patched.setattr(log_segments.Segment, "add", fail)
                 with pytest.raises(EnvironmentProblem):
                     writer.flush()
             assert plain(state_of(path)) == plain(before), "it is taken back"

@@ -1,6 +1,6 @@
 """Changes as readers of a channel's log get them, and the errors of a log.
 
-    entry (journal/things.py)                      change
+    entry (journal/entries.py)                      change
     ---------------------------------------------  -----------------------------------------------
     a named subscription is set or ended (rows)    its id, text, dialect and node
     the rendezvous point made a node               a subscription whose id is made of the node
@@ -20,7 +20,7 @@ import msgspec
 from tidings.model import Id, TidingsError
 from tidings.routing.protocol import unpack_interest
 from tidings.store.groups import Walk
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import SQL, SUBSCRIPTIONS, Rows, decode_rows
 
 SEGMENT_BYTES = 8 << 20

@@ -4,7 +4,7 @@ point, and the state at a version.
 The end mark of the log of groups says how far any process has acknowledged entries, so a reader
 needs no lock. To find the end, a reader reads one small file and calls stat once. Data after the
 mark comes from a writer that is still writing, or from a writer that died. After a writer died,
-settling.py keeps the data or cuts it off.
+log_opening.py keeps the data or cuts it off.
 
 Cost: a reader that follows a log reads all groups since it last read the end mark, and those of a
 rendezvous point contain notifications too.
@@ -30,7 +30,7 @@ from tidings.store.change_records import (
 )
 from tidings.store.groups import START, GroupLog, Mark, Position, end_of
 from tidings.store.groups.end_mark import NAME as END
-from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.state import Counting, State
 

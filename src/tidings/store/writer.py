@@ -23,13 +23,13 @@ from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.store import folder as f
 from tidings.store.change_records import LogError, decode_interest
 from tidings.store.groups import GroupLog, LostEnd, Mark, Position
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL, Entry, Rows, encode_rows, entry_of
 from tidings.store.journal.state import State
 from tidings.store.live_ids import LiveIds, ProjectedIds
+from tidings.store.log_opening import end_value, take_rest
 from tidings.store.reader import describe_reversal, read_checkpoint, read_mark
-from tidings.store.settling import end_value, take_rest
 
 
 class RequestedChange(NamedTuple):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tidings.routing.channels.channel import Channel
 from tidings.routing.channels.channel_link import ChannelLink, Out, answer_pulse, pulses
 from tidings.routing.channels.credit import Flow
-from tidings.routing.channels.links import ABOVE, Links
+from tidings.routing.channels.node_links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
 from tidings.routing.channels.routes import Routes
 from tidings.routing.channels.sleeping import may_sleep, put_to_sleep, wake

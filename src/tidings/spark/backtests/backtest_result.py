@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot
 from tidings.spark.backtests import backtest_plots
-from tidings.spark.backtests.tally import NEVER, Tally
+from tidings.spark.backtests.fire_counts import NEVER, Tally
 from tidings.spark.backtests.time_buckets import TimeBucket
 
 Array = npt.NDArray[Any]

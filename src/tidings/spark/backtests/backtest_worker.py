@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tidings.notifications import read_texts
 from tidings.snapshots import View
-from tidings.spark.backtests.tally import NEVER, Part, Tally, TooManyCounts
+from tidings.spark.backtests.fire_counts import NEVER, Part, Tally, TooManyCounts
 from tidings.spark.backtests.time_buckets import TimeBucket
 from tidings.spark.tagging.worker import ROWS, Pinned, join_batches, view_of
 

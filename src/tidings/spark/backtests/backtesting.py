@@ -25,7 +25,13 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, identity_of
 from tidings.spark.backtests.backtest_result import Backtest
 from tidings.spark.backtests.backtest_worker import CountTask, make_counter
-from tidings.spark.backtests.tally import MOST_COUNTS, MOST_SAMPLES, Part, Tally, TooManyCounts
+from tidings.spark.backtests.fire_counts import (
+    MOST_COUNTS,
+    MOST_SAMPLES,
+    Part,
+    Tally,
+    TooManyCounts,
+)
 from tidings.spark.backtests.time_buckets import TimeBucket
 from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.column_checks import check_columns, family_of, type_at

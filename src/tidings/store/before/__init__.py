@@ -4,8 +4,8 @@
     old_log.py      logs of subscriptions in the previous format
     text_log.py     logs of subscriptions in the format before
 
-journal/before.py converts journals that were SQLite files. Only settling.py uses this folder. Start
-at conversion.py.
+journal/sqlite_journal.py converts journals that were SQLite files. Only log_opening.py uses this
+folder. Start at conversion.py.
 """
 
 from tidings.store.before.conversion import KeyOf, convert, is_before

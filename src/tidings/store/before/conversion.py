@@ -27,7 +27,7 @@ from tidings.store.before.old_log import CHANGES, OldLog
 from tidings.store.change_records import LogError, damage_error
 from tidings.store.groups import GroupLog
 from tidings.store.groups.end_mark import NAME as END
-from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.losses import Replay, value_of
 from tidings.store.journal.rows import SQL, encode_rows, entry_of
 from tidings.store.journal.state import Node, State, Subscription

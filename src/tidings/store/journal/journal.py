@@ -5,7 +5,7 @@ same log (store/change_log.py), and the rendezvous point keeps their nodes.
     add_node, append ...   ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group of a log, one sync ──> the batch is on the disk
 
-    00000000000000000001.log ...   groups of things; see things.py, store/groups, store/folder.py
+    00000000000000000001.log ...   groups of things; see entries.py, store/groups, store/folder.py
     end                            how far the journal was acknowledged, and the version
     checkpoint                     the state after one of the groups
 
@@ -39,13 +39,13 @@ from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
 from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Places, Record
 from tidings.store import folder
 from tidings.store.groups import START, GroupLog
-from tidings.store.journal import checkpoint, things as t
-from tidings.store.journal.before import is_before, take_over
+from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.block_records import encode_all
-from tidings.store.journal.lookup import Lookup
+from tidings.store.journal.log_segments import Retention, Segment, Segments
 from tidings.store.journal.losses import Replay, value_of, version_in
+from tidings.store.journal.record_lookup import Lookup
 from tidings.store.journal.rows import Row, Rows
-from tidings.store.journal.segments import Retention, Segment, Segments
+from tidings.store.journal.sqlite_journal import is_before, take_over
 from tidings.store.journal.state import State
 from tidings.store.journal.upkeep import Upkeep, walk_to
 from tidings.store.owner import Serving, Take, ask_for_folder, close_listener, listen

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tidings.store.groups import Group, Mark, Walk
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import Rows
 from tidings.store.journal.state import Counting, State
 

@@ -31,7 +31,7 @@ from tidings.model import Id
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Cursor, History, Progress, Record
 from tidings.store.groups import Position
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import SQL, Rows
 
 MANY = 1 << 16  # the most numbers that are gathered

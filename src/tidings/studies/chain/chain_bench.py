@@ -48,7 +48,7 @@ from tidings.studies.chain.judging import (
     made_of,
 )
 from tidings.studies.chain.killing import Killer
-from tidings.studies.chain.listeners import Listeners
+from tidings.studies.chain.listener_processes import Listeners
 from tidings.studies.host.machine_info import Machine, describe_machine
 
 FIRST = 200  # rows of each of the first two batches

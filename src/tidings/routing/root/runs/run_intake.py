@@ -28,8 +28,8 @@ from tidings.routing.root.handover import Correcting, TagColumns
 from tidings.routing.root.handover.node_table import NodeTable
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.intake import Intake
+from tidings.routing.root.publishing.root_tagger import LARGEST, Tagger
 from tidings.routing.root.publishing.stamps import Stamps
-from tidings.routing.root.publishing.tagger import LARGEST, Tagger
 from tidings.routing.root.records import Block
 from tidings.routing.root.runs.run import FEW, Run
 from tidings.routing.root.write_queue import WriteQueue

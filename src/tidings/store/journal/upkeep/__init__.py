@@ -2,13 +2,13 @@
 
     upkeep.py           when a checkpoint is due, and from what it is made
     summary.py          the entries since the last checkpoint, added up
-    tally.py            the counters of nodes in it
-    tally_kernels.py    adds up the counters of blocks
+    counter_sums.py     the counters of nodes in it
+    counter_kernels.py  adds up the counters of blocks
 
 Used only by journal.py. Start at upkeep.py.
 """
 
-from tidings.store.journal.upkeep.tally import Tally
+from tidings.store.journal.upkeep.counter_sums import Tally
 from tidings.store.journal.upkeep.upkeep import Upkeep, walk_to
 
 __all__ = ["Tally", "Upkeep", "walk_to"]

@@ -3,10 +3,10 @@
     position ──entries──> end          a state at the position + summary = the state at the end
 
 So a checkpoint need not read again what was written since the previous one. Entries that are few
-are kept as they are; notifications are only counted (see tally.py). A node that is added or removed
-starts with new counters, and a source has its stamp in its progress. So the order of other entries
-and of notifications among each other does not matter, once these cases are dealt with when an entry
-is added.
+are kept as they are; notifications are only counted (see counter_sums.py). A node that is added or
+removed starts with new counters, and a source has its stamp in its progress. So the order of other
+entries and of notifications among each other does not matter, once these cases are dealt with when
+an entry is added.
 
 A summary never refuses anything: if it can't go on, it begins again at the end of the log, and the
 checkpoint reads the log up to there.
@@ -18,10 +18,10 @@ from collections.abc import Iterable
 
 from tidings.routing.root import Block, Progress, Record
 from tidings.store.groups import Position
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import Rows
 from tidings.store.journal.state import Counting, State
-from tidings.store.journal.upkeep.tally import Tally
+from tidings.store.journal.upkeep.counter_sums import Tally
 
 MOST_THINGS = 100_000  # entries that are kept as they are, about 40 MB
 

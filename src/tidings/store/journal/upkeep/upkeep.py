@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidings.store.groups import GroupLog, Position
-from tidings.store.journal import checkpoint, things as t
-from tidings.store.journal.segments import Retention, Segments
+from tidings.store.journal import checkpoint, entries as t
+from tidings.store.journal.log_segments import Retention, Segments
 from tidings.store.journal.state import Counting, State
 from tidings.store.journal.upkeep.summary import Summary
 

@@ -10,8 +10,8 @@ from tidings.routing.forwarding import cost_of
 from tidings.routing.protocol import Notification, Range
 from tidings.routing.root import Record
 from tidings.store.groups import START, GroupLog, Position
-from tidings.store.journal import things as t
-from tidings.store.journal.segments import Segment, Segments
+from tidings.store.journal import entries as t
+from tidings.store.journal.log_segments import Segment, Segments
 
 PART = 64  # how many notifications are read at once
 

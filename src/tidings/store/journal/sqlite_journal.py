@@ -22,7 +22,7 @@ from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import Mark
 from tidings.routing.root import Record
 from tidings.store.groups import GroupLog
-from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.state import Counter, Node, State
 
 GROUP = 1000  # the most records in a group

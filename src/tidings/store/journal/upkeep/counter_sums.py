@@ -42,7 +42,7 @@ class Tally:
 
     def add_block(self, block: Block) -> None:
         # compiled, so loaded when needed
-        from tidings.store.journal.upkeep import tally_kernels as kernels
+        from tidings.store.journal.upkeep import counter_kernels as kernels
 
         marks, matched = block.marks, block.matched
         self._make_room(len(marks.distinct) + len(matched.distinct))
@@ -54,7 +54,7 @@ class Tally:
 
     def _make_room(self, more: int) -> None:
         """Make room for so many more nodes."""
-        from tidings.store.journal.upkeep import tally_kernels as kernels
+        from tidings.store.journal.upkeep import counter_kernels as kernels
 
         size = max(SMALLEST, 1 << (2 * (self._used + more)).bit_length())
         if size > len(self._keys):
@@ -67,7 +67,7 @@ class Tally:
         self._times.pop(node, None)
         self._last.pop(node, None)
         if self._used:
-            from tidings.store.journal.upkeep import tally_kernels as kernels
+            from tidings.store.journal.upkeep import counter_kernels as kernels
 
             kernels.clear(node, self._keys, self._table)
 

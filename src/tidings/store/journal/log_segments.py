@@ -22,7 +22,7 @@ import msgspec
 
 from tidings.routing.protocol import Limits
 from tidings.store.groups import Packed, Place
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.block_records import PackedBlock
 from tidings.store.journal.mark_index import MarkIndex, Span
 

@@ -39,7 +39,7 @@ from tidings.model import FilterError, Id, RefusedFilters, TidingsError, id_pair
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 REMEMBERED = 1 << 14  # the most forms that are cached after a text was parsed again
 
 
@@ -142,7 +142,10 @@ class DistinctFilters:
 
 
 def build_graph(
-    gathered: GatheredHulls, forms: Sequence[Form], blocks: Blocks, progress: Told = lambda _: None
+    gathered: GatheredHulls,
+    forms: Sequence[Form],
+    blocks: Blocks,
+    progress: OnProgress = lambda _: None,
 ) -> Graph:
     """The graph of distinct filters, built from their hulls, and the index over its nodes."""
     found = cover_hulls(gathered, forms, blocks, progress)
@@ -164,7 +167,7 @@ def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
 def build_nodes(
     distinct: DistinctFilters,
     numbers: Mapping[bytes, int] | None = None,
-    progress: Told = lambda _: None,
+    progress: OnProgress = lambda _: None,
     threads: int | None = None,
 ) -> tuple[Nodes, Matcher]:
     """The graph of distinct filters, and a matcher over its nodes whose ids are the nodes' places.

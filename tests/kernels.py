@@ -59,12 +59,12 @@ def _match_batches() -> None:
 
 def _count(matched: Any, filters: int, rows: int) -> None:
     """What a task of a backtest counts."""
-    from tidings.spark.backtests.fire_counts import Tally
+    from tidings.spark.backtests.fire_counts import FireCounts
 
     mapped = np.arange(rows)
     mapped.flags.writeable = False  # as a column of Arrow is
     for times in (mapped, mapped.copy()):
-        tally = Tally(filters, 2)
+        tally = FireCounts(filters, 2)
         tally.add_rows(matched, times, times)
         tally.earliest.add_rows(matched, times, mapped, {})
 

@@ -13,7 +13,7 @@ from tests.routing.test_label_graph import put, random_sets
 from tidings.network import scanning
 from tidings.network.forwarding import Forwarder
 from tidings.routing.forwarding import graph_caches
-from tidings.routing.forwarding.graph_caches import Changes, HeaderCache, NodeCache
+from tidings.routing.forwarding.graph_caches import GraphChanges, HeaderCache, NodeCache
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode, first_label, ways_of
 from tidings.routing.protocol import frames, messages as m
@@ -200,7 +200,7 @@ def test_index_of_headers() -> None:
 
 def test_changes_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_caches, "MOST_WAITING", 5)
-    changes = Changes()
+    changes = GraphChanges()
     assert not changes
     changes.drop([1, 2])
     assert (changes.everything, changes.nodes) == (False, {1, 2})

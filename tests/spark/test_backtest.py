@@ -20,7 +20,7 @@ from tidings.spark import backtest
 from tidings.spark.backtests import backtest_plots, fire_counts
 from tidings.spark.backtests.backtest_result import Backtest
 from tidings.spark.backtests.backtest_worker import micros_of
-from tidings.spark.backtests.fire_counts import Earliest, Tally, TooManyCounts
+from tidings.spark.backtests.fire_counts import Earliest, FireCounts, TooManyCounts
 from tidings.spark.backtests.time_buckets import TimeBucket
 
 if TYPE_CHECKING:
@@ -295,10 +295,10 @@ def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
     times[rng.random(rows) < 0.1] = fire_counts.NEVER
     orders = rng.integers(-(2**62), 2**62, rows)
     every = TimeBucket.parse("day")
-    total = Tally(filters, 3, np.int64)
+    total = FireCounts(filters, 3, np.int64)
     cuts = np.sort(rng.integers(0, rows, 6))
     for first, last in zip([0, *cuts], [*cuts, rows], strict=True):
-        part = Tally(filters, 3)
+        part = FireCounts(filters, 3)
         for start in range(first, last, 100):
             some = slice(start, min(start + 100, last))
             starts = np.cumsum([0, *map(len, lists[some])])
@@ -327,7 +327,7 @@ def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
 
 def test_a_tally_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fire_counts, "MOST_COUNTS", 20)
-    one = Tally(4, 0)
+    one = FireCounts(4, 0)
     nothing = np.zeros(6, np.int64), np.zeros(0, np.int64)
     one.add_rows(nothing, np.arange(5), np.arange(5))
     with pytest.raises(TooManyCounts) as caught:

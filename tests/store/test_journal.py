@@ -409,7 +409,7 @@ def test_the_budget_of_the_disk_holds_while_older_segments_are_read(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     journal.close()
-    monkeypatch.setattr(record_lookup.Lookup, "read_older", lambda *_: None)
+    monkeypatch.setattr(record_lookup.RecordLookup, "read_older", lambda *_: None)
     journal = FileJournal(tmp_path / "journal", Retention(disk_bytes=30_000))
     journal.begin_life(2)
     journal.append(record(1001))
@@ -425,7 +425,7 @@ def test_older_segments_are_not_read_on_once_it_was_opened_again(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     added: list[object] = []
-    monkeypatch.setattr(log_segments.Segment, "add", lambda _, *group: added.append(group))
+    monkeypatch.setattr(log_segments.LogSegment, "add", lambda _, *group: added.append(group))
     journal._lookup.is_over = True
     journal._lookup.read_older(journal._log.end)
     assert added == []
@@ -442,14 +442,14 @@ def test_older_segments_that_can_not_be_read_are_lost_and_said_to_be(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     journal.close()
-    add, calls = log_segments.Segment.add, itertools.count(1)
+    add, calls = log_segments.LogSegment.add, itertools.count(1)
 
-    def fail(self: log_segments.Segment, records: list[bytes], places: list[Place]) -> None:
+    def fail(self: log_segments.LogSegment, records: list[bytes], places: list[Place]) -> None:
         if next(calls) > 10:
             raise problem
         add(self, records, places)
 
-    monkeypatch.setattr(log_segments.Segment, "add", fail)
+    monkeypatch.setattr(log_segments.LogSegment, "add", fail)
     journal = ready(FileJournal(tmp_path / "journal"))
     found, lost = journal.find([Range(7, 1, 1000)])
     assert lost == [Range(7, len(found) + 1, 1000)]

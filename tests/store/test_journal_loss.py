@@ -93,7 +93,7 @@ def test_a_batch_that_is_taken_back_leaves_word_of_the_checkpoint(
         raise ValueError("whatever")
 
     with monkeypatch.context() as patch:
-        patch.setattr(log_segments.Segment, "add", fail)
+        patch.setattr(log_segments.LogSegment, "add", fail)
         with pytest.raises(EnvironmentProblem, match="whatever"):
             write(journal)
     journal.close()

@@ -49,7 +49,7 @@ from tidings.store.journal import FileJournal
 from tidings.store.journal.entries import anonymous_id
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
-from tidings.store.journal.state import State as LogState
+from tidings.store.journal.state import JournalState as LogState
 from tidings.store.log_opening import settle
 from tidings.store.owner import Asked, Died, Ownership, Unowned, hand_over, made_in
 from tidings.store.reader import Reader, state_at

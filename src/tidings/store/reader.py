@@ -21,9 +21,9 @@ from typing import NoReturn
 import msgspec
 
 from tidings.store.change_records import (
+    ChangeRecord,
     Gap,
     LogError,
-    Record,
     damage_error,
     last_version,
     read_groups,
@@ -32,7 +32,7 @@ from tidings.store.groups import START, GroupLog, Mark, Position, end_of
 from tidings.store.groups.end_mark import NAME as END
 from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.losses import version_in
-from tidings.store.journal.state import Counting, State
+from tidings.store.journal.state import Counting, JournalState
 
 NOTHING = Mark(log=0, oldest=1, number=0, segment=1, offset=0, chain=0, value=0)
 MOST_POINTS = 256
@@ -89,7 +89,7 @@ class Reader:
         self._log = GroupLog(self._folder)
         self._points, self._firsts = [], {}
 
-    def changes(self, after: int, end: Mark) -> Iterator[Record]:
+    def changes(self, after: int, end: Mark) -> Iterator[ChangeRecord]:
         """The changes after the version `after`, up to and including `end`."""
         if after >= version_in(end):
             return
@@ -144,7 +144,7 @@ class Reader:
             self._firsts[segment] = None if known is None else Point(known, start)
         return self._firsts[segment]
 
-    def _refuse(self, version: int, oldest: int, base: State) -> NoReturn:
+    def _refuse(self, version: int, oldest: int, base: JournalState) -> NoReturn:
         raise LogError(
             f"the log '{self._folder}' no longer has all changes after version {version}, only "
             f"those after {oldest}: version {version} {_fate_of(version, base)}"
@@ -157,7 +157,7 @@ class Reader:
 
 def state_at(
     folder: Path, mark: Mark, version: int | None = None, *, counted: bool = False
-) -> State:
+) -> JournalState:
     """The state at a version up to the end of the log, by default at the end; raises LogError if it
     was dropped. Only with `counted` does the state have counters, publishers and serials."""
     state, last = read_checkpoint(folder, mark), version_in(mark)
@@ -188,7 +188,7 @@ def state_at(
     return state
 
 
-def read_checkpoint(folder: Path, mark: Mark) -> State:
+def read_checkpoint(folder: Path, mark: Mark) -> JournalState:
     """The state in the checkpoint of a log that ends at a mark; raises LogError if it is
     damaged."""
     last = version_in(mark)
@@ -205,7 +205,7 @@ def read_checkpoint(folder: Path, mark: Mark) -> State:
     return state
 
 
-def _fate_of(version: int, base: State) -> str:
+def _fate_of(version: int, base: JournalState) -> str:
     """Why a version that is older than the checkpoint is not available."""
     if any(first <= version <= last for first, last in base.lost):
         return "was lost when the log was repaired"

@@ -26,7 +26,7 @@ from tidings.store.groups import GroupLog, LostEnd, Mark, Position
 from tidings.store.journal import entries as t
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL, Entry, Rows, encode_rows, entry_of
-from tidings.store.journal.state import State
+from tidings.store.journal.state import JournalState
 from tidings.store.live_ids import LiveIds, ProjectedIds
 from tidings.store.log_opening import end_value, take_rest
 from tidings.store.reader import describe_reversal, read_checkpoint, read_mark
@@ -58,7 +58,7 @@ class PendingGroup(msgspec.Struct):
 class _Known:
     """The content of a log that a writer keeps in memory."""
 
-    def __init__(self, log: GroupLog, state: State, key_of: KeyOf) -> None:
+    def __init__(self, log: GroupLog, state: JournalState, key_of: KeyOf) -> None:
         self.log = log
         self.at = state.at
         self.version = state.version

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from tidings.routing.channels.channel import Channel
-from tidings.routing.channels.channel_link import ChannelLink, Out, answer_pulse, pulses
+from tidings.routing.channels.channel_link import LinkChannels, Out, answer_pulse, pulses
 from tidings.routing.channels.credit import Flow
 from tidings.routing.channels.node_links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
@@ -139,7 +139,7 @@ class Channels:
     ) -> None:
         """A neighbour has a new link, on which number 0 stands for a channel, or for none."""
         self.end_link(link, now)
-        known = self._links[link] = ChannelLink(flow)
+        known = self._links[link] = LinkChannels(flow)
         if channel is None:
             known.highest = -1
         else:

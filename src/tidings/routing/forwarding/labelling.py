@@ -23,9 +23,9 @@ from tidings.routing.forwarding.tables import (
     KEEP,
     OWN,
     Below,
-    Changes,
     Edges,
     Label,
+    LabelChanges,
     LabelPool,
     Labels,
     What,
@@ -64,7 +64,7 @@ class Labelling(CoverGraph, Generic[Neighbour]):
             left = [one for one in old if one not in above]
             return tuple(sorted((number, *left))) if left else own
 
-        self._change_below(slot, neighbour, Changes(lower_label))
+        self._change_below(slot, neighbour, LabelChanges(lower_label))
 
     def _lift(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour unsubscribed from a node, where `label` is its new label.
@@ -77,9 +77,9 @@ class Labelling(CoverGraph, Generic[Neighbour]):
             left = [one for one in old if one != number]
             return self.lowest((*left, *(label or ()))) if left else label
 
-        self._change_below(slot, neighbour, Changes(lift_label))
+        self._change_below(slot, neighbour, LabelChanges(lift_label))
 
-    def _change_below(self, slot: int, neighbour: int, changes: Changes) -> None:
+    def _change_below(self, slot: int, neighbour: int, changes: LabelChanges) -> None:
         """Change the labels of a neighbour below a node, down to nodes where its label stays the
         same or to which it subscribes. A label that `changes` has produced is not changed again, so
         no node changes twice. Cost: a visit to each node that changes and to its children."""

@@ -42,7 +42,7 @@ from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming
 from tidings.routing.root.nodes import (
     Holding,
-    Nodes,
+    NodeLifecycle,
     Parts,
     Placing,
     Registry,
@@ -105,7 +105,7 @@ class Rendezvous(Downstream):
             context, self.charges, self.rights, interests, graph, caches, claims, counts, queue,
             self.registry, self.subscriptions, problems,
         )  # fmt: skip
-        self.nodes = nodes = Nodes(parts)
+        self.nodes = nodes = NodeLifecycle(parts)
         self.set_aside = SetAside(parts, nodes)
         self.territory = Territory(parts, self.history)
         self.placing = Placing(parts, nodes, self.set_aside, self.territory, last_node)

@@ -1,6 +1,6 @@
 """Backtests: how often filters would have fired on a table of past rows, when, and on which rows.
 
-    columns that filters test, time ──Arrow──> workers: match and count ──a Part per task──> driver
+    columns that filters test, time ──Arrow──> workers: match and count ──counts per task──> driver
                                                fire_counts.py, time_buckets.py   adds the parts up
 
     backtesting.py       the function `backtest`, and the code in the driver

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import Id
-from tidings.store.change_records import LogError, Record
+from tidings.store.change_records import ChangeRecord, LogError
 from tidings.store.groups import GroupLog, Position
 from tidings.store.journal.rows import SUBSCRIPTIONS, decode_rows
 
@@ -53,7 +53,7 @@ class OldLog(msgspec.Struct, frozen=True):
 
     base: Checkpoint
     first: int
-    records: list[Record]
+    records: list[ChangeRecord]
     has_identities: bool = False
     """Are its identities those of the present rules?"""
 
@@ -65,7 +65,7 @@ def read(folder: Path) -> OldLog:
     """Read a whole log; raises LogError if it is damaged."""
     place = folder / CHANGES
     base, log = _read_checkpoint(place), GroupLog(place)
-    walk, records, first = log.walk(), list[Record](), 0
+    walk, records, first = log.walk(), list[ChangeRecord](), 0
     for group in walk:
         for data in group.records:
             if data is None or walk.damages:
@@ -73,7 +73,7 @@ def read(folder: Path) -> OldLog:
             rows = decode_rows(SUBSCRIPTIONS + data)
             first = first or rows.first
             records += [
-                Record(version, one.id, one.filter, one.node, one.key, one.dialect)
+                ChangeRecord(version, one.id, one.filter, one.node, one.key, one.dialect)
                 for version, one in enumerate(rows.rows, rows.first)
             ]
     losses = log.losses(walk)

@@ -25,6 +25,6 @@ from tidings.store.journal.block_records import encode_block
 from tidings.store.journal.journal import Batch, FileJournal
 from tidings.store.journal.log_segments import Retention
 from tidings.store.journal.rows import Row
-from tidings.store.journal.upkeep import Tally
+from tidings.store.journal.upkeep import CounterSums
 
-__all__ = ["Batch", "FileJournal", "Retention", "Row", "Tally", "encode_block"]
+__all__ = ["Batch", "CounterSums", "FileJournal", "Retention", "Row", "encode_block"]

@@ -41,12 +41,12 @@ from tidings.store import folder
 from tidings.store.groups import START, GroupLog
 from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.block_records import encode_all
-from tidings.store.journal.log_segments import Retention, Segment, Segments
-from tidings.store.journal.losses import Replay, value_of, version_in
-from tidings.store.journal.record_lookup import Lookup
+from tidings.store.journal.log_segments import LogSegment, Retention, Segments
+from tidings.store.journal.losses import LossReplay, value_of, version_in
+from tidings.store.journal.record_lookup import RecordLookup
 from tidings.store.journal.rows import Row, Rows
 from tidings.store.journal.sqlite_journal import is_before, take_over
-from tidings.store.journal.state import State
+from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import Upkeep, walk_to
 from tidings.store.owner import Serving, Take, ask_for_folder, close_listener, listen
 
@@ -171,12 +171,12 @@ class FileJournal:
             state = checkpoint.read(self.path, mark)
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
-            state = State()
+            state = JournalState()
         size = _size(self.path / checkpoint.NAME)
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
-        self._lookup = Lookup(self._log, self._segments)
+        self._lookup = RecordLookup(self._log, self._segments)
         base = state.version
-        walk, replay = self._log.walk(state.at), Replay(state, base_is_lost=bool(losses))
+        walk, replay = self._log.walk(state.at), LossReplay(state, base_is_lost=bool(losses))
         replay.apply(walk, lambda group: self._segment(group.end.segment).add(
             group.records, group.places
         ))  # fmt: skip
@@ -190,7 +190,7 @@ class FileJournal:
         self._version = state.version
         self._named = {number for number, one in state.nodes.items() if one.named}
         self._integer = state.integer
-        self._state: State | None = state
+        self._state: JournalState | None = state
         self.lineage = tuple(Life(*one) for one in state.lives)
         self.last_node = state.last_node
         """The highest number that a node ever had."""
@@ -201,7 +201,7 @@ class FileJournal:
         )
         older.start()
 
-    def _segment(self, first: int) -> Segment:
+    def _segment(self, first: int) -> LogSegment:
         return self._segments.of(first, self._log.path_of(first))
 
     # -- calls by the state machine ------------------------------------------------------------
@@ -274,7 +274,7 @@ class FileJournal:
             things.append(t.Life(life, first, broken, Lineage(lives).first_node(last)))
             self._continue(things)
 
-    def _continue(self, things: list[t.Thing]) -> State:
+    def _continue(self, things: list[t.Thing]) -> JournalState:
         """Append the first entries after an opening. After a loss, the damaged data is before the
         checkpoint that is written then, so it is not read again."""
         self._append(things)
@@ -422,7 +422,7 @@ class FileJournal:
     def _mark_value(self, version: int) -> int:
         return value_of(version, has_checkpoint=bool(self._upkeep.size))
 
-    def _caught_up(self, *, is_told: bool = False) -> State:
+    def _caught_up(self, *, is_told: bool = False) -> JournalState:
         """The state at the end of the log, which is read again if anything was written. Damage is
         an error, unless all subscribers were told of a break (`is_told`)."""
         if self._state is None:
@@ -430,7 +430,7 @@ class FileJournal:
         walk_to(self._state, self._log, self._log.end, is_told=is_told)
         return self._state
 
-    def _keep(self, state: State) -> None:
+    def _keep(self, state: JournalState) -> None:
         """Write a checkpoint, so that the next start need not read the groups before it."""
         self._upkeep.keep(state.at, checkpoint.write(self.path, state))
         self._state = None

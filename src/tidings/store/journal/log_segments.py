@@ -40,7 +40,7 @@ class Retention(msgspec.Struct, frozen=True):
     disk_bytes: int = Limits().disk_bytes
 
 
-class Segment:
+class LogSegment:
     """The index of one file of the log, or of a part of it."""
 
     def __init__(self, path: Path) -> None:
@@ -73,7 +73,7 @@ class Segment:
         if spans:
             self.marks.add(b"".join(marks), spans)
 
-    def join(self, other: Segment) -> Segment:
+    def join(self, other: LogSegment) -> LogSegment:
         """The combined index of two parts of a file."""
         both = copy(self)
         both.marks = self.marks.join(other.marks)
@@ -86,14 +86,14 @@ class Segments:
     """All segments of a journal."""
 
     def __init__(self) -> None:
-        self.current: dict[int, Segment] = {}
+        self.current: dict[int, LogSegment] = {}
         # None while older segments are still being read
-        self.older: dict[int, Segment] | None = None
+        self.older: dict[int, LogSegment] | None = None
 
-    def of(self, first: int, path: Path) -> Segment:
+    def of(self, first: int, path: Path) -> LogSegment:
         """The current segment whose first group has this number."""
         if first not in self.current:
-            self.current = {**self.current, first: Segment(path)}
+            self.current = {**self.current, first: LogSegment(path)}
         return self.current[first]
 
     def size(self) -> int:
@@ -145,7 +145,9 @@ class Segments:
             yield first
 
 
-def _join_segments(older: dict[int, Segment], newer: dict[int, Segment]) -> dict[int, Segment]:
+def _join_segments(
+    older: dict[int, LogSegment], newer: dict[int, LogSegment]
+) -> dict[int, LogSegment]:
     """The segments of both dictionaries; if both have a part of a segment, the parts are
     combined."""
     return {

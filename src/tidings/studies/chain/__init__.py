@@ -16,15 +16,15 @@ This folder is for cli; its demo also uses chain_nodes.py. Start at chain_bench.
 """
 
 from tidings.studies.chain.chain_bench import bench_chain
-from tidings.studies.chain.chain_nodes import Nodes
+from tidings.studies.chain.chain_nodes import ChainNodes
 from tidings.studies.chain.chain_report import ChainReport
 from tidings.studies.chain.chain_tables import chain_lines, chain_sections
 from tidings.studies.chain.feeding import SOURCES
 
 __all__ = [
     "SOURCES",
+    "ChainNodes",
     "ChainReport",
-    "Nodes",
     "bench_chain",
     "chain_lines",
     "chain_sections",

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ROOT, Nodes
+from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ROOT, ChainNodes
 from tidings.studies.chain.chain_stream import Stream
 from tidings.studies.host.sessions import Session, send
 
@@ -28,7 +28,7 @@ PATIENCE = 60.0  # seconds within which a driver must notice that its Java proce
 class Killer:
     """Kills processes, and counts the kills of each kind."""
 
-    def __init__(self, nodes: Nodes, stream: Stream, seed: int) -> None:
+    def __init__(self, nodes: ChainNodes, stream: Stream, seed: int) -> None:
         self.killed: Counter[str] = Counter()
         self._nodes, self._stream = nodes, stream
         self._chance = random.Random(seed)

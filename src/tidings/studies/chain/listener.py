@@ -49,7 +49,7 @@ class Order(msgspec.Struct, frozen=True):
     wishes: list[NewInterest] = []
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ListenerAnswer(msgspec.Struct, frozen=True):
     told: int  # the number of deliveries so far
     problems: list[str]  # each Lost and Break that an agent received
     in_force: list[tuple[int, int]]  # new interests, with the time from which they are in force
@@ -141,7 +141,7 @@ async def _serve(file: Path) -> None:
             order = msgspec.json.decode(line, type=Order)
             new = await listener.subscribe(order.wishes)
             listener.flush()
-            answer = Answer(listener.told, listener.problems, new)
+            answer = ListenerAnswer(listener.told, listener.problems, new)
             sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
             sys.stdout.buffer.flush()
             if order.what == "end":

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem
 from tidings.studies.chain.chain_rows import Interest
-from tidings.studies.chain.listener import COMMAND, RECORD, Answer, NewInterest, Order
+from tidings.studies.chain.listener import COMMAND, RECORD, ListenerAnswer, NewInterest, Order
 
 TOLD = np.dtype(
     [("interest", "<u4"), ("digest", "<u4"), ("id", "<i8"), ("serial", "<i8"), ("came", "<i8")]
@@ -83,7 +83,7 @@ class Listeners:
             line = process.stdout.readline()
             if not line:
                 raise self._ended(at)
-            answer = msgspec.json.decode(line, type=Answer)
+            answer = msgspec.json.decode(line, type=ListenerAnswer)
             told += answer.told
             problems += answer.problems
             self.in_force.update(answer.in_force)

@@ -8,7 +8,7 @@
 Used only by journal.py. Start at upkeep.py.
 """
 
-from tidings.store.journal.upkeep.counter_sums import Tally
+from tidings.store.journal.upkeep.counter_sums import CounterSums
 from tidings.store.journal.upkeep.upkeep import Upkeep, walk_to
 
-__all__ = ["Tally", "Upkeep", "walk_to"]
+__all__ = ["CounterSums", "Upkeep", "walk_to"]

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.routing.root import Block, Record
-from tidings.store.journal.state import Counter, State
+from tidings.store.journal.state import Counter, JournalState
 
 SMALLEST = 1 << 10  # places in a table
 
 Numbers = npt.NDArray[np.int64]
 
 
-class Tally:
+class CounterSums:
     """Counts notifications in the order in which they were written."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Tally:
 
             kernels.clear(node, self._keys, self._table)
 
-    def apply(self, state: State) -> None:
+    def apply(self, state: JournalState) -> None:
         """Add everything to the counters of a state."""
         counters = state.counters
         for node, times in self._times.items():

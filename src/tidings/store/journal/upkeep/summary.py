@@ -20,8 +20,8 @@ from tidings.routing.root import Block, Progress, Record
 from tidings.store.groups import Position
 from tidings.store.journal import entries as t
 from tidings.store.journal.rows import Rows
-from tidings.store.journal.state import Counting, State
-from tidings.store.journal.upkeep.counter_sums import Tally
+from tidings.store.journal.state import Counting, JournalState
+from tidings.store.journal.upkeep.counter_sums import CounterSums
 
 MOST_THINGS = 100_000  # entries that are kept as they are, about 40 MB
 
@@ -33,7 +33,7 @@ class Summary:
         self.start = start
         self._things: list[t.Small | Rows] = []
         self._many = 0  # entries in it; changes of subscriptions count one by one
-        self._tally = Tally()
+        self._tally = CounterSums()
         self._serial = 0
         self._publishers: dict[str, int] = {}
         self._sources: dict[str, Progress] = {}
@@ -82,7 +82,7 @@ class Summary:
             for name in thing.publishers:
                 self._publishers.pop(name, None)
 
-    def apply(self, state: State) -> None:
+    def apply(self, state: JournalState) -> None:
         """Turn the state at the start into the state at the end."""
         counting = Counting(state)
         for thing in self._things:

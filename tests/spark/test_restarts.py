@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests import arrivals
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
@@ -69,9 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 def put(folder: Path, batch: int, bad: str | None = None) -> None:
     rows = [json.dumps({"id": 10 * batch + at, "price": at}) for at in range(10)]
-    beside = folder / f".{batch}"
-    beside.write_text("\n".join([*rows, *([bad] if bad else [])]) + "\n")
-    beside.rename(folder / "in" / f"{batch:04d}.json")
+    arrivals.put(folder, f"{batch:04d}.json", [*rows, *([bad] if bad else [])])
 
 
 def opened(spark: SparkSession, folder: Path) -> Pipeline:

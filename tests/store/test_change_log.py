@@ -35,13 +35,6 @@ IDS: list[str | int] = [1, "1", 2, "zwei", -7, ""]
 KINDS: list[Callable[[int], str | int]] = [int, str]
 
 
-@pytest.fixture
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is cut off from the current, and syncing takes most of the time."""
-    for name in ("fsync", "fdatasync"):
-        monkeypatch.setattr(os, name, lambda handle: None)
-
-
 def oldest(log: ChangeLog) -> int:
     """The version after which all changes are there."""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from pathlib import Path
@@ -26,12 +25,6 @@ from tidings.store.owner import asking
 
 JOURNAL = Path(__file__).parent / "before" / "journal-2"
 PATTERN = '{"n": [{"numeric": [">", 5]}]}'
-
-
-@pytest.fixture
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fsync", "fdatasync"):
-        monkeypatch.setattr(os, name, lambda handle: None)
 
 
 def interests_of(journal: FileJournal) -> ArrayInterests:

@@ -1,5 +1,8 @@
 """The attributes of notifications.
 
+    b'{"price": 95.0}' ──content_reader──> {"price": 95.0}
+    many of them       ──event_columns───> a record batch
+
     content_reader.py  one notification, from bytes to a mapping; limits, undeclared fields
     event_columns.py  many notifications, from JSON to columns
 

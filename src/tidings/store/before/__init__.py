@@ -1,5 +1,8 @@
 """Older formats of a channel's folder, which are converted when it is first opened.
 
+    a folder, opened for the first time ──conversion──> which format?
+        old_log, text_log ──subscriptions──> entries of the log as it is now
+
     conversion.py   decides what to convert, and does it
     old_log.py      logs of subscriptions in the previous format
     text_log.py     logs of subscriptions in the format before

@@ -1,5 +1,8 @@
 """Checkpoints of a journal that is being written, and the segments that it drops.
 
+    entries, when written ──summary, counter_sums──> what came since the last checkpoint
+        upkeep, when it is due: last checkpoint + summary ──> new checkpoint ──> segments dropped
+
     upkeep.py           when a checkpoint is due, and from what it is made
     summary.py          the entries since the last checkpoint, added up
     counter_sums.py     the counters of nodes in it

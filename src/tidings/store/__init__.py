@@ -8,7 +8,7 @@
         |── reader.py                 reads the changes up to the acknowledged end of the log
         |── change_records.py         changes, as readers get them
         |── compaction.py             drops older segments, behind a checkpoint
-        `── log_opening.py, before/      logs of dead writers, and of older releases
+        `── log_opening.py, before/   logs of dead writers, and of older releases
     owner/          how commands hand changes to the process that owns the folder
     groups/         the log of groups, on which it is based: checksums, a chain, an end mark
     ontologies.py   ontologies in files

@@ -3,8 +3,8 @@
     publication ──> machine ──Undecided──> deciding.py ──calls──> helper_processes.py
                        ^─────────── decided ───────┘                 `──> a process per predicate
 
-    deciding.py   publications that wait, in the order of their publishers
-    helper_processes.py  the processes, their deadlines, and predicates that must be switched off
+    deciding.py           publications that wait, in the order of their publishers
+    helper_processes.py   the processes, their deadlines, and predicates that must be switched off
 
 The event loop never waits for a predicate, and the predicates do not wait for each other. Used by
 root.py and preprocessors/. Start at deciding.py.

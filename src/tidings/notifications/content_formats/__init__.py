@@ -7,8 +7,8 @@
 The first byte distinguishes the formats, so a channel accepts all of them. A CloudEvent in
 structured mode is decoded like any other JSON object.
 
-    content_decoder.py  decodes any format
-    xml_content.py   elements as attributes
+    content_decoder.py   decodes any format
+    xml_content.py       elements as attributes
 
 For channel, which tags notifications, and for routing, which hands their attributes to subscribers;
 not for users. Start at content_decoder.py.

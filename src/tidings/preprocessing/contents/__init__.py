@@ -3,8 +3,8 @@
     b'{"price": 95.0}' ──content_reader──> {"price": 95.0}
     many of them       ──event_columns───> a record batch
 
-    content_reader.py  one notification, from bytes to a mapping; limits, undeclared fields
-    event_columns.py  many notifications, from JSON to columns
+    content_reader.py   one notification, from bytes to a mapping; limits, undeclared fields
+    event_columns.py    many notifications, from JSON to columns
 
 Used by channel, which tags at the rendezvous point, and inside `preprocessing`. Start at
 content_reader.py.

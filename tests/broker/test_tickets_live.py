@@ -29,7 +29,7 @@ from tidings.broker import (
     connections as connections_module,
 )
 from tidings.broker.admission import signing, tickets
-from tidings.broker.admission.permissions import Grant, Permissions, Register, Tokens
+from tidings.broker.admission.permissions import Grant, PermissionRegister, Permissions, Tokens
 from tidings.broker.admission.signing import PublicKeys
 from tidings.broker.config import ConfigError, load_config
 from tidings.network import Agent, Refusal, connect
@@ -283,7 +283,7 @@ def test_what_is_refused() -> None:
 
 def test_names_that_are_bound() -> None:
     """A guest of a router does not get the name that is bound here; rights are those of both."""
-    register = Register({"t": Grant("milan", frozenset({"subscribe"}), within="n > 1")})
+    register = PermissionRegister({"t": Grant("milan", frozenset({"subscribe"}), within="n > 1")})
     guest = Ticket(b"", "milan", "*/abc", "fx", 1, ("publish", "subscribe"))
     assert "bound to another token" in str(register.admit_ticket(guest))
     bound = Ticket(b"", "milan", "milan", "fx", 1, ("publish", "subscribe"), "n > 0")

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from tests.broker.certificates import Authority, Files
 from tests.broker.networks import FAST, payloads, running
+from tests.decoding import decode_all
 from tests.waiting import PATIENCE, until
 
 from tidings.broker import PreprocessorNode
@@ -117,7 +118,7 @@ async def frames_back(
         while more := await asyncio.wait_for(reader.read(1 << 16), 5):
             data += more
     await closed(writer)
-    return [*frames.decode_all(data)]
+    return [*decode_all(data)]
 
 
 async def closed(writer: asyncio.StreamWriter) -> None:
@@ -383,7 +384,7 @@ def test_who_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             data = b""
             with contextlib.suppress(ConnectionError):
                 data = await asyncio.wait_for(reader.read(), 5)
-            assert all(isinstance(one, m.Goodbye) for one in frames.decode_all(data))
+            assert all(isinstance(one, m.Goodbye) for one in decode_all(data))
             await closed(writer)
         assert not node.connection_limits.strangers()
         assert world.given == []

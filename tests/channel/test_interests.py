@@ -307,7 +307,7 @@ def test_a_start_takes_what_is_compiled(tmp_path: Path) -> None:
     again = ArrayInterests(None, [*stored, (2201, b"a1 > 0")], 2201, folder=folder)
     assert (folder / "manifest.json").stat().st_mtime_ns == before.st_mtime_ns
     assert again.tag(b'{"a1": 5000, "b": 1}') == first.tag(b'{"a1": 5000, "b": 1}')
-    assert again.placed(2201).children
+    assert again.make_placed(2201).children
     other = [*stored[1:], (1, b"c = 1")]
     changed = ArrayInterests(None, sorted(other), 2200, folder=folder)
     assert changed.text(1) == "c = 1"

@@ -57,7 +57,7 @@ class Types:
 )
 def test_what_makes_no_sense_on_a_string(text: str, expected: str | None) -> None:
     found = misfits_of(parse(text).form, Types(city="string", qty="number"))
-    assert [(one.path, one.told()) for one in found] == (
+    assert [(one.path, one.describe()) for one in found] == (
         [] if expected is None else [(("city",), expected)]
     )
 

@@ -15,7 +15,7 @@ import pytest
 
 from tidings import Refusal, parse
 from tidings.network.agents import encode_attributes, pairs_of
-from tidings.notifications.contents import decode_content, is_json
+from tidings.notifications.content_formats import decode_content, is_json
 
 BERLIN = dt.timezone(dt.timedelta(hours=1))
 VALUES: list[Any] = [

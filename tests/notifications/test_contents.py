@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tidings.model import NotificationError
-from tidings.notifications.contents import decode_content
+from tidings.notifications.content_formats import decode_content
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text()

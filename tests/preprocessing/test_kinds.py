@@ -54,7 +54,7 @@ def above(interests: ArrayInterests, nodes: list[int]) -> set[int]:
         node = todo.pop()
         if node not in found:
             found.add(node)
-            todo += interests.placed(node).parents
+            todo += interests.make_placed(node).parents
     return found
 
 
@@ -215,7 +215,7 @@ def test_an_applications_class_reads_interests_and_notifications() -> None:
     node = place(interests, "SAP ALV", "application")
     assert node == place(interests, "security IN ('ALV', 'SAP')", "sql")
     dear = place(interests, "security = 'SAP' AND amount > 90", "sql")
-    assert interests.placed(dear).parents == (node,)
+    assert interests.make_placed(dear).parents == (node,)
     assert tagged(interests, {"name": "sap", "price": 91}) == {node, dear}
     assert tagged(interests, {"name": "sap", "price": 9}) == {node}
     assert interests.text(node) == "security IN ('SAP', 'ALV')"

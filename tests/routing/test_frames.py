@@ -7,6 +7,7 @@ import struct
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.decoding import decode_all
 from tests.repeats import draws
 
 from tidings.routing.protocol import frames, messages as m
@@ -90,7 +91,7 @@ others = st.one_of(
 @given(st.lists(notifications | others, max_size=5), st.binary(max_size=5))
 def test_what_is_written_is_read(given_: list[m.Message], rest: bytes) -> None:
     whole = b"".join(map(frames.encode, given_))
-    assert list(frames.decode_all(whole)) == given_
+    assert list(decode_all(whole)) == given_
     starts, end = frames.split(whole + (frames.encode(m.Redraw(1)) + rest)[:5])
     assert (len(starts), end) == (len(given_), len(whole))
 
@@ -148,7 +149,7 @@ def test_random_and_mutated_bytes(seed: int) -> None:
                 mutated[chance.randrange(len(mutated))] = chance.randrange(256)
             data = bytes(mutated[: chance.choice((len(mutated), chance.randrange(len(mutated))))])
         try:
-            list(frames.decode_all(data))
+            list(decode_all(data))
         except FrameError:
             refused += 1
     assert refused > 1000

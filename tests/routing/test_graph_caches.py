@@ -13,7 +13,7 @@ from tests.routing.test_label_graph import put, random_sets
 from tidings.network import scanning
 from tidings.network.forwarding import Forwarder
 from tidings.routing.forwarding import graph_caches
-from tidings.routing.forwarding.graph_caches import Changes, HeaderCache, NodeCache
+from tidings.routing.forwarding.graph_caches import GraphChanges, HeaderCache, NodeCache
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode, first_label, ways_of
 from tidings.routing.protocol import frames, messages as m
@@ -70,7 +70,7 @@ def test_random_changes(seed: int, mode: Mode, most: int, monkeypatch: pytest.Mo
             check_forwarders(chance, headers, router, quick, plain)
             for lowest in chance.sample(list(graph), min(len(graph), 5)):
                 above = {lowest, *graph.ancestors(lowest)} - aside.keys()
-                assert ancestors.matched((lowest,)) == tuple(sorted(above))
+                assert ancestors.add_ancestors((lowest,)) == tuple(sorted(above))
                 label = first_label(graph, lowest, router.forwarding)
                 assert first.setdefault(lowest, label) == label
     scanning.loader.kernels = before
@@ -170,7 +170,7 @@ def test_table_of_nodes(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -
             expected = fresh.codes_of(nodes)
             assert table.numbers[codes].tolist() == there
             assert table.plain[codes].tolist() == fresh.plain[expected].tolist()
-            mine, other = table.matched(starts, codes), fresh.matched(starts, expected)
+            mine, other = table.list_matched(starts, codes), fresh.list_matched(starts, expected)
             assert sorted(mine.nodes.tolist()) == sorted(other.nodes.tolist())
             for code, one in zip(codes.tolist(), expected.tolist(), strict=True):
                 assert above(table, code) == above(fresh, one)
@@ -200,7 +200,7 @@ def test_index_of_headers() -> None:
 
 def test_changes_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_caches, "MOST_WAITING", 5)
-    changes = Changes()
+    changes = GraphChanges()
     assert not changes
     changes.drop([1, 2])
     assert (changes.everything, changes.nodes) == (False, {1, 2})

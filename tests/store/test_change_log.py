@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 import tidings
-from tidings.store import Change, ChangeLog, LogError, change_records as records, live_ids, settling
+from tidings.store import (
+    Change,
+    ChangeLog,
+    LogError,
+    change_records as records,
+    live_ids,
+    log_opening,
+)
 from tidings.store.journal import rows
 
 # Filters that are equal in pairs or threes, so that nodes are shared.
@@ -26,13 +33,6 @@ TEXTS = [
 
 IDS: list[str | int] = [1, "1", 2, "zwei", -7, ""]
 KINDS: list[Callable[[int], str | int]] = [int, str]
-
-
-@pytest.fixture
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is cut off from the current, and syncing takes most of the time."""
-    for name in ("fsync", "fdatasync"):
-        monkeypatch.setattr(os, name, lambda handle: None)
 
 
 def oldest(log: ChangeLog) -> int:
@@ -321,7 +321,7 @@ def test_readers_see_nothing_that_the_disk_does_not_have(
 
     size = (tmp_path / f"{1:020}.log").stat().st_size
     monkeypatch.setattr(os, "fdatasync", fsync)
-    monkeypatch.setattr(settling, "PATIENCE", 0.05)
+    monkeypatch.setattr(log_opening, "PATIENCE", 0.05)
     thread = threading.Thread(target=writer.put, args=("x", "a = 2"))
     thread.start()
     try:

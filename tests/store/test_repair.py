@@ -17,10 +17,7 @@ from tidings.store import ChangeLog, LogError
 BEFORE = Path(__file__).parent / "logs_before"
 
 
-@pytest.fixture(autouse=True)
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fsync", "fdatasync"):
-        monkeypatch.setattr(os, name, lambda handle: None)
+pytestmark = pytest.mark.usefixtures("no_sync")
 
 
 def filled(folder: Path, *, segment_bytes: int = 1) -> ChangeLog:

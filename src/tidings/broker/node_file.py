@@ -49,7 +49,7 @@ def write_node_file(
         if tree.direct is not None:
             known = msgspec.to_builtins(tree.direct)
             tables["direct"] = known if own is tree else {**known, "address": ""}
-        tables["preprocessor"] = own.preprocessor.given()
+        tables["preprocessor"] = own.preprocessor.list_given()
     elif tree.channels:
         direct = list_other_roots(tree, member)
         roots = {name: branches[name] for name in direct}

@@ -125,7 +125,7 @@ class Server:
     @property
     def reached(self) -> str:
         """The address by which agents reach the node; empty if it should not be advised."""
-        return self.door.reached(self.port)
+        return self.door.address_at(self.port)
 
     @property
     def undeclared(self) -> int:

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from tidings.channel.changes import Changes, Description, NodeChange
-from tidings.channel.connection import Connection, LostConnection
 from tidings.channel.link_work import Asking, Handing, Later, Work
+from tidings.channel.owner_connection import Connection, LostConnection
 from tidings.channel.tagged_part import Part
 from tidings.network import TimedOut, context_for, parse_address
 from tidings.routing.protocol import messages as m

@@ -144,9 +144,9 @@ class ChannelView:
         """Load the kernels before the first tag, because without a cache this takes seconds."""
         load_kernels()
         probe = pa.RecordBatch.from_pydict({"probe": pa.array([1.0, 2.0])})
-        state.view.lowest_members(*state.view.matched(probe))
+        state.view.lowest_members(*state.view.match_places(probe))
         many = Snapshot.build({1: "n > 1", 2: "n > 2"}).view
-        many.lowest_members(*many.matched(pa.RecordBatch.from_pydict({"n": pa.array([2, 3])})))
+        many.lowest_members(*many.match_places(pa.RecordBatch.from_pydict({"n": pa.array([2, 3])})))
 
     def _is_new(self, one: m.NodeChange) -> bool:
         """Whether the filter of a new node can be read; if so, note its identity."""
@@ -213,7 +213,7 @@ class ChannelView:
         if read is None:
             return [self._tag_or_leave(state, content) for content in contents]
         view = state.view
-        found = view.lowest_members(*view.matched(read.batch))
+        found = view.lowest_members(*view.match_places(read.batch))
         starts = found.offsets.to_numpy().astype(np.int64)
         front = np.array([state.life, state.version], "<i8").tobytes()
         data, places = found.values.to_numpy().astype("<i8").tobytes(), (8 * starts).tolist()

@@ -39,11 +39,11 @@ from tidings.model import FilterError, Id, RefusedFilters, TidingsError, id_pair
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 REMEMBERED = 1 << 14  # the most forms that are cached after a text was parsed again
 
 
-class Nodes(msgspec.Struct, frozen=True):
+class BuiltNodes(msgspec.Struct, frozen=True):
     """The nodes of a graph by place, and their members, which are subscriptions, node by node."""
 
     numbers: Array  # int64 [N], ascending
@@ -85,7 +85,7 @@ class Forms(Sequence[Form]):
         return parse(text, attributes=self._attributes, functions=self._functions).form
 
 
-class Graph(msgspec.Struct, frozen=True):
+class BuiltGraph(msgspec.Struct, frozen=True):
     """The nodes of n filters and the index over them."""
 
     firsts: Array  # int64 [N]: by place, the filter whose text the node has
@@ -142,14 +142,17 @@ class DistinctFilters:
 
 
 def build_graph(
-    gathered: GatheredHulls, forms: Sequence[Form], blocks: Blocks, progress: Told = lambda _: None
-) -> Graph:
+    gathered: GatheredHulls,
+    forms: Sequence[Form],
+    blocks: Blocks,
+    progress: OnProgress = lambda _: None,
+) -> BuiltGraph:
     """The graph of distinct filters, built from their hulls, and the index over its nodes."""
     found = cover_hulls(gathered, forms, blocks, progress)
     firsts, place_of = np.unique(found.first, return_inverse=True)
     edges = _group(place_of[found.below], place_of[found.above], len(firsts))
     del found
-    return Graph(firsts, place_of, *edges, segment_of_hulls(gathered, firsts, forms))
+    return BuiltGraph(firsts, place_of, *edges, segment_of_hulls(gathered, firsts, forms))
 
 
 def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
@@ -164,9 +167,9 @@ def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
 def build_nodes(
     distinct: DistinctFilters,
     numbers: Mapping[bytes, int] | None = None,
-    progress: Told = lambda _: None,
+    progress: OnProgress = lambda _: None,
     threads: int | None = None,
-) -> tuple[Nodes, Matcher]:
+) -> tuple[BuiltNodes, Matcher]:
     """The graph of distinct filters, and a matcher over its nodes whose ids are the nodes' places.
 
     `numbers` maps the keys of filters to numbers of nodes; without it, nodes are numbered from 1.
@@ -188,14 +191,14 @@ def build_nodes(
     given = [numbers[key] for key in kept] if numbers is not None else range(1, count + 1)
     place_of = np.empty(len(order), np.int64)
     place_of[order] = graph.place_of
-    nodes = Nodes(
+    nodes = BuiltNodes(
         np.array(given, np.int64),
         pa.array(kept, pa.binary()),
         graph.parent_starts,
         graph.parents,
         *members_of(place_of[owners], ids, count),
     )
-    matcher = Matcher.compiled(
+    matcher = Matcher.from_segment(
         graph.segment, _hold_texts([filters[at] for at in firsts]), distinct.attributes,
         functions=distinct.functions, background=False,
     )  # fmt: skip

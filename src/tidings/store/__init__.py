@@ -7,8 +7,8 @@
         |── writer.py, live_ids.py    number changes and nodes, append them as one group
         |── reader.py                 reads the changes up to the acknowledged end of the log
         |── change_records.py         changes, as readers get them
-        |── forgetting.py             drops older segments, behind a checkpoint
-        `── settling.py, before/      logs of dead writers, and of older releases
+        |── compaction.py             drops older segments, behind a checkpoint
+        `── log_opening.py, before/   logs of dead writers, and of older releases
     owner/          how commands hand changes to the process that owns the folder
     groups/         the log of groups below all of this: checksums, a chain, an end mark
     ontologies.py   ontologies in files

@@ -7,12 +7,12 @@ process, as long as the log still has that version:
                                                   subscriptions(3), then changes(after=3)
 
 On disk, the changes are entries of the channel's log, which its rendezvous point writes too, if it
-has one: see folder.py and journal/things.py. So both use the same versions and the same numbers of
+has one: see folder.py and journal/entries.py. So both use the same versions and the same numbers of
 nodes. A node that the rendezvous point made, for agents, counts as a subscription here; its id is
 made of its number.
 
-reader.py follows a log, and writer.py appends to it. Before a log is read or written, settling.py
-makes it readable.
+reader.py follows a log, and writer.py appends to it. Before a log is read or written,
+log_opening.py makes it readable.
 
 Threads that write at the same time share one sync: the first thread appends the changes of all
 waiting threads as one group.
@@ -44,15 +44,15 @@ from tidings.model import (
 )
 from tidings.store import folder as f
 from tidings.store.change_records import SEGMENT_BYTES, LogError, decode_interest
-from tidings.store.forgetting import KEPT_SECONDS, forget, last_version_before
+from tidings.store.compaction import KEPT_SECONDS, forget, last_version_before
 from tidings.store.journal import FileJournal
+from tidings.store.journal.entries import anonymous_id
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
-from tidings.store.journal.state import State as LogState
-from tidings.store.journal.things import anonymous_id
+from tidings.store.journal.state import JournalState as LogState
+from tidings.store.log_opening import settle
 from tidings.store.owner import Asked, Died, Ownership, Unowned, hand_over, made_in
 from tidings.store.reader import Reader, state_at
-from tidings.store.settling import settle
 from tidings.store.writer import PendingGroup, RequestedChange, Writer
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -459,7 +459,7 @@ class ChangeLog:
             except (LogError, FileNotFoundError):
                 settle(self.path, self._key_of)
                 self._reader.forget_points()
-                with f.unchanged(self.path):
+                with f.keep_unchanged(self.path):
                     return read()
         except (OSError, EnvironmentProblem) as problem:
             raise LogError(f"the log can't be read: {problem}") from problem

@@ -1,6 +1,6 @@
 """The folder of a channel: who may write to it, and its format.
 
-    00000000000000000001.log ...   groups of entries: see journal/things.py and groups/
+    00000000000000000001.log ...   groups of entries: see journal/entries.py and groups/
     end                            how far the log was acknowledged
     checkpoint                     the state after one of the groups
     channel                        the version of this format
@@ -105,7 +105,7 @@ def writing_at_once(folder: Path) -> Iterator[Literal["free", "busy", "owned"]]:
 
 
 @contextmanager
-def unchanged(folder: Path) -> Iterator[None]:
+def keep_unchanged(folder: Path) -> Iterator[None]:
     """Keep others from writing or dropping files; an owner may still append."""
     with files.share_lock(folder / LOCK):
         yield

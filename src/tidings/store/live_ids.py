@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tidings.model import Id, TidingsError
 
-RESERVED = re.compile(r"node [0-9]+")  # see `anonymous_id` in journal/things.py
+RESERVED = re.compile(r"node [0-9]+")  # see `anonymous_id` in journal/entries.py
 
 
 class LiveIds:

@@ -23,13 +23,13 @@ from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.store import folder as f
 from tidings.store.change_records import LogError, decode_interest
 from tidings.store.groups import GroupLog, LostEnd, Mark, Position
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL, Entry, Rows, encode_rows, entry_of
-from tidings.store.journal.state import State
+from tidings.store.journal.state import JournalState
 from tidings.store.live_ids import LiveIds, ProjectedIds
+from tidings.store.log_opening import end_value, take_rest
 from tidings.store.reader import describe_reversal, read_checkpoint, read_mark
-from tidings.store.settling import end_value, take_rest
 
 
 class RequestedChange(NamedTuple):
@@ -58,7 +58,7 @@ class PendingGroup(msgspec.Struct):
 class _Known:
     """The content of a log that a writer keeps in memory."""
 
-    def __init__(self, log: GroupLog, state: State, key_of: KeyOf) -> None:
+    def __init__(self, log: GroupLog, state: JournalState, key_of: KeyOf) -> None:
         self.log = log
         self.at = state.at
         self.version = state.version
@@ -224,7 +224,7 @@ class Writer:
     def _catch_up(self) -> _Known:
         """Read the changes of other writers, and prepare the log for appending."""
         known = self._known
-        if known is not None and known.log.marked == known.log.acknowledged() and \
+        if known is not None and known.log.marked == known.log.read_mark() and \
                 not known.log.has_more(known.at):  # fmt: skip
             return known  # nobody else wrote
         mark = read_mark(self._folder, GroupLog(self._folder))

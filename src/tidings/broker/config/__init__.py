@@ -1,5 +1,9 @@
 """A node's file: read, checked, and made into a node.
 
+    file ──config_file──> node_settings ──configured_node──> a node that can be started
+               `──config_problems──> every problem, with its line
+    SIGHUP ──renewal──> the file again, for the node that runs
+
     config_file.py           reads a router's file; its docstring shows all settings
     node_settings.py         the settings, as the file has them
     config_problems.py       the problems in a file, each with its place

@@ -92,7 +92,7 @@ class ArrayInterests:
         filter_ = self._filters.read(interest)
         known = self._number_of(interest, filter_)
         if known is not None:
-            return _annotate(self.placed(known), filter_)
+            return _annotate(self.make_placed(known), filter_)
         size = len(interest)
         if size > LONG and self._long_bytes + size > self._limits.long_filter_bytes:
             raise LimitError(
@@ -128,9 +128,9 @@ class ArrayInterests:
                 times[at] += seconds
         return times
 
-    def placed(self, number: int) -> Placed:
+    def make_placed(self, number: int) -> Placed:
         """A node with its parents and children."""
-        return self._nodes.placed(number)
+        return self._nodes.make_placed(number)
 
     def take_number(self) -> int:
         """The next number, for a new node or another change."""

@@ -170,7 +170,7 @@ class Nodes:
     def _ask(self, filter_: Filter) -> Question:
         return ask(filter_.form, self._setting.attributes)
 
-    def placed(self, number: int) -> Placed:
+    def make_placed(self, number: int) -> Placed:
         """A node with its parents and children."""
         place = self.graph.need(number)
         return self._as_placed(number, self.graph.parents(place), self.graph.children(place))
@@ -267,7 +267,7 @@ class Nodes:
         graph, base = self.graph, self.compiled
         # after a failure, the folder may contain other nodes than the ones opened here
         is_whole = base is None or self._is_waiting
-        places = graph.places() if is_whole else graph.patched()
+        places = graph.places() if is_whole else graph.list_patched()
         starts, parents = graph.parents_of(places)
         edges = PlannedEdges(
             graph.numbers[places].tobytes(),
@@ -281,7 +281,7 @@ class Nodes:
         plan = msgspec.structs.replace(
             plan,
             base="" if base is None or is_whole else base.identity,
-            gone=graph.gone().tobytes(),
+            gone=graph.list_gone().tobytes(),
             edges=edges,
         )
         found = Compilation(plan, graph.begin_cut(), len(self._recent))
@@ -295,7 +295,7 @@ class Nodes:
         self.graph = self.graph.move_to(fresh, compilation.cut)
         self._recent = self._recent[compilation.generations :]
         self.compiled = compiled
-        self._gone = len(self.graph.gone())
+        self._gone = len(self.graph.list_gone())
         self._is_waiting = False
         self._parsed.cache_clear()
 

@@ -65,7 +65,7 @@ kind = "channel"
 """
 
 
-class Replay:
+class YearReplay:
     """The replay of a year in half a minute, and its results so far."""
 
     def __init__(self, folder: Path, rows: int | None, addresses: Mapping[str, str]) -> None:
@@ -154,17 +154,17 @@ def replay(rows: int | None, json: bool) -> None:
     load_pyarrow()
     from tidings.spark import local_session
     from tidings.spark.pipeline import Pipeline, load_settings
-    from tidings.studies.chain import Nodes
+    from tidings.studies.chain import ChainNodes
 
     with tempfile.TemporaryDirectory(prefix="tidings-demo-") as name:
         folder = Path(name)
-        nodes = Nodes(folder, _columns(), ABOVE)
+        nodes = ChainNodes(folder, _columns(), ABOVE)
         with live_picture(
             lambda: plain_text("starting routers, agents and Spark", "dim")
         ) as screen:
             try:
                 nodes.start()
-                year = Replay(folder, rows, nodes.addresses)
+                year = YearReplay(folder, rows, nodes.addresses)
                 year.subscribe()
                 path = folder / "pipeline.toml"
                 path.write_text(_FILE.format(channel=nodes.addresses["root"]))
@@ -182,7 +182,7 @@ def replay(rows: int | None, json: bool) -> None:
         _show_backtest(spark, rows)
 
 
-def _run(year: Replay, pipeline: Any) -> None:
+def _run(year: YearReplay, pipeline: Any) -> None:
     """Run the pipeline until all days are read and everybody has been notified."""
     stop = threading.Event()
     feeder = threading.Thread(target=year.feed, args=(stop,), daemon=True)
@@ -201,7 +201,7 @@ def _run(year: Replay, pipeline: Any) -> None:
         year.people.close()
 
 
-def _show_end(year: Replay, pipeline: Any) -> None:
+def _show_end(year: YearReplay, pipeline: Any) -> None:
     result = _result(year, pipeline)
     people = year.people
     show(
@@ -232,7 +232,7 @@ def _show_backtest(spark: Any, rows: int | None) -> None:
     show(*map(plain_text, found.plot_text(78).splitlines()))
 
 
-def _result(year: Replay, pipeline: Any) -> dict[str, Any]:
+def _result(year: YearReplay, pipeline: Any) -> dict[str, Any]:
     people = year.people
     counters = pipeline.outbox.counters()
     return {

@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from tidings.routing.channels.channel import Channel
-from tidings.routing.channels.channel_link import ChannelLink, Out, answer_pulse, pulses
+from tidings.routing.channels.channel_link import LinkChannels, Out, answer_pulse, pulses
 from tidings.routing.channels.credit import Flow
-from tidings.routing.channels.links import ABOVE, Links
+from tidings.routing.channels.node_links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
 from tidings.routing.channels.routes import Routes
 from tidings.routing.channels.sleeping import may_sleep, put_to_sleep, wake
@@ -140,7 +140,7 @@ class Channels:
     ) -> None:
         """A neighbour has a new link, on which number 0 stands for a channel, or for none."""
         self.end_link(link, now)
-        known = self._links[link] = ChannelLink(flow)
+        known = self._links[link] = LinkChannels(flow)
         if channel is None:
             known.highest = -1
         else:
@@ -336,7 +336,7 @@ class Channels:
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)
         # some time after its start, a state machine reports how far its neighbours are
-        if not isinstance(said, m.Resubscribe) or said.done < machine.done_below():
+        if not isinstance(said, m.Resubscribe) or said.done < machine.serial_done_below():
             return False
         return (
             all(channel.below.values())

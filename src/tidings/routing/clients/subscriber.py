@@ -25,7 +25,7 @@ from tidings.routing.clients.stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
-from tidings.routing.protocol.lineage import Break, Standing, Verdict
+from tidings.routing.protocol.lineage import Break, LineageVerdict, Standing
 from tidings.routing.protocol.times import Times
 
 __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
@@ -245,11 +245,11 @@ class Subscriber:
         if self._joining.waits_for_life(message):
             return
         verdict = self._standing.judge(message, self._now)
-        if verdict is Verdict.BROKEN and self._joining.is_granted:
+        if verdict is LineageVerdict.BROKEN and self._joining.is_granted:
             self.refuse(LOST_GRANT)
-        elif verdict is Verdict.BROKEN:
+        elif verdict is LineageVerdict.BROKEN:
             self._restart(WENT_BACK)
-        elif verdict is not Verdict.NOTHING:
+        elif verdict is not LineageVerdict.NOTHING:
             self._go_on()
 
     def _go_on(self) -> None:

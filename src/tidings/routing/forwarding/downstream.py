@@ -457,14 +457,14 @@ class Downstream(ABC):
                 self.unsubscribe(name, node)
             del self.neighbours[name]
 
-    def done(self) -> int:
+    def serial_done(self) -> int:
         """The serial up to which no neighbour below needs anything; 0 shortly after a start, when
         not all neighbours are known."""
         if self._begun is None or self.context.now - self._begun < 2 * self.times.expire:
             return 0
-        return self.done_below()
+        return self.serial_done_below()
 
-    def done_below(self) -> int:
+    def serial_done_below(self) -> int:
         """The serial up to which none of the known neighbours needs anything."""
         known = (one for one in self.neighbours.values() if one.says_done or one.nodes)
         return min((one.done for one in known), default=self.serial)

@@ -152,7 +152,7 @@ class HeaderCache(Generic[Key, Value]):
         self._entries = 0
 
 
-class Changes:
+class GraphChanges:
     """Notes which nodes have changed, for a cache elsewhere that must drop results before its next
     use. There is no reference to that cache, so the graph does not keep the cache in memory."""
 

@@ -285,12 +285,6 @@ def _decode_other(decoder: msgspec.msgpack.Decoder[Other], data: bytes | memoryv
         raise FrameError(f"found a message that can't be read: {problem}") from None
 
 
-def decode_all(buffer: bytes) -> Iterator[m.Message]:
-    """Decode all complete frames of a buffer."""
-    starts, _ = split(buffer)
-    return (decode(buffer, start) for start in starts)
-
-
 def relabel(buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes) -> bytes:
     """Rewrite the frame of a notification with only the marks at `kept`, and with new labels."""
     _, kind, version, count, _, name, *rest = _HEAD.unpack_from(buffer, front.start)

@@ -101,7 +101,7 @@ class Cursors:
     def nodes(self) -> set[int]:
         return {node for node, many in self._nodes.items() if many}
 
-    def done(self, serial: int) -> int:
+    def find_confirmed(self, serial: int) -> int:
         """The serial up to which all cursors are confirmed; `serial` if there are no cursors."""
         return min((one.serial for one in self.known.values()), default=serial)
 

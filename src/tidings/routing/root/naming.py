@@ -21,7 +21,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.cursors import Cursor, Cursors, key_of
 from tidings.routing.root.interests import Interests
-from tidings.routing.root.nodes import Nodes
+from tidings.routing.root.nodes import NodeLifecycle
 from tidings.routing.root.write_queue import WriteQueue
 
 DISPLACED = (
@@ -39,7 +39,7 @@ class Naming:
         context: Context,
         charges: Charges,
         cursors: Cursors,
-        nodes: Nodes,
+        nodes: NodeLifecycle,
         counts: Counts,
         queue: WriteQueue,
         wants: Container[int],

@@ -110,7 +110,7 @@ def _inspect(
     view = load_checked_view(settings, schema, subscriptions)
     alive = view.member_starts[1:] > view.member_starts[:-1]
     tested: dict[str, set[str]] = {}
-    for path, families in view.matcher.tested().items():
+    for path, families in view.matcher.list_tested().items():
         tested.setdefault(path[0], set()).update(families if len(path) == 1 else {"fields"})
     return Inspection(
         name=settings.name,

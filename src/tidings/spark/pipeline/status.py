@@ -17,7 +17,7 @@ from tidings.files import scheme_of
 from tidings.model import TidingsError
 from tidings.spark.channel.followed_channel import open_mirror
 from tidings.spark.channel.handing_over import read_handed
-from tidings.spark.channel.owner import Waiting, read_waiting
+from tidings.spark.channel.owner import WaitingForOwner, read_waiting
 from tidings.spark.loading.restated import Aside
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
@@ -66,7 +66,7 @@ class ChannelStatus(msgspec.Struct, frozen=True):
 
     address: str
     handed: int | None  # the last batch that was handed over; None if none was
-    waiting: Waiting | None  # why the pipeline waits for the owner, if it does
+    waiting: WaitingForOwner | None  # why the pipeline waits for the owner, if it does
 
 
 class PipelineStatus(msgspec.Struct, frozen=True):

@@ -65,7 +65,7 @@ class WalkedLog(Protocol):
 
     def path_of(self, segment: int) -> Path: ...
 
-    def acknowledged(self) -> Mark | None:
+    def read_mark(self) -> Mark | None:
         """How far the log has been acknowledged; None if there is no mark."""
 
 
@@ -85,7 +85,7 @@ class Walk:
         self.finished = False
 
     def __iter__(self) -> Iterator[Group]:
-        begin, mark = self.end, self._log.acknowledged()
+        begin, mark = self.end, self._log.read_mark()
         if begin.number and mark and begin.segment < mark.oldest == begin.number + 1:
             # the segment of this position was dropped, so the walk begins with the next one
             begin = self.end = Position(begin.number, mark.oldest, 0, begin.chain)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from tidings.routing.root import Block
 from tidings.store.groups import Packed
 from tidings.store.groups.layout import RECORD_HEAD
+from tidings.store.journal.entries import HEAD, NOTIFICATION, Taken, Thing, encode
 from tidings.store.journal.rows import Rows, encode_rows, entry_of
-from tidings.store.journal.things import HEAD, NOTIFICATION, Taken, Thing, encode
 
 Numbers = npt.NDArray[np.int64]
 

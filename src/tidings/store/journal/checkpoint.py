@@ -25,7 +25,7 @@ from tidings.files import replace_file
 from tidings.model import EnvironmentProblem, Id
 from tidings.routing.root import Cursor, Gone, History, Progress
 from tidings.store.groups import Mark, Position, layout
-from tidings.store.journal.state import Counter, Node, State, Subscription
+from tidings.store.journal.state import Counter, JournalState, StoredNode, StoredSubscription
 
 NAME = "checkpoint"
 FORMAT = 2
@@ -70,7 +70,7 @@ class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
 
 
 class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
-    part: dict[int, Node]
+    part: dict[int, StoredNode]
 
 
 class Counters(msgspec.Struct, frozen=True, array_like=True, tag="counters"):
@@ -94,14 +94,14 @@ class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
 
 
 class Subscriptions(msgspec.Struct, frozen=True, array_like=True, tag="subscriptions"):
-    part: dict[Id, Subscription]
+    part: dict[Id, StoredSubscription]
 
 
 Part = About | Nodes | Counters | Publishers | Removed | Sources | Cursors | Subscriptions
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
-def read(folder: Path, mark: Mark | None) -> State:
+def read(folder: Path, mark: Mark | None) -> JournalState:
     """The state in the checkpoint of a log with this end mark; an empty state if no checkpoint was
     written yet."""
     path = folder / NAME
@@ -110,8 +110,8 @@ def read(folder: Path, mark: Mark | None) -> State:
     except FileNotFoundError:
         if mark is not None and (mark.value & THERE or mark.oldest > 1):
             raise Damaged(f"the checkpoint {path} is missing") from None
-        return State()
-    state, is_doubled = State(), False
+        return JournalState()
+    state, is_doubled = JournalState(), False
     for record in _records(data):
         if record is None:
             raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
@@ -146,7 +146,7 @@ def _records(data: bytes) -> Iterator[bytes | None]:
         yield None
 
 
-def write(folder: Path, state: State) -> int:
+def write(folder: Path, state: JournalState) -> int:
     """Write a state as the new checkpoint; return its size. `state.log` is the id of its log."""
     records = (one for part in _parts(state) for one in _encoded(part))
     groups = list(in_groups(records, PART))
@@ -173,7 +173,7 @@ def in_groups(records: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
         yield group
 
 
-def _take(state: State, part: Part) -> None:
+def _take(state: JournalState, part: Part) -> None:
     if isinstance(part, Nodes):
         state.nodes.update(part.part)
     elif isinstance(part, Counters):
@@ -217,7 +217,7 @@ def _encoded(part: Part) -> Iterator[bytes]:
         yield from _encoded(type(part)(dict(half)))  # type: ignore[arg-type]
 
 
-def _parts(state: State) -> Iterator[Part]:
+def _parts(state: JournalState) -> Iterator[Part]:
     history = state.history
     past = Past(*(getattr(history, name) for name in Past.__struct_fields__))
     yield About(

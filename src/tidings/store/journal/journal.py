@@ -5,7 +5,7 @@ same log (store/change_log.py), and the rendezvous point keeps their nodes.
     add_node, append ...   ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group of a log, one sync ──> the batch is on the disk
 
-    00000000000000000001.log ...   groups of things; see things.py, store/groups, store/folder.py
+    00000000000000000001.log ...   groups of things; see entries.py, store/groups, store/folder.py
     end                            how far the journal was acknowledged, and the version
     checkpoint                     the state after one of the groups
 
@@ -39,14 +39,14 @@ from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
 from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Places, Record
 from tidings.store import folder
 from tidings.store.groups import START, GroupLog
-from tidings.store.journal import checkpoint, things as t
-from tidings.store.journal.before import is_before, take_over
+from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.block_records import encode_all
-from tidings.store.journal.lookup import Lookup
-from tidings.store.journal.losses import Replay, value_of, version_in
+from tidings.store.journal.log_segments import LogSegment, Retention, Segments
+from tidings.store.journal.losses import LossReplay, value_of, version_in
+from tidings.store.journal.record_lookup import RecordLookup
 from tidings.store.journal.rows import Row, Rows
-from tidings.store.journal.segments import Retention, Segment, Segments
-from tidings.store.journal.state import State
+from tidings.store.journal.sqlite_journal import is_before, take_over
+from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import Upkeep, walk_to
 from tidings.store.owner import Serving, Take, ask_for_folder, close_listener, listen
 
@@ -167,17 +167,17 @@ class FileJournal:
         self._waiting: list[t.Thing] = []
         self._given = 0
         losses: list[str] = []
-        mark = self._log.acknowledged()
+        mark = self._log.read_mark()
         try:
             state = checkpoint.read(self.path, mark)
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
-            state = State()
+            state = JournalState()
         size = _size(self._checkpoint)
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
-        self._lookup = Lookup(self._log, self._segments)
+        self._lookup = RecordLookup(self._log, self._segments)
         base = state.version
-        walk, replay = self._log.walk(state.at), Replay(state, base_is_lost=bool(losses))
+        walk, replay = self._log.walk(state.at), LossReplay(state, base_is_lost=bool(losses))
         replay.apply(walk, lambda group: self._segment(group.end.segment).add(
             group.records, group.places
         ))  # fmt: skip
@@ -191,7 +191,7 @@ class FileJournal:
         self._version = state.version
         self._named = {number for number, one in state.nodes.items() if one.named}
         self._integer = state.integer
-        self._state: State | None = state
+        self._state: JournalState | None = state
         self.lineage = tuple(Life(*one) for one in state.lives)
         self.last_node = state.last_node
         """The highest number that a node ever had."""
@@ -202,7 +202,7 @@ class FileJournal:
         )
         older.start()
 
-    def _segment(self, first: int) -> Segment:
+    def _segment(self, first: int) -> LogSegment:
         found = self._segments.current.get(first)
         return self._segments.of(first, self._log.path_of(first)) if found is None else found
 
@@ -276,7 +276,7 @@ class FileJournal:
             things.append(t.Life(life, first, broken, Lineage(lives).first_node(last)))
             self._continue(things)
 
-    def _continue(self, things: list[t.Thing]) -> State:
+    def _continue(self, things: list[t.Thing]) -> JournalState:
         """Append the first entries after an opening. After a loss, the damaged data is before the
         checkpoint that is written then, so it is not read again."""
         self._append(things)
@@ -424,15 +424,15 @@ class FileJournal:
     def _mark_value(self, version: int) -> int:
         return value_of(version, has_checkpoint=bool(self._upkeep.size))
 
-    def _caught_up(self, *, is_told: bool = False) -> State:
+    def _caught_up(self, *, is_told: bool = False) -> JournalState:
         """The state at the end of the log, which is read again if anything was written. Damage is
         an error, unless all subscribers were told of a break (`is_told`)."""
         if self._state is None:
-            self._state = checkpoint.read(self.path, self._log.acknowledged())
+            self._state = checkpoint.read(self.path, self._log.read_mark())
         walk_to(self._state, self._log, self._log.end, is_told=is_told)
         return self._state
 
-    def _keep(self, state: State) -> None:
+    def _keep(self, state: JournalState) -> None:
         """Write a checkpoint, so that the next start need not read the groups before it."""
         self._upkeep.keep(state.at, checkpoint.write(self.path, state))
         self._state = None

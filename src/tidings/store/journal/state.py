@@ -31,16 +31,16 @@ from tidings.model import Id
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Cursor, History, Progress, Record
 from tidings.store.groups import Position
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import SQL, Rows
 
 MANY = 1 << 16  # the most numbers that are gathered
 MOST_LIVES = 256
 
 
-class Node(msgspec.Struct, array_like=True, gc=False):
+class StoredNode(msgspec.Struct, array_like=True, gc=False):
     """A node. `interest` is empty while the subscription that created the node still stores the
-    text; see `State.add_texts`."""
+    text; see `JournalState.add_texts`."""
 
     interest: bytes
     owners: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Node(msgspec.Struct, array_like=True, gc=False):
     named: bool = False  # did a named subscription make it?
 
 
-class Subscription(msgspec.Struct, array_like=True, gc=False):
+class StoredSubscription(msgspec.Struct, array_like=True, gc=False):
     """A named subscription; `began` is the version of the change that set its filter."""
 
     filter: str
@@ -72,20 +72,20 @@ class Counter(msgspec.Struct, array_like=True, gc=False):
     latest: int = 0
 
 
-class State(msgspec.Struct):
+class JournalState(msgspec.Struct):
     """See the top of the module."""
 
     at: Position = Position()
     serial: int = 0
     last_node: int = 0
     lives: list[tuple[int, int]] = []
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, StoredNode] = {}
     counters: dict[int, Counter] = {}
     publishers: dict[str, int] = {}
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}
     cursors: dict[str, Cursor] = {}
-    subscriptions: dict[Id, Subscription] = {}
+    subscriptions: dict[Id, StoredSubscription] = {}
     integer: bool = False
     """Was the last id an integer? See `things.anonymous_id`."""
     lost: list[tuple[int, int]] = []
@@ -109,7 +109,7 @@ class State(msgspec.Struct):
                     node.named and node.interest == one.interest:  # fmt: skip
                 node.interest = b""
 
-    def keep_text(self, one: Subscription) -> None:
+    def keep_text(self, one: StoredSubscription) -> None:
         """Give a node the text of the subscription that made it, because the subscription ends."""
         if one.began == one.node and (node := self.nodes.get(one.node)) and not node.interest:
             node.interest = one.interest
@@ -118,7 +118,7 @@ class State(msgspec.Struct):
 class Counting:
     """Applies things to a state, in order. Call `finish` at the end."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: JournalState) -> None:
         self.state = state
         self._marks: list[bytes] = []
         self._serials: list[tuple[int, int]] = []  # serial and number of marks
@@ -162,7 +162,7 @@ class Counting:
                 state.sources = {name: one.anew() for name, one in state.sources.items()}
             history.begin_life(thing.life, thing.base, broken=thing.broken)
         elif isinstance(thing, t.Added):
-            state.nodes[thing.node] = Node(
+            state.nodes[thing.node] = StoredNode(
                 thing.interest, (thing.owner,) if thing.owner else (), thing.key
             )
             # after a loss, the counters may belong to another node
@@ -223,10 +223,10 @@ class Counting:
             if text is None:
                 known.pop(row.id, None)
             else:
-                one = Subscription(text, row.node, version, row.dialect, row.owner)
+                one = StoredSubscription(text, row.node, version, row.dialect, row.owner)
                 if row.key is not None or row.node not in nodes:  # or else that change was lost
                     interest = b"" if row.node == version else one.interest
-                    nodes[row.node] = Node(interest, (), row.key or b"", named=True)
+                    nodes[row.node] = StoredNode(interest, (), row.key or b"", named=True)
                 known[row.id] = one
                 state.integer = type(row.id) is int
             if row.ended:

@@ -21,7 +21,7 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 from tidings.spark import kafka_jars
-from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, Nodes
+from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ChainNodes
 from tidings.studies.chain.chain_report import Added, ChainReport
 from tidings.studies.chain.chain_rows import (
     COLUMNS,
@@ -37,7 +37,7 @@ from tidings.studies.chain.chain_stages import (
     place_rows,
 )
 from tidings.studies.chain.chain_stream import Stream
-from tidings.studies.chain.feeding import Feeder, Files, Kafka, Publisher
+from tidings.studies.chain.feeding import ChainPublisher, Feeder, Files, Kafka
 from tidings.studies.chain.judging import (
     Oracle,
     count_due,
@@ -48,7 +48,7 @@ from tidings.studies.chain.judging import (
     made_of,
 )
 from tidings.studies.chain.killing import Killer
-from tidings.studies.chain.listeners import Listeners
+from tidings.studies.chain.listener_processes import Listeners
 from tidings.studies.host.machine_info import Machine, describe_machine
 
 FIRST = 200  # rows of each of the first two batches
@@ -94,7 +94,7 @@ class ChainRun:
         self._since: list[int] = []  # the time at which each interest was added; 0 at the start
         self._added_from = self._steady_from = self._steady_to = 0
         self._folder = folder
-        self.nodes = Nodes(folder, COLUMNS)
+        self.nodes = ChainNodes(folder, COLUMNS)
         self._closing.callback(self.nodes.end)
         if source == "kafka":
             note("starting Kafka")
@@ -105,7 +105,7 @@ class ChainRun:
         self.stream = Stream(folder, root, self._source.settings)
         self._closing.callback(self.stream.end)
         self.feeder = Feeder(self._source, self.stream, seed)
-        self.publisher = Publisher(self.nodes.addresses["south"], seed + 3)
+        self.publisher = ChainPublisher(self.nodes.addresses["south"], seed + 3)
         self._closing.callback(self.publisher.stop)
         self._killer = Killer(self.nodes, self.stream, self._source.broker, seed + 1)
         self._closing.callback(self._killer.end)

@@ -21,7 +21,7 @@ ROOT, PREPROCESSOR = "root", "preprocessor"
 ABOVE = {"north": ROOT, "south": ROOT, "east": "north"}
 
 
-class Nodes:
+class ChainNodes:
     """The processes. A node keeps its port when it is killed and started again."""
 
     def __init__(

@@ -131,7 +131,7 @@ class Feeder:
             self._problem = problem
 
 
-class Publisher:
+class ChainPublisher:
     """Publishes rows one by one at a router, in addition to those of the source, from a thread. A
     preprocessor tags them."""
 

@@ -105,10 +105,10 @@ def bench_stream(
     note("compiling the snapshot")
     spent: list[tuple[float, float]] = []  # for each batch, its end and its duration in seconds
 
-    def told(_: Commit, took: float) -> None:
+    def note_batch(_: Commit, took: float) -> None:
         spent.append((time.time(), took))
 
-    pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark, told)
+    pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark, note_batch)
     lines = work.event_lines()
     context = multiprocessing.get_context("spawn")
     stop = context.Event()

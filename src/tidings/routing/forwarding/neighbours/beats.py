@@ -87,7 +87,8 @@ class Beats:
         totals = {node: changed[node] for node in few if node in many}
         beat = m.Beat(
             self._context.epoch, sums.serial_for(name), totals, known.tally.digest(),
-            known.tally.sum, self._digest_edges(known, name) if edges else None, sums.seen(),
+            known.tally.sum, self._digest_edges(known, name) if edges else None,
+            sums.highest_seen(),
         )  # fmt: skip
         self._context.send(name, beat)
 
@@ -101,7 +102,7 @@ class Beats:
             parents = {node: self._graph.parents_for(node, name) for node in part}
             totals = {node: sums.total(node) for node in part}
             epoch = self._context.epoch
-            self._context.send(name, m.Graph(epoch, serial, parents, totals, sums.seen()))
+            self._context.send(name, m.Graph(epoch, serial, parents, totals, sums.highest_seen()))
 
     def _take_turns(self) -> set[Name]:
         """The neighbours whose edges are compared with this beat: a few, to save time."""

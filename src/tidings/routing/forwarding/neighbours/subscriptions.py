@@ -95,7 +95,7 @@ class Subscriptions:
         self, node: int, name: Name, parents: Label, children: Label, *, placed: bool = False
     ) -> None:
         total, serial = self.sums.total(node), self.sums.serial_of(node)
-        epoch, seen = self._context.epoch, self.sums.seen()
+        epoch, seen = self._context.epoch, self.sums.highest_seen()
         setup = m.Setup(epoch, node, parents, children, total, serial, seen, placed)
         self._context.send(name, setup)
 

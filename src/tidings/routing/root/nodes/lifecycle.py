@@ -35,7 +35,7 @@ class Retired(msgspec.Struct, frozen=True):
     since: float
 
 
-class Nodes(NodePart):
+class NodeLifecycle(NodePart):
     """The states of the nodes of a rendezvous point."""
 
     def __init__(self, parts: Parts) -> None:

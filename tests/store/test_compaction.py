@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.store.cuts import Cut, cut_at
 
-from tidings.store import ChangeLog, LogError, forgetting
+from tidings.store import ChangeLog, LogError, compaction
 
 
 def filled(folder: Path) -> ChangeLog:
@@ -101,7 +101,7 @@ def test_filters_that_come_back_have_new_nodes_also_after_their_segments_went(
 
 def make_older(log: ChangeLog, names: list[str]) -> None:
     """Let files look as if nobody had written to them for longer than they are kept."""
-    moment = time.time() - forgetting.KEPT_SECONDS - 60
+    moment = time.time() - compaction.KEPT_SECONDS - 60
     for name in names:
         os.utime(log.path / name, (moment, moment))
 
@@ -146,7 +146,7 @@ def test_nothing_is_dropped_before_its_time(tmp_path: Path) -> None:
 def test_the_last_file_stays_though_all_are_old(tmp_path: Path) -> None:
     log, twin = filled(tmp_path / "log"), filled(tmp_path / "twin")
     make_older(log, segments_of(log))
-    assert forgetting.last_version_before(log.path, time.time() - forgetting.KEPT_SECONDS) == 10
+    assert compaction.last_version_before(log.path, time.time() - compaction.KEPT_SECONDS) == 10
     version = begin_file(log)
     assert version == begin_file(twin)
     assert log.subscriptions() == twin.subscriptions()

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from tidings.store import folder as f
 from tidings.store.groups import GroupLog, end_of
-from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.losses import value_of, version_in
+from tidings.store.log_opening import take_rest
 from tidings.store.reader import read_checkpoint, read_mark, state_at
-from tidings.store.settling import take_rest
 
 KEPT_SECONDS = 90 * 86_400.0
 

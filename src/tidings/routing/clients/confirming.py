@@ -4,6 +4,13 @@
     confirmed    ──────┤            the application confirms everything up to a serial
     on the disk  ───┤               of the rendezvous point
 
+A payload that arrives in pieces is handed out with its last piece, and confirmed with the serial of
+that piece. The cursor stays before its first piece until then, and the message says what else is
+confirmed after the cursor:
+
+    handed out   1 2 3 4 5 6 7      3 and 7 are the pieces of a payload, 5 is confirmed:
+    confirmed    ───┤ . ──┤         serial = 2, upto = 5, gaps = 3
+
 One message is in flight at a time. Each message contains everything that may not be on the disk
 yet, so a lost message does no harm.
 """
@@ -11,11 +18,23 @@ yet, so a lost message does no harm.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from tidings.routing.protocol import messages as m
 
-Numbers = tuple[tuple[int, int], ...]  # nodes and numbers
+NEVER = 1 << 63  # a serial that is not confirmed
+
+
+class Handed(msgspec.Struct):
+    """Notifications that were handed out or lost, the last of them with `serial`: how many, the
+    highest numbers at their nodes, and the serial with which they are confirmed."""
+
+    serial: int
+    many: int
+    numbers: dict[int, int]
+    due: int
 
 
 class Confirming:
@@ -31,13 +50,18 @@ class Confirming:
         self.refusal = ""
         self.dropped = False
         """Whether the rendezvous point has dropped the name."""
-        self._handed: deque[tuple[int, int, Numbers]] = deque()  # serial, count, numbers
-        self._serial = 0  # confirmed
+        self._handed: deque[Handed] = deque()  # after `_upto`
+        self._between: deque[Handed] = deque()  # after the cursor, up to `_upto`
+        self._open: dict[int, Handed] = {}  # by serial: pieces of unfinished payloads
+        self._upto = 0  # what the application has confirmed
+        self._known: tuple[int, frozenset[int]] = 0, frozenset()  # `upto` and `gaps` at the start
+        self._serial = 0  # of the cursor
+        self._stored_serial = 0  # the same at the rendezvous point
         self._total = 0
         self._steps: deque[m.Step] = deque()  # revisions after the confirmed serial
         self._counts: dict[int, int] = {}  # counts that the rendezvous point may not have
         self._wants_drop = only_drops
-        self._under_way: tuple[int, int, float] | None = None  # request, serial, when
+        self._under_way: tuple[int, int, int, float] | None = None  # request, serial, upto, when
         self._request = 1 << 40  # the next one; the other questions of a subscriber have lower ones
 
     @property
@@ -45,12 +69,16 @@ class Confirming:
         """Is the name only given up, and was nobody told so yet?"""
         return self.only_drops and self._wants_drop and self._under_way is None
 
-    def begin(self, serial: int, total: int) -> None:
+    def begin(self, serial: int, total: int, upto: int = 0, gaps: Iterable[int] = ()) -> None:
         """Begin at the cursor that the rendezvous point sent."""
         self.begun = True
-        self.stored = self._serial = serial
+        self._serial = self._stored_serial = serial
+        self.stored = self._upto = max(serial, upto)
+        self._known = self._upto, frozenset(gaps)
         self._total = total
         self._handed.clear()
+        self._between.clear()
+        self._open.clear()
         self._steps.clear()
         self._counts, self._under_way = {}, None
 
@@ -63,45 +91,103 @@ class Confirming:
         """Treat the cursor as unknown, and send no confirmations, until `begin` is called again."""
         self.begun, self._under_way = False, None
 
-    def hand_out(self, serial: int, many: int, numbers: Iterable[tuple[int, int]] = ()) -> None:
-        """Note that `many` notifications were handed out, or reported as lost."""
-        self._handed.append((serial, many, tuple(numbers)))
+    def has(self, serial: int) -> bool:
+        """Was a serial confirmed before the start?"""
+        upto, gaps = self._known
+        return 0 < serial <= upto and serial not in gaps
+
+    def hand_out(
+        self,
+        serial: int,
+        many: int,
+        numbers: Iterable[tuple[int, int]] = (),
+        *,
+        is_open: bool = False,
+    ) -> None:
+        """Note that `many` notifications were handed out, or reported as lost. An open one is a
+        piece, and is confirmed only after `settle`."""
+        one = Handed(serial, many, dict(numbers), NEVER if is_open else serial)
+        if is_open:
+            self._open[serial] = one
+        self._handed.append(one)
+        if serial <= self._known[0]:  # the application need not confirm it again
+            self._gather()
+
+    def settle(self, serials: Iterable[int], due: int) -> None:
+        """Confirm pieces together with the serial `due`."""
+        for serial in serials:
+            if (one := self._open.pop(serial, None)) is not None:
+                one.due = max(serial, due)
 
     def confirm(self, serial: int) -> None:
-        while self._handed and self._handed[0][0] <= serial:
-            upto, many, numbers = self._handed.popleft()
-            while self._steps and self._steps[0].serial < upto:
+        """Confirm everything up to a serial, as far as it was handed out."""
+        for one in self._handed:
+            if one.serial > serial:
+                break
+            self._upto = max(self._upto, one.serial)
+        self._gather()
+
+    def _gather(self) -> None:
+        """Move the cursor past everything that is confirmed. What is confirmed after an open piece
+        is merged, because a payload may stay unfinished for long."""
+        between, upto = self._between, self._upto
+        while self._handed and self._handed[0].serial <= upto:
+            one = self._handed.popleft()
+            last = between[-1] if between else None
+            if last is None or max(last.due, one.due) > upto or self._is_revised(last, one):
+                between.append(one)
+            else:
+                last.serial, last.due = one.serial, max(last.due, one.due)
+                last.many += one.many
+                _raise_to(last.numbers, one.numbers)
+        while between and between[0].due <= upto:
+            one = between.popleft()
+            while self._steps and self._steps[0].serial < one.serial:
                 self._total = self._steps.popleft().total
-            self._serial = max(self._serial, upto)
-            self._total += many
-            for node, number in numbers:
-                self._counts[node] = max(number, self._counts.get(node, 0))
+            self._serial = max(self._serial, one.serial)
+            self._total += one.many
+            _raise_to(self._counts, one.numbers)
+
+    def _is_revised(self, before: Handed, after: Handed) -> bool:
+        """Was the channel revised between two notifications?"""
+        return any(before.serial <= step.serial < after.serial for step in self._steps)
 
     def drop(self) -> None:
         self._wants_drop = True
 
     def next_message(self, epoch: int, now: float, retry: float) -> m.Confirm | None:
         """The message to send now, if there is one."""
-        late = self._under_way is None or now - self._under_way[2] > retry
-        news = self._wants_drop or self._serial > self.stored
+        late = self._under_way is None or now - self._under_way[-1] > retry
+        moved = self._upto > self.stored or self._serial > self._stored_serial
+        news = self._wants_drop or moved
         if not (self.begun and late and news):
             return None
         request, self._request = self._request, self._request + 1
-        self._under_way = request, self._serial, now
+        self._under_way = request, self._serial, self._upto, now
         if self._wants_drop:
             return m.Confirm(epoch, request, self.name, drop=True)
-        return m.Confirm(epoch, request, self.name, self._serial, self._total, dict(self._counts))
+        gaps = tuple(one.serial for one in self._between if one.due > self._upto)
+        return m.Confirm(
+            epoch, request, self.name, self._serial, self._total, dict(self._counts),
+            upto=self._upto, gaps=gaps,
+        )  # fmt: skip
 
     def receive(self, message: m.Confirmed) -> None:
         if self._under_way is None or message.request != self._under_way[0]:
             return
-        _, serial, _ = self._under_way
+        _, serial, upto, _ = self._under_way
         self._under_way = None
         if message.refusal:
             self.refusal = message.refusal
         elif self._wants_drop:
             self._wants_drop, self.dropped, self.begun = False, True, False
         else:
-            self.stored = max(self.stored, serial)
+            self.stored = max(self.stored, upto)
+            self._stored_serial = max(self._stored_serial, serial)
             if serial == self._serial:
                 self._counts.clear()
+
+
+def _raise_to(counts: dict[int, int], numbers: Mapping[int, int]) -> None:
+    for node, number in numbers.items():
+        counts[node] = max(number, counts.get(node, 0))

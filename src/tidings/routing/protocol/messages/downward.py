@@ -26,6 +26,7 @@ from tidings.routing.protocol.messages.fields import (
     Digest,
     Down,
     Edges,
+    Gaps,
     Label,
     Life,
     Mark,
@@ -140,7 +141,8 @@ class Answer(Down, frozen=True, tag="answer"):
 
 class Resumption(Down, frozen=True, tag="resumption"):
     """How far a named subscription was confirmed: the answer to Resume. `steps` are the revisions
-    since then. A note says why the subscription starts over at `serial`."""
+    since then. A note says why the subscription starts over at `serial`. `upto` and `gaps` are as
+    in Confirm."""
 
     request: Number
     serial: Number = 0
@@ -149,6 +151,8 @@ class Resumption(Down, frozen=True, tag="resumption"):
     refusal: str = ""
     note: str = ""
     steps: Steps = ()
+    upto: Number = 0
+    gaps: Gaps = ()
 
 
 class Confirmed(Down, frozen=True, tag="confirmed"):

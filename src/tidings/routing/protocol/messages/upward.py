@@ -26,6 +26,7 @@ from tidings.routing.protocol.messages.fields import (
     MOST_TAG,
     MOST_WANTED,
     Digest,
+    Gaps,
     Label,
     Message,
     Number,
@@ -120,7 +121,9 @@ class Resume(Up, frozen=True, tag="resume"):
 
 class Confirm(Up, frozen=True, tag="confirm"):
     """A named subscription has everything up to a serial: `total` notifications, and the numbers in
-    `counts` at their nodes. With `drop`, the subscriber gives up the name."""
+    `counts` at their nodes. It also has everything after that, up to the serial `upto`, except the
+    serials in `gaps`: pieces of payloads that were not complete by then. With `drop`, the
+    subscriber gives up the name."""
 
     request: Number
     name: PartyName
@@ -129,6 +132,8 @@ class Confirm(Up, frozen=True, tag="confirm"):
     counts: dict[Number, Number] = msgspec.field(default_factory=dict)
     drop: bool = False
     owner: PartyName = ""
+    upto: Number = 0
+    gaps: Gaps = ()
 
 
 class Whose(Up, frozen=True, tag="whose"):

@@ -227,6 +227,11 @@ def test_fast_notifications(tmp_path: Path) -> None:
             agent.subscribe("n >= 0") as told,
             agent.subscribe("n >= 50", fast=True) as few,
         ):
+            await writer.publish({"n": 100}, b"alone", fast=True)  # nothing else is published
+            alone = await told.next(PATIENCE)
+            assert isinstance(alone, Delivery)
+            assert alone.payload == b"alone"
+            await few.next(PATIENCE)
             for n in range(100):
                 fast = bool(n % 3)
                 stamp = await writer.publish({"n": n}, b"%d" % n, subject="s", fast=fast)

@@ -242,6 +242,27 @@ def test_a_root_that_is_started_again(root: Root) -> None:
         assert [one.payload for one in rest if isinstance(one, Told)] == [b"1"]
 
 
+def test_without_order_until_it_is_dropped(root: Root) -> None:
+    """An interruption that is too long ends the subscription, and what came before can be read."""
+    with (
+        connected(root) as agent,
+        agent.subscribe("n > 0", order="none", drop_after=0.2) as told,
+        agent.subscribe("n > 0", fast=True) as fast,
+    ):
+        agent.publish_many(({"n": 1}, b"%d" % number) for number in range(3))
+        agent.publish({"n": 1}, b"fast", fast=True)
+        expected = [b"0", b"1", b"2", b"fast"]
+        assert sorted(payload(fast.next(PATIENCE)) for _ in range(4)) == expected
+        root.stop()
+        items = list(told)
+        assert sorted(payload(one) for one in items if isinstance(one, Told)) == expected
+        assert isinstance(items[-2], Interrupted)
+        assert isinstance(items[-1], tidings.Break)
+        assert "was dropped after an interruption of more than 0.2 seconds" in items[-1].reason
+        assert told.next() is None
+        root.start()
+
+
 def test_what_is_done_in_the_thread_of_the_agent_can_not_wait(root: Root) -> None:
     found: Future[BaseException | None] = Future()
     with connected(root) as agent:

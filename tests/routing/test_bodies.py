@@ -1,14 +1,10 @@
-"""Bodies of notifications: metadata and payload are decoded as they were encoded; pieces in any
-order give the whole payload, or none."""
+"""Bodies of notifications: metadata and payload are decoded as they were encoded."""
 
 from __future__ import annotations
-
-import random
 
 import msgspec
 from hypothesis import example, given, strategies as st
 
-from tidings.routing.clients.delivering.pieces import MOST, Pieces
 from tidings.routing.clients.subscriber import Delivery, Subscriber
 from tidings.routing.protocol import About, Piece, body_of, messages as m, unwrap, wrap
 from tidings.routing.protocol.bodies import MAGIC, NOTHING
@@ -45,45 +41,6 @@ def test_old_publications_are_read() -> None:
     old = msgspec.msgpack.encode(["publish", "p", 1, 1, b"{}", b"x"])
     message = msgspec.msgpack.decode(old, type=m.Publish)
     assert body_of(message) == b"x"
-
-
-def test_pieces_in_any_order(seed: int) -> None:
-    chance = random.Random(seed)
-    for _ in range(50):
-        pieces, whole = Pieces(), {}
-        todo = []
-        stamp = 1
-        for number in range(chance.randrange(1, 6)):
-            publisher, count = f"p{number % 2}", chance.randrange(1, 5)
-            parts = [chance.randbytes(chance.randrange(4)) for _ in range(count)]
-            lost = chance.random() < 0.2
-            if not lost:
-                whole[publisher, stamp] = b"".join(parts)
-            todo += [
-                (publisher, stamp + at, Piece(stamp, at, count), part)
-                for at, part in enumerate(parts)
-                if not (lost and at == 0)
-            ]
-            stamp += count
-        chance.shuffle(todo)
-        found = {}
-        for publisher, at, piece, part in todo:
-            done = pieces.add(publisher, at, piece, part)
-            if done is not None:
-                found[publisher, piece.first] = done
-        assert found == whole
-
-
-def test_pieces_that_nobody_publishes_and_too_many() -> None:
-    pieces = Pieces()
-    assert pieces.add("p", 1, Piece(1, 5, 2), b"x") is None
-    assert pieces.add("p", 7, Piece(1, 1, 2), b"x") is None
-    assert pieces.add("p", 1, Piece(1, 0, 1 << 40), b"x") is None
-    assert not pieces._parts
-    for number in range(MOST + 1):
-        pieces.add(f"p{number}", 1, Piece(1, 0, 2), b"x")
-    assert pieces.add("p0", 2, Piece(1, 1, 2), b"y") is None  # the oldest was dropped
-    assert pieces.add(f"p{MOST}", 2, Piece(1, 1, 2), b"y") == b"xy"
 
 
 def test_what_a_subscriber_is_given() -> None:

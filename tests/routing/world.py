@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -22,11 +22,12 @@ from tidings.routing.forwarding.moving_router import MovingRouter
 from tidings.routing.forwarding.router import Router
 from tidings.routing.forwarding.ways import Forwarding, Mode
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.bodies import About
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.tags import pack_tag
 from tidings.routing.protocol.times import Times
-from tidings.routing.root.cursors import Cursor
+from tidings.routing.root.cursors import Confirmation, Cursor
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Placed, TaggedMany
 from tidings.routing.root.journal import Memory
@@ -186,8 +187,8 @@ class Disk:
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         self.log.append(("cursor", (key, cursor)))
 
-    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
-        self.log.append(("confirm", (key, serial, total, dict(counts))))
+    def confirm(self, key: str, one: Confirmation) -> None:
+        self.log.append(("confirm", (key, one)))
 
     @property
     def cursors(self) -> dict[str, Cursor]:
@@ -389,20 +390,23 @@ class World:
         found = [node for node, one in nodes.items() if one == points]
         return (life, found[0]) if found else None
 
-    def publish(self, name: str, point: int | None, payload: bytes) -> None:
-        """Publish a point, or something that is none."""
+    def publish(
+        self, name: str, point: int | None, payload: bytes, about: About | None = None
+    ) -> int:
+        """Publish a point, or something that is none; return the stamp."""
         one = self.publishers.get(name)
         if one is None:
             router = self.choose()
             one = self.publishers[name] = Publisher(name, router, self.times, window=20)
         content = b"" if point is None else bytes([point])
         tag = b"" if point is None else self._tag(point)
-        self.send(name, one.publish(content, payload, self.now, tag=tag))
+        self.send(name, one.publish(content, payload, self.now, about, tag))
         stamp = one.acknowledged + one.waiting
         self.published[name, stamp] = payload
         self.published_at[name, stamp] = self.now
         if point is None:
             self.wrong.add((name, stamp))
+        return stamp
 
     def _tag(self, point: int) -> bytes:
         """The tag of a point by one of the last mirrors, or none."""

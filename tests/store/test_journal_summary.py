@@ -12,7 +12,7 @@ from tests.store.test_journal_blocks import a_block
 
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.messages import Mark
-from tidings.routing.root import Block, Cursor, Gone, Progress, Record
+from tidings.routing.root import Block, Confirmation, Cursor, Gone, Progress, Record
 from tidings.store.groups import START, GroupLog
 from tidings.store.journal import FileJournal, checkpoint, journal as module, log_segments
 from tidings.store.journal.rows import Row
@@ -84,7 +84,9 @@ class Writer:
             cursor = Cursor(1, b"n = 1", self.serial, 0, {}) if self.chance.random() < 0.7 else None
             self.journal.set_cursor(key, cursor)
         else:
-            self.journal.confirm(key, self.serial, 3, {1: 2})
+            gaps = tuple(range(self.serial + 1, self.serial + self.chance.randrange(3)))
+            step = Confirmation(self.serial, 3, {1: 2}, self.serial + len(gaps), gaps)
+            self.journal.confirm(key, step)
 
     def record(self) -> None:
         publisher = f"p{self.chance.randrange(3)}"

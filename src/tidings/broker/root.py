@@ -478,11 +478,12 @@ class RootNode(Server):
 
     def after_receiving(self) -> None:
         """Start a write unless one is running, or nothing waits for one; records that arrive
-        meanwhile share the next sync."""
+        meanwhile share the next sync. Fast notifications need no write, but are sent after the
+        one that is running."""
         if self._writing is not None and not self._writing.done():
             return
         waits = self.journal.has_waiting or len(self.machine.queue) > 0 or self._awaiting
-        if waits or self.machine.failed:
+        if waits or self.machine.failed or self.machine.released:
             self._writing = asyncio.get_running_loop().create_task(self._write())
         else:
             self._tend()

@@ -181,7 +181,7 @@ class BlockingAgent:
         self._is_closed = False
         self._under_way = 0
         self._abandoned: set[Future[int]] = set()  # futures that nobody waits for any more
-        self._todo: deque[tuple[bytes, bytes, str, bool, Future[int]]] = deque()
+        self._todo: deque[tuple[AgentChannel, bytes, bytes, str, bool, Future[int]]] = deque()
         self._is_woken = False
         self._pumps: set[asyncio.Task[None]] = set()
         # a daemon thread, so that the interpreter does not wait for it at exit
@@ -219,7 +219,7 @@ class BlockingAgent:
             self.run(self._publish_fast(encode_attributes(attributes), payload, subject, share))
             return 0
         deadline = None if timeout is None else time.monotonic() + timeout
-        done = self._publish(attributes, payload, timeout, subject, share)
+        done = self._publish(self._agent, attributes, payload, timeout, subject, share)
         try:
             return done.result(None if deadline is None else deadline - time.monotonic())
         except TimeoutError:
@@ -239,10 +239,22 @@ class BlockingAgent:
     ) -> Future[int]:
         """Publish a notification without waiting, unless 10,000 are unacknowledged. The future is
         done when the notification is on the disk."""
-        return self._publish(attributes, payload, None, subject, share)
+        return self._publish(self._agent, attributes, payload, None, subject, share)
+
+    def publish_soon_in(
+        self,
+        channel: AgentChannel,
+        attributes: Mapping[str, Any] | bytes,
+        payload: bytes,
+        subject: str,
+        share: bool,
+    ) -> Future[int]:
+        """Like `publish_soon`, in a channel; for `BlockingChannel`."""
+        return self._publish(channel, attributes, payload, None, subject, share)
 
     def _publish(
         self,
+        channel: AgentChannel,
         attributes: Mapping[str, Any] | bytes,
         payload: bytes,
         timeout: float | None,
@@ -263,7 +275,7 @@ class BlockingAgent:
             if self._is_closed:
                 raise Refusal(_CLOSED)
             self._under_way += 1
-            self._todo.append((content, payload, subject, share, done))
+            self._todo.append((channel, content, payload, subject, share, done))
             if not self._is_woken:
                 self._is_woken = True
                 self._loop.call_soon_threadsafe(self._publish_all)
@@ -493,9 +505,9 @@ class BlockingAgent:
         with self._lock:
             self._is_woken = False
             todo, self._todo = self._todo, deque()
-        for content, payload, subject, share, done in todo:
+        for channel, content, payload, subject, share, done in todo:
             try:
-                acknowledged = self._agent.publish_content(
+                acknowledged = channel.publish_content(
                     content, payload, subject=subject, share=share
                 )
             except TidingsError as problem:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 _PAYLOAD = struct.Struct("<Bq")
+LONG = 250  # bytes of a payload that is published in pieces
 
 Interest = tuple[str, Callable[[int, int], bool]]
 """A filter, and what it means for notification n of a publisher."""
 
 APART = 8  # from the number of a publisher in one channel to its number in the next
+
+
+def between(low: int, width: int) -> Interest:
+    """The filter of a visitor."""
+    return f"k >= {low} AND k < {low + width}", lambda _, n: low <= n % 100 < low + width
+
+
 KEPT: list[Interest] = [
     ("n >= 0", lambda _, n: True),
     ("k >= 20 AND k < 60", lambda _, n: 20 <= n % 100 < 60),
@@ -24,6 +32,8 @@ KEPT: list[Interest] = [
     ("k < 3", lambda _, n: n % 100 < 3),
 ]
 """Of subscriptions that stay."""
+NAMED = between(30, 40)
+"""Of named subscriptions, whose readers come and go."""
 
 
 def attributes_of(publisher: int, number: int) -> dict[str, int]:
@@ -40,17 +50,15 @@ def in_channel(interest: Interest, which: int, channels: int) -> Interest:
 
 
 def payload_of(publisher: int, number: int) -> bytes:
-    return _PAYLOAD.pack(publisher, number)
+    """Some are long."""
+    short = _PAYLOAD.pack(publisher, number)
+    return short if number % 5 != 3 else (short * LONG)[:LONG]
 
 
 def read_payload(payload: bytes) -> tuple[int, int]:
-    publisher, number = _PAYLOAD.unpack(payload)
+    publisher, number = _PAYLOAD.unpack_from(payload)
+    assert payload == payload_of(publisher, number), "a payload was altered, or is not whole"
     return publisher, number
-
-
-def between(low: int, width: int) -> Interest:
-    """The filter of a visitor."""
-    return f"k >= {low} AND k < {low + width}", lambda _, n: low <= n % 100 < low + width
 
 
 class Verdict(msgspec.Struct):
@@ -92,6 +100,10 @@ class Ledger:
             self._remark(f"stray {publisher}:{number}")
         seen[number] = 1
 
+    def _forget(self, told: Iterable[tuple[int, int]]) -> None:
+        for publisher, number in told:
+            self._seen[publisher][number] = 0
+
     def has(self, publisher: int, number: int) -> bool:
         seen = self._seen.get(publisher, b"")
         return number < len(seen) and bool(seen[number])
@@ -114,3 +126,32 @@ class Ledger:
     def _remark(self, text: str) -> None:
         if len(self.verdict.examples) < 10:
             self.verdict.examples.append(text)
+
+
+class NamedLedger(Ledger):
+    """What a named subscription was told in all its stays: what is not confirmed may come again in
+    the next one."""
+
+    def __init__(self, interest: Interest) -> None:
+        super().__init__(interest)
+        self.verdict.interest = f"named: {self.text}"
+        self._confirmed: set[tuple[int, int]] = set()
+        self._stay: list[tuple[int, int]] = []
+
+    def begin_stay(self) -> None:
+        """Expect again what was told and not confirmed."""
+        self._forget(set(self._stay) - self._confirmed)
+        self._stay = []
+
+    def put(self, payload: bytes) -> None:
+        super().put(payload)
+        self._stay.append(read_payload(payload))
+
+    def confirm(self, many: int) -> None:
+        """The first ones of this stay are confirmed, and that is on the disk."""
+        self._confirmed.update(self._stay[:many])
+
+    @property
+    def told(self) -> int:
+        """How many this stay was told."""
+        return len(self._stay)

@@ -3,6 +3,7 @@
 python -m tests.broker.kills.writer FOLDER TIMES NAME PACE CHANNELS {NUMBER=ADDRESS}...
 
 CHANNELS are names with commas between them: each publisher publishes in all of them, over one link.
+Every fifth payload is published in pieces, some of them with pauses between the pieces.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from tests.broker.kills.notes import APART, attributes_of, payload_of
 from tests.waiting import until
 
 from tidings.network.agent import AgentChannel, connect
+from tidings.network.agents import encode_attributes, publishing
+from tidings.routing.protocol import About, Piece
 from tidings.routing.protocol.times import Times
 
 WINDOW = 500  # that are not acknowledged
 FOREVER = 1e6  # seconds: whoever started this ends it
+SLOWLY, FIRST_SLOW = 100, 33  # the numbers of payloads whose pieces are published with pauses
+publishing.LARGEST, publishing.PIECE_BYTES = 200, 60  # so that long payloads come in pieces
 
 
 async def publish(
@@ -48,7 +53,10 @@ async def publish_in(channel: AgentChannel, board: Board, publisher: int, pace: 
             number += 1
             board.say(publisher, number)
             attributes, payload = attributes_of(publisher, number), payload_of(publisher, number)
-            waiting.append(channel.publish_soon(attributes, payload))
+            if number % SLOWLY == FIRST_SLOW:
+                waiting.append(await publish_slowly(channel, attributes, payload))
+            else:
+                waiting.append(channel.publish_soon(attributes, payload))
             late = pace * (time.monotonic() - began) - number
             if late < 0:
                 break
@@ -62,6 +70,23 @@ async def publish_in(channel: AgentChannel, board: Board, publisher: int, pace: 
             waiting.popleft().result()
             done += 1
         board.acknowledge(publisher, done)
+
+
+async def publish_slowly(
+    channel: AgentChannel, attributes: dict[str, int], payload: bytes
+) -> asyncio.Future[int]:
+    """Publish a payload in pieces, with pauses between them, in which others publish and readers
+    go."""
+    content, size = encode_attributes(attributes), publishing.PIECE_BYTES
+    publisher = channel._publisher
+    first, many = publisher.acknowledged + publisher.waiting + 1, -(-len(payload) // size)
+    sent = []
+    for at in range(many):
+        about = About(content, piece=Piece(first, at, many))
+        part = payload[at * size : (at + 1) * size]
+        sent.append(channel._publish(content, part, about, b""))
+        await asyncio.sleep(0.01)
+    return asyncio.ensure_future(publishing._all_of(sent))
 
 
 async def main(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidings.network.agents.agent_channel import AgentChannel
+from tidings.network.agents.agent_link import LinkState
 from tidings.network.agents.arrow_rows import ArrowRows, Pairs
+from tidings.network.agents.grants import SignedGrant
+from tidings.network.agents.tags.header import Header
 
 _Told = TypeVar("_Told")
 
@@ -14,12 +18,24 @@ _Told = TypeVar("_Told")
 class Runner(Protocol):
     """A blocking agent, as its channels see it."""
 
+    @property
+    def state(self) -> LinkState: ...
+
     def run(self, work: Coroutine[Any, Any, Any]) -> Any: ...
+
+    def publish_soon_in(
+        self,
+        channel: AgentChannel,
+        attributes: Mapping[str, Any] | bytes,
+        payload: bytes,
+        subject: str,
+        share: bool,
+    ) -> Future[int]: ...
 
 
 class BlockingChannel(Generic[_Told]):
-    """One channel over the link of a blocking agent; see `AgentChannel`. Each call waits, so use
-    `publish_many` for many notifications."""
+    """One channel over the link of a blocking agent; see `AgentChannel`. It has the methods of the
+    agent, for this channel."""
 
     def __init__(
         self,
@@ -37,19 +53,60 @@ class BlockingChannel(Generic[_Told]):
         """The name of the channel."""
         return self._channel.channel_name
 
+    @property
+    def state(self) -> LinkState:
+        """Whether there is a link at present, and to which router: the link of the agent."""
+        return self._agent.state
+
+    @property
+    def preprocessed(self) -> int:
+        """How many notifications preprocessors tagged for this channel."""
+        return self._channel.preprocessors.asked
+
     def publish(
-        self, attributes: Mapping[str, Any] | bytes, payload: bytes = b"", **how: Any
+        self,
+        attributes: Mapping[str, Any] | bytes | None = None,
+        payload: bytes = b"",
+        **how: Any,
     ) -> int:
         """Publish a notification; see `Agent.publish`."""
         found: int = self._agent.run(self._channel.publish(attributes, payload, **how))
         return found
+
+    def publish_soon(
+        self,
+        attributes: Mapping[str, Any] | bytes,
+        payload: bytes = b"",
+        *,
+        subject: str = "",
+        share: bool = True,
+    ) -> Future[int]:
+        """Publish a notification without waiting; see `BlockingAgent.publish_soon`."""
+        return self._agent.publish_soon_in(self._channel, attributes, payload, subject, share)
 
     def publish_many(self, notifications: Pairs | ArrowRows) -> int:
         """Publish many notifications; see `Agent.publish_many`."""
         found: int = self._agent.run(self._channel.publish_many(notifications))
         return found
 
-    def subscribe(self, interest: str = "", dialect: str = "sql", **how: Any) -> _Told:
+    def header(self, attributes: Mapping[str, Any] | bytes) -> Header:
+        """Obtain the header of a notification in advance; see `Agent.header`."""
+        found: Header = self._agent.run(self._channel.header(attributes))
+        return found
+
+    def node_of(self, interest: str, dialect: str = "sql") -> int:
+        """The node of a filter in this channel; see `Agent.node_of`."""
+        found: int = self._agent.run(self._channel.node_of(interest, dialect))
+        return found
+
+    def grant(self, interest: str, dialect: str = "sql") -> SignedGrant:
+        """Obtain a signed grant for the node of a filter; see `Agent.grant`."""
+        found: SignedGrant = self._agent.run(self._channel.grant(interest, dialect))
+        return found
+
+    def subscribe(
+        self, interest: str | Mapping[str, Any] = "", dialect: str = "sql", **how: Any
+    ) -> _Told:
         """Subscribe to a filter; see `BlockingAgent.subscribe`."""
         found: _Told = self._agent.run(self._subscribe(interest, dialect, how, self._channel))
         return found

@@ -37,7 +37,8 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """`count` notifications are lost: no router and no disk has them any more."""
+    """`count` notifications are lost: no router and no disk has them any more, or they are payloads
+    in pieces that stayed unfinished."""
 
     count: int
 

@@ -261,7 +261,9 @@ class Joining:
         stream = self._stream
         if message.note:
             stream.handout.inbox.append(Break(message.note))
-        self._confirming.begin(message.serial, message.total, message.term)
+        self._confirming.begin(
+            message.serial, message.total, message.term, message.upto, message.gaps
+        )
         stream.begin(stream.node, message.serial, message.total, message.counts)
         self._advance(stream.node, message.steps)
         self._go_live()

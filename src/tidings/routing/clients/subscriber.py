@@ -210,6 +210,7 @@ class Subscriber:
         elif now - self._joining.asked > self.times.retry:
             self._joining.ask_again()
         self._end_long_interruption()
+        self._handout.tick(now)
         self._flows = not self._fast and self.stream.flows()
         return self._drain_outgoing()
 

@@ -25,7 +25,7 @@
 This folder is for broker and store, not for users. Start at rendezvous.py.
 """
 
-from tidings.routing.root.cursors import Cursor
+from tidings.routing.root.cursors import Confirmation, Cursor
 from tidings.routing.root.handover import Definition, Piece, number_alone
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Interests, Placed, Places, TaggedMany, TooMuchWork
@@ -47,6 +47,7 @@ __all__ = [
     "MOST_ROWS",
     "SECONDS",
     "Block",
+    "Confirmation",
     "Cursor",
     "Definition",
     "Fair",

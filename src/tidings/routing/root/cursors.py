@@ -1,7 +1,10 @@
 """Named subscriptions: how far each has been confirmed.
 
     (owner, name) ──> filter and node, the serial up to which everything is confirmed, and the
-                      numbers of the nodes below at that serial
+                      numbers of the nodes below at that serial; what is confirmed after it
+
+    serials       1 2 3 4 5 6 7      the payload of 3 and 6 came in pieces, and is not confirmed:
+    confirmed     ────┤ . ──┤        serial = 2, upto = 5, gaps = 3
 
 The application sees a cursor as one serial. A subscriber that comes back under the name also gets
 the numbers. From the numbers it finds out which notifications came since, and continues as if it
@@ -26,10 +29,21 @@ from tidings.model import TidingsError
 from tidings.routing.protocol.messages import Step
 
 
+class Confirmation(msgspec.Struct, frozen=True):
+    """What a subscriber confirms; see `Confirm`. Those of older agents have no `upto`."""
+
+    serial: int
+    total: int
+    counts: Mapping[int, int]
+    upto: int = 0
+    gaps: tuple[int, ...] = ()
+
+
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
     """See the top of the module. `total` counts the notifications of the node up to `serial`. If
     the channel was revised since that serial, `total` and `counts` belong to an earlier node, and
-    `steps` lead from there to `node`."""
+    `steps` lead from there to `node`. Up to the serial `upto`, if it is set, everything is
+    confirmed except the serials in `gaps`."""
 
     node: int
     interest: bytes
@@ -38,17 +52,29 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     counts: dict[int, int]
     steps: tuple[Step, ...] = ()
     term: int = 0  # of the last resumption
+    upto: int = 0
+    gaps: tuple[int, ...] = ()
 
-    def confirm(self, serial: int, total: int, counts: Mapping[int, int]) -> Cursor:
+    def is_before(self, one: Confirmation) -> bool:
+        """Does a confirmation move this cursor forward?"""
+        last = max(self.upto, self.serial)
+        return self.serial <= one.serial and (self.serial < one.serial or last < one.upto)
+
+    def confirm(self, one: Confirmation) -> Cursor:
         """The cursor after another confirmation. Numbers never decrease. After a revision, `total`
         is that of the new node, whose counts begin with those at the revision."""
+        serial, upto, gaps = one.serial, one.upto, one.gaps
         before, least, steps = self.counts, self.total, self.steps
+        if upto < self.upto:  # an older agent does not know about `upto`
+            upto, gaps = self.upto, self.gaps
+        gaps = tuple(sorted({at for at in gaps if serial < at <= upto}))
         while steps and steps[0].serial < serial:
             before, least, steps = steps[0].begins, steps[0].total, steps[1:]
-        new = {node: max(count, before.get(node, 0)) for node, count in counts.items()}
+        new = {node: max(count, before.get(node, 0)) for node, count in one.counts.items()}
         return msgspec.structs.replace(
-            self, serial=serial, total=max(total, least), counts={**before, **new}, steps=steps
-        )
+            self, serial=serial, total=max(one.total, least), counts={**before, **new}, steps=steps,
+            upto=upto, gaps=gaps,
+        )  # fmt: skip
 
 
 def key_of(owner: str, name: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.cursors import Cursor
+from tidings.routing.root.cursors import Confirmation, Cursor
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.records import Block, Progress, Record
@@ -35,7 +35,7 @@ class Journal(Protocol):
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         """Store the cursor of a named subscription; None drops it."""
 
-    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
+    def confirm(self, key: str, one: Confirmation) -> None:
         """Move a cursor forward; see `Cursor.confirm`."""
 
     def find(

@@ -19,7 +19,7 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Charges, Context, Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
-from tidings.routing.root.cursors import Cursor, Cursors, key_of
+from tidings.routing.root.cursors import Confirmation, Cursor, Cursors, key_of
 from tidings.routing.root.interests import Interests
 from tidings.routing.root.nodes import NodeLifecycle
 from tidings.routing.root.write_queue import WriteQueue
@@ -87,10 +87,11 @@ class Naming:
         if refusal or known is None:
             context.send(sender, m.Resumption(context.epoch, message.request, refusal=refusal))
             return
-        self._charges.charge(sender, len(known.counts) + sum(one.size for one in known.steps))
+        entries = len(known.counts) + len(known.gaps) + sum(one.size for one in known.steps)
+        self._charges.charge(sender, entries)
         self._queue.hold((sender, m.Resumption(
             context.epoch, message.request, known.serial, known.total, known.counts, note=note,
-            steps=known.steps, term=known.term,
+            steps=known.steps, term=known.term, upto=known.upto, gaps=known.gaps,
         )))  # fmt: skip
 
     def _is_same(self, known: Cursor, message: m.Resume) -> bool:
@@ -130,12 +131,20 @@ class Naming:
                 self.cursors.remove(key)
                 if not self.cursors.holds(known.node) and known.node not in self._wants:
                     self._nodes.unwanted.setdefault(known.node, context.now)
-            elif known is not None and known.serial < message.serial <= serial:
-                self._charges.charge(sender, len(message.counts))
-                cursor = known.confirm(message.serial, message.total, message.counts)
-                self._queue.confirm(key, message.serial, message.total, message.counts)
-                self.cursors.put(key, cursor)
+            elif known is not None:
+                self._move(sender, key, known, message, serial)
         except TidingsError as problem:
             context.send(sender, m.Confirmed(context.epoch, message.request, refusal=str(problem)))
             return
         self._queue.hold((sender, answer))
+
+    def _move(self, sender: Name, key: str, known: Cursor, message: m.Confirm, serial: int) -> None:
+        """Move a cursor forward, if the confirmation is later, and of serials that exist."""
+        one = Confirmation(
+            message.serial, message.total, message.counts, message.upto, message.gaps
+        )
+        if known.is_before(one) and max(one.serial, one.upto) <= serial:
+            self._charges.charge(sender, len(one.counts) + len(one.gaps))
+            cursor = known.confirm(one)
+            self._queue.confirm(key, one)
+            self.cursors.put(key, cursor)

@@ -10,12 +10,12 @@ After a failed write, `fail` returns everything that still waits.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidings.routing.forwarding.neighbours import Sent
 from tidings.routing.protocol import messages as m
-from tidings.routing.root.cursors import Cursor
+from tidings.routing.root.cursors import Confirmation, Cursor
 from tidings.routing.root.history import Gone
 from tidings.routing.root.journal import Journal
 from tidings.routing.root.records import Block, Record
@@ -68,8 +68,8 @@ class WriteQueue:
         self.journal.set_rows(first, rows)
         self.written += 1
 
-    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
-        self.journal.confirm(key, serial, total, counts)
+    def confirm(self, key: str, one: Confirmation) -> None:
+        self.journal.confirm(key, one)
         self.written += 1
 
     def append(self, record: Record, size: int) -> None:

@@ -107,12 +107,15 @@ class Named(msgspec.Struct, frozen=True, array_like=True, tag="named"):
 
 
 class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed"):
-    """A cursor moved forward; `counts` has the counts that changed."""
+    """A cursor moved forward; `counts` has the counts that changed. Journals of older releases
+    don't have `upto` and `gaps`."""
 
     key: str
     serial: int
     total: int
     counts: dict[int, int]
+    upto: int = 0
+    gaps: tuple[int, ...] = ()
 
 
 Small = (

@@ -28,7 +28,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -36,7 +36,17 @@ import msgspec
 from tidings.files import hold_lock, make_durable_folder, release_lock, take_lock, write_file
 from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
-from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Places, Record
+from tidings.routing.root import (
+    Block,
+    Confirmation,
+    Cursor,
+    Gone,
+    History,
+    Memory,
+    Placed,
+    Places,
+    Record,
+)
 from tidings.store import folder
 from tidings.store.groups import START, GroupLog
 from tidings.store.journal import checkpoint, entries as t
@@ -235,8 +245,8 @@ class FileJournal:
     def set_cursor(self, key: str, cursor: Cursor | None) -> None:
         self._give(t.Named(key, cursor))
 
-    def confirm(self, key: str, serial: int, total: int, counts: Mapping[int, int]) -> None:
-        self._give(t.Confirmed(key, serial, total, dict(counts)))
+    def confirm(self, key: str, one: Confirmation) -> None:
+        self._give(t.Confirmed(key, one.serial, one.total, dict(one.counts), one.upto, one.gaps))
 
     def forget_publishers(self, names: Iterable[str]) -> None:
         """Forget publishers whose stamps are not needed any more; the next batch records this."""

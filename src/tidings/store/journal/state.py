@@ -29,7 +29,7 @@ import numpy as np
 
 from tidings.model import Id
 from tidings.routing.protocol import pack_interest
-from tidings.routing.root import Cursor, History, Progress, Record
+from tidings.routing.root import Confirmation, Cursor, History, Progress, Record
 from tidings.store.groups import Position
 from tidings.store.journal import entries as t
 from tidings.store.journal.rows import SQL, Rows
@@ -188,7 +188,9 @@ class Counting:
         elif isinstance(thing, t.Confirmed):
             known = state.cursors.get(thing.key)
             if known is not None:
-                state.cursors[thing.key] = known.confirm(thing.serial, thing.total, thing.counts)
+                state.cursors[thing.key] = known.confirm(
+                    Confirmation(thing.serial, thing.total, thing.counts, thing.upto, thing.gaps)
+                )
         elif isinstance(thing, t.Renewed):
             state.last_node = max(state.last_node, thing.version)
             history.renew(thing.version, thing.hidden, thing.declaration)

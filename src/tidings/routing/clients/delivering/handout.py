@@ -18,7 +18,7 @@ from tidings.routing.clients.items import Delivery, Interrupted, Item, Lost, Res
 from tidings.routing.clients.publisher import without_incarnation
 from tidings.routing.clients.tracking import Stages
 from tidings.routing.protocol import messages as m
-from tidings.routing.protocol.bodies import unwrap
+from tidings.routing.protocol.bodies import Piece, unwrap
 
 RECENT = 4096  # the latest notifications, to find duplicates: more than a publisher has in flight
 
@@ -40,7 +40,7 @@ class HandOut:
         """When the interruption began; None if there is none."""
         self._confirming = confirming
         self._matched = matched
-        self._pieces = Pieces()
+        self._pieces = Pieces(ordered=order is not None)
         self._recent: dict[tuple[str, int], None] = {}  # kept across breaks
 
     # -- room ----------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class HandOut:
         if order is None:
             self._add(epoch, message, matched)
         elif message.serial < order.last:
-            self.tell_lost(1)  # a later notification was already handed out
+            self._tell_late(message.serial)
         else:
             order.reach(marks, message.serial, tracker)
             order.hold(Held(message.serial, message, matched), now)
@@ -83,8 +83,7 @@ class HandOut:
         """Hand out a notification at once, because none before it is missing or held back."""
         if self.order is not None:
             self.order.pass_by(message.serial)
-            self._note(message, tracker)
-        self._add(epoch, message, self._matched(message))
+        self._add(epoch, message, self._matched(message), tracker)
 
     def take_fast(self, epoch: int, message: m.Notification) -> None:
         """Hand out a notification whose numbers do not matter."""
@@ -97,19 +96,25 @@ class HandOut:
             return
         for one in order.release(upto):
             order.last = one.serial
-            self._note(one.message, tracker)
-            self._add(epoch, one.message, one.matched)
-
-    def _note(self, message: m.Notification, tracker: Stages) -> None:
-        """Record the marks of a notification that is handed out, so that they can be confirmed."""
-        if self._confirming is not None:
-            marks = [mark[:2] for mark in message.marks if tracker.knows(mark.node)]
-            self._confirming.hand_out(message.serial, 1, marks)
+            self._add(epoch, one.message, one.matched, tracker)
 
     def tell_lost(self, count: int) -> None:
         self.inbox.append(Lost(count))
         if self._confirming is not None and self.order is not None:
             self._confirming.hand_out(self.order.last, count)
+
+    def _tell_late(self, serial: int) -> None:
+        """Count a notification as lost, because a later one was already handed out."""
+        if self._confirming is not None and self._confirming.has(serial):
+            self._confirming.hand_out(serial, 1)  # it was confirmed before
+        else:
+            self.tell_lost(1)
+
+    def tick(self, now: float) -> None:
+        """Give up payloads that stay unfinished for too long."""
+        if self._pieces:
+            self._pieces.tick(now)
+            self._settle_dropped()
 
     def interrupt(self, reason: str, since: float) -> None:
         if self.interrupted is None:
@@ -123,23 +128,40 @@ class HandOut:
 
     def begin_anew(self) -> None:
         """Start over: serials may begin again at smaller numbers, and missing pieces will not
-        arrive."""
+        arrive, unless all pieces of a payload come again."""
         if self.order is not None:
             self.order.begin_anew()
+        for identity in self._pieces.stamps():
+            self._recent.pop(identity, None)
         self._pieces.clear()
 
-    def _add(self, epoch: int, message: m.Notification, matched: tuple[str, ...]) -> None:
-        stamp, serial = message.stamp, message.serial
+    def _add(
+        self,
+        epoch: int,
+        message: m.Notification,
+        matched: tuple[str, ...],
+        tracker: Stages | None = None,
+    ) -> None:
+        """Put a notification into the inbox. With a tracker, its marks can be confirmed."""
+        about, payload = unwrap(message.payload)
+        serial, confirming = message.serial, self._confirming
+        if confirming is not None and tracker is not None:
+            is_open = about.piece is not None and not confirming.has(serial)
+            marks = [mark[:2] for mark in message.marks if tracker.knows(mark.node)]
+            confirming.hand_out(serial, 1, marks, is_open=is_open)
+            if confirming.has(serial):
+                return  # an earlier agent of this name confirmed it
+        stamp = message.stamp
         identity = without_incarnation(message.publisher), stamp
         recent = self._recent
-        if stamp and identity in recent:
-            return  # a duplicate, after the journal went back in time
+        if stamp and identity in recent:  # a duplicate, after the journal went back in time
+            self._settle((serial,), serial)
+            return
         recent[identity] = None
         if len(recent) > RECENT:
             del recent[next(iter(recent))]
-        about, payload = unwrap(message.payload)
-        if about.piece is not None:
-            whole = self._pieces.add(identity[0], stamp, about.piece, payload)
+        if about.piece is not None or (stamp and self._pieces):
+            whole = self._put_together(identity[0], message, about.piece, payload)
             if whole is None:
                 return
             payload = whole
@@ -147,3 +169,30 @@ class HandOut:
         self.inbox.append(
             Delivery(epoch, serial, payload, matched, about.subject, time, about.content)
         )
+
+    def _put_together(
+        self, publisher: str, message: m.Notification, piece: Piece | None, payload: bytes
+    ) -> bytes | None:
+        """The payload of a notification, or of all pieces if this one was the last; otherwise
+        None."""
+        found: bytes | None = payload
+        self._pieces.pass_by(publisher, message.stamp, piece)
+        if piece is not None:
+            whole = self._pieces.add(publisher, message.stamp, message.serial, piece, payload)
+            found, serials = whole or (None, [])
+            self._settle(serials, message.serial)
+        self._settle_dropped()
+        return found
+
+    def _settle_dropped(self) -> None:
+        """Report the payloads that were dropped, unless their losses are known."""
+        for serials, is_news in self._pieces.dropped:
+            if is_news:
+                self.inbox.append(Lost(1))  # its pieces count as handed out
+            self._settle(serials, 0 if self.order is None else self.order.last)
+        self._pieces.dropped.clear()
+
+    def _settle(self, serials: Iterable[int], due: int) -> None:
+        """Let pieces be confirmed together with the serial `due`."""
+        if self._confirming is not None:
+            self._confirming.settle(serials, due)

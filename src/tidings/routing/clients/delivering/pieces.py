@@ -1,46 +1,139 @@
 """Puts together payloads that arrived in pieces. A payload is delivered whole, or not at all.
 
-Each piece is a notification: it is numbered, journalled, recovered or lost like any other. When
-there are too many unfinished payloads, the oldest is dropped. Cost: the bytes of unfinished
-payloads, up to MOST_BYTES.
+Each piece is a notification: it is numbered, journalled, recovered or lost like any other. A
+publisher stamps the pieces of a payload one after the other. So if notifications come in order, any
+other notification of the publisher shows that an unfinished payload stays so: a piece was lost,
+which was reported, or it was refused.
+
+An unfinished payload is also dropped if there are too many others, or if no piece of it has come
+for LONGEST seconds. That is reported as a loss. Cost: the bytes of unfinished payloads, up to
+MOST_BYTES.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
 
 from tidings.routing.protocol.bodies import Piece
 
 MOST = 64  # unfinished payloads
 MOST_BYTES = 1 << 30  # of unfinished payloads
-MOST_PIECES = 4096  # of one payload
+MOST_PIECES = 4096  # of unfinished payloads
+LONGEST = 3600.0  # seconds from one piece to the next
+MOST_DROPPED = 4096  # dropped payloads, of which more pieces may come
+
+Key = tuple[str, int]  # the publisher, and the stamp of the first piece
+
+
+class Dropped(NamedTuple):
+    """A payload that is not delivered: the serials of its pieces, and whether nobody was told of
+    the loss yet."""
+
+    serials: list[int]
+    is_news: bool
+
+
+class Unfinished(msgspec.Struct):
+    of: int
+    parts: dict[int, bytes] = {}
+    serials: list[int] = []
+    since: float | None = None  # when the latest piece was first noticed by `tick`
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.parts.values()))
 
 
 class Pieces:
-    """The unfinished payloads of a subscriber, by publisher and the stamp of the first piece."""
+    """The unfinished payloads of a subscriber."""
 
-    def __init__(self) -> None:
-        self._parts: dict[tuple[str, int], dict[int, bytes]] = {}  # the oldest first
-        self._bytes = 0
+    def __init__(self, *, ordered: bool) -> None:
+        self._ordered = ordered
+        self._found: dict[Key, Unfinished] = {}  # the oldest first
+        self._first: dict[str, int] = {}  # if ordered, by publisher: the stamp of the first piece
+        self._bytes = self._count = 0
+        self._gone: dict[Key, None] = {}  # dropped ones
+        self.dropped: list[Dropped] = []
+        """Payloads that were dropped; who reads the list empties it."""
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
 
     def clear(self) -> None:
-        self._parts.clear()
-        self._bytes = 0
+        self._found.clear()
+        self._first.clear()
+        self._bytes = self._count = 0
 
-    def add(self, publisher: str, stamp: int, piece: Piece, data: bytes) -> bytes | None:
-        """Add a piece; return the payload if this was the last missing piece."""
-        first, at, count = piece
-        if not (at < count <= MOST_PIECES and stamp == first + at):
-            return None  # a correct publisher never sends such a piece
+    def stamps(self) -> Iterator[tuple[str, int]]:
+        """The publishers and stamps of all pieces that are here."""
+        for (publisher, first), one in self._found.items():
+            yield from ((publisher, first + at) for at in one.parts)
+
+    def pass_by(self, publisher: str, stamp: int, piece: Piece | None) -> None:
+        """Note any notification of a publisher, before `add`."""
+        first = self._first.get(publisher)
+        if first is None:
+            return
+        one = self._found[publisher, first]
+        if piece != Piece(first, len(one.parts), one.of) or stamp != first + len(one.parts):
+            self._drop((publisher, first), is_news=False)
+
+    def add(
+        self, publisher: str, stamp: int, serial: int, piece: Piece, data: bytes
+    ) -> tuple[bytes, list[int]] | None:
+        """Add a piece. If it was the last missing one, return the payload and the serials of all
+        pieces; otherwise None. A piece that is of no use is dropped like a payload."""
+        first, at, of = piece
         key = publisher, first
-        parts = self._parts.setdefault(key, {})
-        if at not in parts:
-            parts[at] = data
-            self._bytes += len(data)
-        if len(parts) == count:
-            self._drop(key)
-            return b"".join(parts[one] for one in range(count))
-        while len(self._parts) > MOST or self._bytes > MOST_BYTES:
-            self._drop(next(iter(self._parts)))
+        one = self._found.get(key)
+        if one is None:
+            one = Unfinished(of, {}, [])
+        is_next = not self._ordered or at == len(one.parts)
+        if (
+            not (0 < first == stamp - at and at < of == one.of <= MOST_PIECES)
+            or at in one.parts
+            or not is_next  # the pieces before it are lost, or older than the subscription
+            or key in self._gone
+        ):
+            self.dropped.append(Dropped([serial], is_news=False))
+            return None
+        self._found[key] = one
+        if self._ordered:
+            self._first[publisher] = first
+        one.parts[at] = data
+        one.serials.append(serial)
+        one.since = None
+        self._bytes += len(data)
+        self._count += 1
+        if len(one.parts) == of:
+            self._remove(key)
+            return b"".join(one.parts[at] for at in range(of)), one.serials
+        while len(self._found) > MOST or self._bytes > MOST_BYTES or self._count > MOST_PIECES:
+            self._drop(next(iter(self._found)), is_news=True)
         return None
 
-    def _drop(self, key: tuple[str, int]) -> None:
-        self._bytes -= sum(map(len, self._parts.pop(key).values()))
+    def tick(self, now: float) -> None:
+        """Drop payloads of which no piece has come for long."""
+        for key, one in [*self._found.items()]:
+            if one.since is None:
+                one.since = now
+            elif now - one.since > LONGEST:
+                self._drop(key, is_news=True)
+
+    def _drop(self, key: Key, *, is_news: bool) -> None:
+        one = self._remove(key)
+        self.dropped.append(Dropped(one.serials, is_news))
+        if not self._ordered:
+            self._gone[key] = None
+            if len(self._gone) > MOST_DROPPED:
+                del self._gone[next(iter(self._gone))]
+
+    def _remove(self, key: Key) -> Unfinished:
+        one = self._found.pop(key)
+        self._first.pop(key[0], None)
+        self._bytes -= one.size
+        self._count -= len(one.parts)
+        return one

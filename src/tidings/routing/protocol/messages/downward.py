@@ -26,6 +26,7 @@ from tidings.routing.protocol.messages.fields import (
     Digest,
     Down,
     Edges,
+    Gaps,
     Label,
     Life,
     Mark,
@@ -141,7 +142,7 @@ class Answer(Down, frozen=True, tag="answer"):
 class Resumption(Down, frozen=True, tag="resumption"):
     """How far a named subscription was confirmed: the answer to Resume. `steps` are the revisions
     since then. A note says why the subscription starts over at `serial`. Each resumption has a
-    higher `term` than those before it."""
+    higher `term` than those before it. `upto` and `gaps` are as in Confirm."""
 
     request: Number
     serial: Number = 0
@@ -151,6 +152,8 @@ class Resumption(Down, frozen=True, tag="resumption"):
     note: str = ""
     steps: Steps = ()
     term: Number = 0
+    upto: Number = 0
+    gaps: Gaps = ()
 
 
 class Confirmed(Down, frozen=True, tag="confirmed"):

@@ -17,7 +17,9 @@ MOST_RANGES = 1024
 MOST_DIRECT = 100  # nodes of an agent that is linked to the rendezvous point itself
 MOST_LIVES = 256  # lives of a rendezvous point that are remembered
 MOST_STEPS = 64  # revisions that a subscriber can catch up with
+MOST_GAPS = 8192  # notifications before the last confirmed one that are not confirmed
 Label = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_NODES)]
+Gaps = Annotated[tuple[Number, ...], msgspec.Meta(max_length=MOST_GAPS)]
 LONGEST_NAME = 255  # characters
 LONGEST_SUBJECT = 1024
 NODE = "node"

@@ -26,6 +26,7 @@ from tidings.routing.protocol.messages.fields import (
     MOST_TAG,
     MOST_WANTED,
     Digest,
+    Gaps,
     Label,
     Message,
     Number,
@@ -120,9 +121,10 @@ class Resume(Up, frozen=True, tag="resume"):
 
 class Confirm(Up, frozen=True, tag="confirm"):
     """A named subscription has everything up to a serial: `total` notifications, and the numbers in
-    `counts` at their nodes. `term` is that of its resumption: the highest term claims the name, and
-    lower ones are told so. With `drop`, the subscriber gives up the name; with term 0, it gives it
-    up for whoever has it."""
+    `counts` at their nodes. It also has everything after that, up to the serial `upto`, except the
+    serials in `gaps`: pieces of payloads that were not complete by then. `term` is that of its
+    resumption: the highest term claims the name, and lower ones are told so. With `drop`, the
+    subscriber gives up the name; with term 0, it gives it up for whoever has it."""
 
     request: Number
     name: PartyName
@@ -132,6 +134,8 @@ class Confirm(Up, frozen=True, tag="confirm"):
     drop: bool = False
     owner: PartyName = ""
     term: Number = 0
+    upto: Number = 0
+    gaps: Gaps = ()
 
 
 class Whose(Up, frozen=True, tag="whose"):

@@ -11,9 +11,10 @@ from tests.broker.processes import write_secret
 from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import ConfigError, load_config
-from tidings.broker.node_file import WATCHER
-from tidings.broker.tree import RunningTree
-from tidings.broker.tree_file import Member, Tree, load_tree
+from tidings.broker.trees.node_file import WATCHER
+from tidings.broker.trees.running_tree import RunningTree
+from tidings.broker.trees.tree_file import load_tree
+from tidings.broker.trees.tree_settings import Member, Tree
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "network.toml"
 

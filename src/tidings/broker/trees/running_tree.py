@@ -28,10 +28,10 @@ from typing import IO
 import msgspec
 
 from tidings.broker.config import ConfigError
-from tidings.broker.node_file import WATCHER, list_other_roots, write_node_file
-from tidings.broker.node_process import NodeProcess, State
 from tidings.broker.processes import send_signal
-from tidings.broker.tree_file import Tree
+from tidings.broker.trees.node_file import WATCHER, list_other_roots, write_node_file
+from tidings.broker.trees.node_process import NodeProcess, State
+from tidings.broker.trees.tree_settings import Tree
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 

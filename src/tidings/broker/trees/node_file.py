@@ -9,8 +9,9 @@ import msgspec
 
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.config import flatten_columns
-from tidings.broker.node_process import NodeProcess
-from tidings.broker.tree_file import Member, Tree, other_root
+from tidings.broker.trees.node_process import NodeProcess
+from tidings.broker.trees.tree_members import other_root
+from tidings.broker.trees.tree_settings import Member, Tree
 from tidings.model import toml_key, toml_text
 
 WATCHER = "<up>"  # the name under which `tidings up` watches the rendezvous point

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from tidings.broker.admission.listen import Address
 from tidings.broker.config import (
@@ -12,8 +13,10 @@ from tidings.broker.config import (
     find_column_problems,
     find_preprocessor_problems,
 )
-from tidings.broker.trees.tree_settings import HERE, Member, TreeTables
+from tidings.broker.trees.tree_settings import ANYWHERE, HERE, Member, TreeTables
+from tidings.files import find_problems
 from tidings.model import Problem
+from tidings.routing.protocol import Limits
 
 # the name is also used in file names
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -35,6 +38,7 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
         (("root",), root.name),
         *((("router", name), name) for name in above),
         *((("channels", channel), channel) for channel in others.values()),
+        *((("preprocessors", name), name) for name in file.preprocessors),
     ):
         if not _NAME.fullmatch(name):
             yield Problem(
@@ -58,6 +62,8 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
         for one in find_preprocessor_problems(table.preprocessor):
             place = ("channels", channel, *one.place)
             yield Problem(place, f"channels.{channel}: {one.sentence}")
+        yield from find_problems(table.limits, Limits, ("channels", channel, "limits"))
+    yield from _find_tagger_problems(file, {root.name, *above, *others})
     for name, upstream in above.items():
         if upstream not in above and upstream != root.name:
             known = ", ".join([root.name, *(one for one in above if one != name)])
@@ -70,6 +76,9 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
     listens |= {name: (one.listen, f"router.{name}") for name, one in file.router.items()}
     listens |= {
         other_root(name): (one.listen, f"channels.{name}") for name, one in file.channels.items()
+    }
+    listens |= {
+        name: (one.listen, f"preprocessors.{name}") for name, one in file.preprocessors.items()
     }
     for name, router in file.router.items():
         try:
@@ -102,6 +111,35 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
             del left[name]
 
 
+def _find_tagger_problems(file: TreeTables, names: set[str]) -> Iterator[Problem]:
+    """The problems with preprocessors; `names` are those of the other nodes."""
+    for name, one in file.preprocessors.items():
+        where, place = f"preprocessors.{name}", ("preprocessors", name)
+        if name in names:
+            yield Problem(place, f"{where}: found the name of another node, expected a new name")
+        if one.channel not in (None, file.channel, *file.channels):
+            known = ", ".join(f'"{channel}"' for channel in (file.channel, *file.channels))
+            sentence = f"{where}: found the channel {one.channel!r}, expected one of {known}"
+            yield Problem((*place, "channel"), sentence)
+        if one.key is not None and file.tokens is None:
+            yield Problem(
+                (*place, "key"),
+                f"{where}: found key and no [tokens], expected [tokens] that say who may have "
+                "grants",
+            )
+        with suppress(ConfigError):  # reported with the other addresses
+            host = _address(one.listen, where).host
+            if one.host is None and host in ANYWHERE:
+                yield Problem(
+                    (*place, "listen"),
+                    f"{where}: listen: found {host}, which is not a host that agents can connect "
+                    "to, expected `host` in addition",
+                )
+    for name in file.tickets.keys() & {*names, *file.preprocessors}:
+        sentence = f"tickets.{name}: found the name of a node of this tree, expected another name"
+        yield Problem(("tickets", name), sentence)
+
+
 def list_members(file: TreeTables) -> list[Member]:
     """The nodes of a checked file; each comes after the one above it."""
     root, above = file.root, _above(file)
@@ -118,6 +156,12 @@ def list_members(file: TreeTables) -> list[Member]:
             members[name] = Member(
                 name, address, upstream, depth, public=router.public, places=router.places
             )
+    for name, tagger in file.preprocessors.items():
+        channel = tagger.channel or ""
+        channel = channel if channel in file.channels else ""
+        upstream = other_root(channel) if channel else root.name
+        address = _address(tagger.listen, f"preprocessors.{name}")
+        members[name] = Member(name, address, upstream, 1, channel, tagger=tagger)
     return list(members.values())
 
 

@@ -13,7 +13,16 @@ from tidings.broker.config import PreprocessorTable
 from tidings.model import Extra
 
 HERE = "127.0.0.1"
-_ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # host to listen on -> host to connect to
+ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # host to listen on -> host to connect to
+
+
+class TaggerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A preprocessor that runs as a process."""
+
+    listen: str | int = 0
+    host: str | None = None  # the host by which agents reach it
+    channel: str | None = None
+    key: str | None = None  # the file with the private key that signs grants
 
 
 class Member(NamedTuple):
@@ -23,14 +32,21 @@ class Member(NamedTuple):
     listen: Address  # port 0 means any free port
     upstream: str | None
     depth: int
-    channel: str = ""  # for a rendezvous point in `[channels]`
+    channel: str = ""  # one of `[channels]`, for its rendezvous point and its preprocessors
     public: str | None = None  # as in a router's file
     places: Literal["upstream", "preprocessor"] = "upstream"
+    tagger: TaggerTable | None = None  # for a preprocessor
+
+    @property
+    def kind(self) -> Literal["rendezvous", "router", "preprocessor"]:
+        if self.tagger is not None:
+            return "preprocessor"
+        return "rendezvous" if self.upstream is None else "router"
 
     @property
     def reached(self) -> str:
         """The host to connect to from this machine."""
-        return _ANYWHERE.get(self.listen.host, self.listen.host)
+        return ANYWHERE.get(self.listen.host, self.listen.host)
 
 
 class OtherRoot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,6 +56,7 @@ class OtherRoot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, Any] = {}
     extra: Extra | None = None
     preprocessor: PreprocessorTable = PreprocessorTable()
+    limits: dict[str, Any] = {}  # instead of those of the tree
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -59,6 +76,8 @@ class Tree(msgspec.Struct, frozen=True):
     members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
     channels: dict[str, OtherRoot] = {}  # other channels
     direct: Direct | None = None
+    limits: dict[str, Any] = {}
+    tickets: dict[str, str] = {}  # public keys of other nodes whose tickets are accepted, by name
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -95,7 +114,10 @@ class TreeTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     root: RootTable = RootTable()
     router: dict[str, RouterTable] = {}
     channels: dict[str, OtherRoot] = {}
+    preprocessors: dict[str, TaggerTable] = {}
     direct: Direct | None = None
+    limits: dict[str, Any] = {}
+    tickets: dict[str, str] = {}
 
 
 def is_local(host: str) -> bool:

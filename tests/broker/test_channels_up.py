@@ -13,8 +13,8 @@ from tests.broker.test_channels_live import payloads
 
 from tidings.broker import Address, RouterNode
 from tidings.broker.config import ConfigError, load_config, make_node
-from tidings.broker.tree import RunningTree
-from tidings.broker.tree_file import load_tree
+from tidings.broker.trees.running_tree import RunningTree
+from tidings.broker.trees.tree_file import load_tree
 from tidings.network import Refusal, connect, connect_blocking
 from tidings.routing.clients import Delivery
 

@@ -11,7 +11,7 @@ from tests.preprocessing.predicates_for_tests import install
 
 from tidings.broker import load_tree
 from tidings.broker.config import ConfigError, load_config
-from tidings.broker.tree import RunningTree
+from tidings.broker.trees.running_tree import RunningTree
 from tidings.preprocessing import KindDefinition
 
 ROOT = 'name = "root"\nlisten = "127.0.0.1:0"\njournal = "journal.db"\n'

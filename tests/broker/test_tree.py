@@ -11,12 +11,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tidings.broker import tree as module
 from tidings.broker.admission.permissions import Grant
-from tidings.broker.node_file import write_pairs
-from tidings.broker.node_process import State
-from tidings.broker.tree import RunningTree
-from tidings.broker.tree_file import load_tree
+from tidings.broker.trees import running_tree as module
+from tidings.broker.trees.node_file import write_pairs
+from tidings.broker.trees.node_process import State
+from tidings.broker.trees.running_tree import RunningTree
+from tidings.broker.trees.tree_file import load_tree
 
 TREE = """
 [tokens]

@@ -10,10 +10,13 @@ from tests.broker.processes import write_secret
 
 from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import ROUTE, Grant
+from tidings.broker.admission.signing import Signer
 from tidings.broker.config import ConfigError, load_config
-from tidings.broker.node_file import WATCHER
-from tidings.broker.tree import RunningTree
-from tidings.broker.tree_file import Member, Tree, load_tree
+from tidings.broker.config.node_settings import OtherChannel
+from tidings.broker.trees.node_file import WATCHER, list_arguments
+from tidings.broker.trees.running_tree import RunningTree
+from tidings.broker.trees.tree_file import load_tree
+from tidings.broker.trees.tree_settings import Member, Tree
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "network.toml"
 
@@ -94,6 +97,32 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ("[times]\nbeat = 'often'", "line 2: times.beat: found a string, expected a number"),
         ("[tokens]", "tokens: found an empty table"),
         ("policy = 'sometimes'", "policy"),
+        ("[preprocessor.tagger]\nlisten = 7410",
+         "preprocessor.tagger: found a table, expected [preprocessors.tagger] for a process"),
+        ("[preprocessors.a]\nport = 1", "line 2: preprocessors.a.port: there is no such setting"),
+        ("[preprocessors.a]\nlisten = 'x'",
+         "line 2: preprocessors.a: listen: found 'x', expected a host and a port"),
+        ("[preprocessors.a]\nlisten = '0.0.0.0:1'", "line 2: preprocessors.a: listen: found "
+         "0.0.0.0, which is not a host that agents can connect to, expected `host` in addition"),
+        ("[preprocessors.root]", "preprocessors.root: found the name of another node, expected a"),
+        ("[preprocessors.a]\n[router.a]", "preprocessors.a: found the name of another node"),
+        ("[preprocessors.'a b']", "preprocessors.a b: found the name 'a b', expected at most 64"),
+        ("[preprocessors.a]\nchannel = 'tea'\n[channels.coffee]",
+         "line 2: preprocessors.a: found the channel 'tea', expected one of \"\", \"coffee\""),
+        ("[root]\nlisten = 1\n[preprocessors.a]\nlisten = 1",
+         "root and a can't both listen on 127.0.0.1:1"),
+        ("[preprocessors.a]\nkey = 'x'",
+         "line 2: preprocessors.a: found key and no [tokens], expected [tokens] that say who may"),
+        ("[tokens]\nx = '*'\n[preprocessors.a]\nkey = 'quotes.toml'",
+         "quotes.toml: expected one token, a word of at most 4,096 characters"),
+        ("[limits]\nneighbors = 1",
+         "line 2: limits.neighbors: there is no such setting; did you mean neighbours?"),
+        ("[limits]\nneighbours = 0", "line 2: limits.neighbours: "),
+        ("[channels.tea.limits]\nnodes = 'x'",
+         "line 2: channels.tea.limits.nodes: expected an integer, got a string"),
+        ("[tickets]\na = 'x'", "line 2: tickets: a: found other text, expected a public key"),
+        ("[tickets]\nroot = 'ed25519:mTPSvKzFHoiMtUIvSrvEXDJhQuTfdbvwPrBrJQcwxn4='",
+         "line 2: tickets.root: found the name of a node of this tree, expected another name"),
         ("folder = 'quotes.toml'", "is a file; expected a folder"),
     ],
 )  # fmt: skip
@@ -157,6 +186,64 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     address, name, token = running.watch_address()
     assert (address, name) == ("tidings://127.0.0.1:7000/quotes", WATCHER)
     assert root.tokens[token] == Grant(WATCHER, frozenset({"subscribe"}))
+
+
+def test_files_of_preprocessors_and_limits(tmp_path: Path) -> None:
+    """Routers and the rendezvous point of its channel sign tickets for a preprocessor; limits of a
+    channel replace those of the tree."""
+    private, public = Signer.generate()
+    write_secret(tmp_path / "grants.key", private)
+    text = f"""
+        channel = "fx"
+        [limits]
+        neighbours = 50
+        nodes = 500
+        [tokens]
+        x = "*"
+        [tickets]
+        far = "{public}"
+        [router.a]
+        [channels.tea.limits]
+        nodes = 7
+        [preprocessors.p]
+        key = "grants.key"
+        [preprocessors.q]
+        channel = "tea"
+        listen = "0.0.0.0:7411"
+        host = "q.example"
+    """
+    running = asyncio.run(_running(tree_of(tmp_path, text)))
+    running.tree.folder.mkdir()
+    configs = {}
+    for at, (name, branch) in enumerate(running.branches.items()):
+        branch.port = branch.port or 7000 + at
+        path = running._write_config(branch)
+        configs[name] = load_config(path, of_preprocessor=branch.member.tagger is not None)
+    assert [*configs] == ["root", "root-tea", "a", "p", "q"]
+    keys = {name: one.ticket_secret and Signer(one.ticket_secret).public
+            for name, one in configs.items()}  # fmt: skip
+    assert configs["p"].tickets == {"far": public, **{one: keys[one] for one in ("root", "a")}}
+    assert configs["q"].tickets == {"far": public, **{one: keys[one] for one in ("root-tea", "a")}}
+    assert configs["p"].tokens is None
+    limits = {name: (one.limits.neighbours, one.limits.nodes) for name, one in configs.items()}
+    assert limits == {
+        "root": (50, 500), "root-tea": (50, 7), "a": (50, 500), "p": (50, 500), "q": (50, 7),
+    }  # fmt: skip
+    assert configs["a"].channels == {"tea": OtherChannel("root-tea", {"nodes": 7})}
+    folder = running.tree.folder
+    for name, root, other in (("p", "root", "root-tea"), ("q", "root-tea", "root")):
+        token = (folder / f"{name}.token").read_text()
+        tokens = configs[root].tokens
+        assert tokens is not None
+        assert tokens[token] == Grant(name, frozenset({"subscribe", "preprocess"}))
+        assert token not in (configs[other].tokens or {})
+        assert token not in (configs["a"].tokens or {})
+    branches = running.branches
+    words = list_arguments(running.tree, branches["q"], branches, folder / "q.toml")
+    assert words[:2] == ["preprocessor", "tidings://127.0.0.1:7001/tea"]
+    assert words[words.index("--host") + 1] == "q.example"
+    words = list_arguments(running.tree, branches["p"], branches, folder / "p.toml")
+    assert words[words.index("--key") + 1] == str(tmp_path / "grants.key")
 
 
 def test_links_that_bypass_the_tree(tmp_path: Path) -> None:

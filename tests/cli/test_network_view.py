@@ -131,6 +131,9 @@ def test_what_is_expected_is_shown_without_a_report() -> None:
     assert shown[0] == "3 nodes  0 agents"
     assert [line[:11].rstrip() for line in shown[4:]] == ["root", "└─ west", "   └─ coast"]
     assert "again in 2 s" in shown[5]
+    places = {"west": "127.0.0.1:7, preprocessor"}
+    assert places["west"] in lines(view.draw({}, places))[5]
+    assert places["west"] not in "".join(lines(view.draw({"west": "starting"}, places)))
     view.feed(report(node(0, "root"), node(1, "coast"), node(1, "other")))
     assert sum("coast" in line for line in lines(view.draw())) == 1
     assert sum("west" in line for line in lines(view.draw())) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -16,10 +17,11 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run, Write
-from tests.waiting import eventually
+from tests.waiting import eventually, until
 
-from tidings import Refusal
+from tidings import Refusal, connect
 from tidings.channel import ChannelLink
+from tidings.routing.clients import Delivery
 
 TREE = """
 channel = "quotes"
@@ -282,6 +284,76 @@ def test_up_that_was_stopped_kills_nobody(write: Write) -> None:
         assert up.children() == before
     finally:
         up.end()
+
+
+TAGGED = """
+channel = "quotes"
+[columns]
+price = "double"
+[limits]
+neighbours = 3
+router_percent = 0
+bound_percent = 0
+guest_percent = 100
+[tokens]
+secret = {name = "*", may = ["publish", "subscribe", "preprocess"]}
+[router.west]
+[preprocessors.tagger]
+[times]
+beat = 0.2
+resubscribe = 0.5
+retry = 0.5
+"""
+
+
+def test_a_tree_with_a_preprocessor(write: Write) -> None:
+    """It tags for agents that show it tickets, is killed, and comes back; limits are obeyed."""
+    up = Up(write("network.toml", TAGGED))
+    try:
+        up.read_until("shows them too")
+        before = up.children()
+        assert before.keys() == {"root", "west", "tagger"}
+        for file in up.folder.iterdir():
+            assert not file.stat().st_mode & 0o077, file
+        secrets = [(up.folder / name).read_text() for name in ("tagger.token", "west.ticket-key")]
+        assert "secret" not in (up.folder / "tagger.toml").read_text()
+        for process in before.values():  # no secret is in a command
+            words = Path(f"/proc/{process}/cmdline").read_bytes().decode()
+            assert not any(one.strip() in words for one in secrets)
+        asyncio.run(_publish_with_tags(up))
+        os.kill(before["tagger"], signal.SIGKILL)
+        assert up.read_until("ended") == "tagger ended (signal SIGKILL); restarting it in 0.5 s\n"
+        port = up.ports["tagger"]
+        up.read_until("tagger listens again")
+        assert up.ports["tagger"] == port
+        asyncio.run(_publish_with_tags(up))
+        assert up.children()["root"] == before["root"]
+        assert "3 nodes ended\n" in up.stop()  # a busy machine may kill some of them
+        assert up.children() == {}
+    finally:
+        up.end()
+
+
+async def _publish_with_tags(up: Up) -> None:
+    """An agent publishes with tags of the preprocessor, which knows no token. Its router takes no
+    more agents than the limits allow."""
+    west = f"tidings://127.0.0.1:{up.ports['west']}/quotes"
+    async with (
+        connect(west, name="writer", token=up.token, tag="preprocessor") as writer,
+        connect(west, name="reader", token=up.token) as reader,
+        reader.subscribe("price > 90") as told,
+    ):
+        await until(lambda: len(writer.preprocessors) == 1)
+        asked = writer._preprocessors.asked
+        await writer.publish({"price": 95}, b"high")
+        assert writer._preprocessors.asked == asked + 1
+        found = await anext(aiter(told))
+        assert isinstance(found, Delivery)
+        assert found.payload == b"high"
+        # two agents, and the link to the rendezvous point
+        with pytest.raises(Refusal, match="there are 3 neighbours, expected at most 3"):
+            async with connect(west, name="third", token=up.token, timeout=60):
+                pass
 
 
 def test_a_node_that_can_not_start_ends_all(run: Run, write: Write, tmp_path: Path) -> None:

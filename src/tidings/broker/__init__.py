@@ -14,8 +14,7 @@
     links/            links to nodes above, and the channels of a link
     released/         notifications that leave the rendezvous point, as frames
     config/           a router's file
-    tree_file.py, tree.py    a whole tree, as processes
-    node_process.py, node_file.py    one of these processes, and the file that it gets
+    trees/            a whole tree, as processes
     predicates/       predicates that filters call, in helper processes
     processes/        signals to processes that a node or a tree starts
     reports.py        the status of a node and of the nodes below it
@@ -34,12 +33,10 @@ from tidings.broker.admission.permissions import Grant
 from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config import Config, load_config, make_door, make_node, renew, revise
 from tidings.broker.garbage import collect_seldom
-from tidings.broker.node_process import State
 from tidings.broker.preprocessors.preprocessor import PreprocessorNode
 from tidings.broker.router import RouterNode
 from tidings.broker.server import Server
-from tidings.broker.tree import RunningTree
-from tidings.broker.tree_file import Tree, load_tree
+from tidings.broker.trees import RunningTree, State, Tree, load_tree
 
 if TYPE_CHECKING:
     from tidings.broker.root import RootNode

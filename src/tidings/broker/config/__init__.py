@@ -18,6 +18,8 @@ from tidings.broker.config.config_file import load_config, read_kind, read_ticke
 from tidings.broker.config.config_problems import (
     find_column_problems,
     find_grant_problems,
+    find_limit_problems,
+    find_ticket_problems,
     find_time_problems,
     find_token_problems,
 )
@@ -38,7 +40,9 @@ __all__ = [
     "address_of",
     "find_column_problems",
     "find_grant_problems",
+    "find_limit_problems",
     "find_preprocessor_problems",
+    "find_ticket_problems",
     "find_time_problems",
     "find_token_problems",
     "flatten_columns",

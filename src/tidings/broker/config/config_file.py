@@ -68,11 +68,12 @@ from typing import Any
 
 import msgspec
 
-from tidings.broker.admission.signing import KeyProblem, Signer, find_key_problems
+from tidings.broker.admission.signing import KeyProblem, Signer
 from tidings.broker.config.config_problems import (
     find_column_problems,
     find_grant_problems,
     find_setting_problems,
+    find_ticket_problems,
     find_time_problems,
     find_token_problems,
 )
@@ -86,7 +87,7 @@ from tidings.broker.config.preprocessor_table import (
     read_preprocessor,
 )
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
-from tidings.model import Extra, Problem, TidingsError
+from tidings.model import Extra, TidingsError
 from tidings.preprocessing import KindDefinition
 
 _HIDDEN = ("folder", "kind", "ticket_secret", "warnings")  # fields that no file sets
@@ -110,10 +111,7 @@ def load_config(path: str | Path, *, of_preprocessor: bool = False) -> Config:
         found = msgspec.convert(data, Config)
         problems = [*find_setting_problems(found), *find_token_problems(found.tokens or {})]
         problems += find_grant_problems(found.grants)
-        problems += [
-            Problem(("tickets", name), f"tickets: {name}: {reason}")
-            for name, reason in find_key_problems(found.tickets or {})
-        ]
+        problems += find_ticket_problems(found.tickets)
     if problems:
         raise ConfigError(file.describe(problems))
     kind = read_kind(path, found.preprocessor, found.columns, found.extra)

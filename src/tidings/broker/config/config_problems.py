@@ -110,6 +110,14 @@ def find_grant_problems(grants: Mapping[str, str] | None) -> list[Problem]:
     ]
 
 
+def find_ticket_problems(tickets: Mapping[str, str] | None) -> list[Problem]:
+    """The problems of [tickets]."""
+    return [
+        Problem(("tickets", name), f"tickets: {name}: {reason}")
+        for name, reason in find_key_problems(tickets or {})
+    ]
+
+
 def find_column_problems(data: dict[str, Any]) -> Iterator[Problem]:
     """The problems with the declared attributes of a file."""
     columns = data.get("columns", {})
@@ -125,6 +133,12 @@ def find_time_problems(data: dict[str, Any]) -> Iterator[Problem]:
     times = data.get("times", {})
     if isinstance(times, dict):
         yield from find_problems(times, Times, ("times",))
+
+
+def find_limit_problems(data: dict[str, Any]) -> Iterator[Problem]:
+    limits = data.get("limits", {})
+    if isinstance(limits, dict):
+        yield from find_problems(limits, Limits, ("limits",))
 
 
 def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:

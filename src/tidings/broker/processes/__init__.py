@@ -2,7 +2,7 @@
 
     signals.py    sends signals to them
 
-Used by predicates/ and tree.py. Start at signals.py.
+Used by predicates/ and trees/. Start at signals.py.
 """
 
 from tidings.broker.processes.signals import send_signal

@@ -1,10 +1,11 @@
 """Code that is shared by commands that connect to a router: options, tokens, notes about the
-link."""
+link, heartbeats of nodes."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Coroutine
 from typing import Annotated, Any
 
@@ -46,6 +47,7 @@ Authorities = Annotated[
     ),
 ]
 DEFAULT = "tidings://127.0.0.1:7400"
+BEAT = 1.0  # seconds between heartbeats
 
 
 def timeout_option(what: str) -> Any:
@@ -78,3 +80,13 @@ def run_async(work: Coroutine[Any, Any, Any]) -> Any:
 
         return uvloop.run(work)
     return asyncio.run(work)
+
+
+async def beat_forever(out: int) -> None:
+    """Write an empty line each second, so that the parent process sees that the event loop is
+    alive. A parent that does not read does not block the node."""
+    os.set_blocking(out, False)
+    while True:
+        with contextlib.suppress(OSError):
+            os.write(out, b"\n")
+        await asyncio.sleep(BEAT)

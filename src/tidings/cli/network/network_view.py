@@ -61,6 +61,7 @@ class NetworkView:
         self._expected = [*expected]
         self.trees: list[ShownNode] = []
         self._complete()
+        self._places: Mapping[str, str] = {}
         self._samples: dict[Path, Sample] = {}
         self._rates: dict[Path, Rates] = {}
 
@@ -129,8 +130,12 @@ class NetworkView:
 
     # -- table ---------------------------------------------------------------------------------
 
-    def draw(self, notes: Mapping[str, str] | None = None) -> RenderableType:
-        """Draw the tree as a table. `notes` has remarks on nodes, by name."""
+    def draw(
+        self, notes: Mapping[str, str] | None = None, places: Mapping[str, str] | None = None
+    ) -> RenderableType:
+        """Draw the tree as a table. `notes` has remarks on nodes, and `places` the addresses of
+        nodes that send no reports, by name."""
+        self._places = places or {}
         made = Table(
             box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, padding=(0, 1, 0, 0),
             pad_edge=False,
@@ -169,7 +174,7 @@ class NetworkView:
     ) -> None:
         """Add the rows of a node. `before` is its prefix, `after` the prefix of nodes below it."""
         status = one.status
-        where, style = "", "bold"
+        where, style = self._places.get(one.name, ""), "bold"
         if status is not None:
             where = status.listen
             if status.age > SILENT:

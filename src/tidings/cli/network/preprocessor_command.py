@@ -13,7 +13,7 @@ from tidings.cli.common.command_errors import remark
 from tidings.cli.common.screen import count_of, say
 from tidings.cli.common.shutdown import end_with_stdin, wait_for_end
 from tidings.cli.network import connecting
-from tidings.cli.network.connecting import choose_token, note_link, run_async
+from tidings.cli.network.connecting import beat_forever, choose_token, note_link, run_async
 from tidings.model import EnvironmentProblem, TidingsError
 
 if TYPE_CHECKING:
@@ -106,7 +106,12 @@ def run_preprocessor(
             await asyncio.sleep(0)  # lets handlers be installed
             say(f"the preprocessor listens on {door.address.host}:{node.port}")
             sys.stdout.flush()
+            beating = None
+            if follows_stdin:
+                beating = asyncio.create_task(beat_forever(sys.stdout.fileno()))
             await ending
+            if beating is not None:
+                beating.cancel()
             await node.stop()
 
     run_async(work())

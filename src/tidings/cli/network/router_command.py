@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import resource
@@ -16,13 +15,12 @@ import typer
 from tidings.cli.common.command_errors import remark
 from tidings.cli.common.screen import count_of, say
 from tidings.cli.common.shutdown import end_with_stdin, wait_for_end
-from tidings.cli.network.connecting import run_async
+from tidings.cli.network.connecting import beat_forever, run_async
 from tidings.model import TidingsError, pause_gc
 
 if TYPE_CHECKING:
     from tidings.broker import Config, Server
 
-BEAT = 1.0  # seconds between heartbeats
 # The switch interval: how long a busy event loop may keep the GIL from the thread that writes the
 # journal. That thread needs the GIL a dozen times per group, and would wait 5 ms each time by
 # default.
@@ -77,7 +75,7 @@ def _run_node(node: Server, again: Callable[[], None], follows_stdin: bool) -> N
         sys.stdout.flush()
         beside = [asyncio.create_task(collect_seldom())]
         if follows_stdin:
-            beside.append(asyncio.create_task(_beat(sys.stdout.fileno())))
+            beside.append(asyncio.create_task(beat_forever(sys.stdout.fileno())))
         await ending
         for task in beside:
             task.cancel()
@@ -115,13 +113,3 @@ async def _revise(node: Server, loaded: Config) -> None:
     if told:
         remark(told)
         sys.stderr.flush()
-
-
-async def _beat(out: int) -> None:
-    """Write an empty line each second, so that the parent process sees that the event loop is
-    alive. A parent that does not read does not block the node."""
-    os.set_blocking(out, False)
-    while True:
-        with contextlib.suppress(OSError):
-            os.write(out, b"\n")
-        await asyncio.sleep(BEAT)

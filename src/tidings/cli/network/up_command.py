@@ -36,7 +36,7 @@ def start_tree(
         bool, typer.Option("--check", help="Only read FILE, and show what it describes.")
     ] = False,
 ) -> None:
-    """Start the rendezvous point and all routers that FILE describes, each in its own process.
+    """Start the rendezvous points, routers and preprocessors that FILE describes, as processes.
 
     The processes run until Ctrl-C or SIGTERM. A process that dies or stops responding is restarted.
     On SIGHUP, the tokens and grants in FILE are read again. By default, FILE is network.toml or
@@ -64,10 +64,15 @@ def _find_file() -> str:
 
 def _show_plan(tree: Tree) -> None:
     rows = [
-        (one.name, f"{one.listen.host}:{one.listen.port or '(a free port)'}", one.upstream or "")
+        (
+            one.name,
+            one.kind,
+            f"{one.listen.host}:{one.listen.port or '(a free port)'}",
+            one.upstream or "",
+        )
         for one in tree.members
     ]
-    show(table(["node", "listens on", "upstream"], rows), "")
+    show(table(["node", "kind", "listens on", "upstream"], rows), "")
     say(f"{count_of(len(rows), 'node')}, with their files in {relative_path(str(tree.folder))}")
 
 
@@ -147,7 +152,8 @@ async def _draw(running: RunningTree, view: NetworkView, screen: _Screen) -> Non
     with draw_in_place() as drawn:
         while True:
             sentences = [plain_text(line, "dim") for line in screen.sentences]
-            drawn(Group(view.draw(_notes(running)), plain_text(""), *sentences))
+            picture = view.draw(_notes(running), _places(running))
+            drawn(Group(picture, plain_text(""), *sentences))
             await asyncio.sleep(EACH)
 
 
@@ -163,6 +169,15 @@ def _notes(running: RunningTree) -> dict[str, str]:
             left = max(0.0, branch.again - time.monotonic())
             notes[name] = f"restarts in {left:.0f} s" if left > 0.5 else "restarting"
     return notes
+
+
+def _places(running: RunningTree) -> dict[str, str]:
+    """The addresses of preprocessors, which send no reports."""
+    return {
+        name: f"{branch.address()}, preprocessor"
+        for name, branch in running.branches.items()
+        if branch.member.tagger is not None
+    }
 
 
 class _Screen:

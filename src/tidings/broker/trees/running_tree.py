@@ -1,13 +1,14 @@
 """A tree of nodes as processes on this machine: started, kept running, and stopped in order.
 
-Each node is `tidings router` with its own file. Its stdin is a pipe that nobody writes to: when the
-process at the other end is gone, for whatever reason, the node exits. Its event loop writes a sign
-of life to stdout each second. A node that is silent for too long is killed and restarted. Its port
-is not probed, because a probe can fail under a flood of connections although the node is healthy.
-Its stderr goes to a log.
+Each node is `tidings router`, or `tidings preprocessor`, with its own file. Its stdin is a pipe
+that nobody writes to: when the process at the other end is gone, for whatever reason, the node
+exits. Its event loop writes a sign of life to stdout each second. A node that is silent for too
+long is killed and restarted. Its port is not probed, because a probe can fail under a flood of
+connections although the node is healthy. Its stderr goes to a log.
 
     folder/journal.db    the journal of the rendezvous point; NAME.journal.db for another channel
     folder/NAME.toml     the file of a node; it contains tokens, so only the owner may read it
+    folder/NAME.ticket-key, NAME.token    other secrets of a node
     folder/NAME.log      the log of a node; NAME.log.old is the part moved out when it grew too long
 """
 
@@ -16,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import sys
@@ -28,10 +28,17 @@ from typing import IO
 import msgspec
 
 from tidings.broker.config import ConfigError
-from tidings.broker.node_file import WATCHER, list_other_roots, write_node_file
-from tidings.broker.node_process import NodeProcess, State
 from tidings.broker.processes import send_signal
-from tidings.broker.tree_file import Tree
+from tidings.broker.trees.node_file import (
+    WATCHER,
+    list_arguments,
+    list_other_roots,
+    make_keys,
+    write_node_file,
+    write_secrets,
+)
+from tidings.broker.trees.node_process import NodeProcess, State
+from tidings.broker.trees.tree_settings import Tree
 from tidings.files import make_folder, place_file, private_file, release_lock, take_lock
 from tidings.model import EnvironmentProblem
 
@@ -53,7 +60,7 @@ class RunningTree:
         self.tree = tree
         self.branches = {one.name: NodeProcess(one) for one in tree.members}
         self._announce = announce
-        self._keys = {one.name: secrets.token_urlsafe(24) for one in tree.members}
+        self._keys = make_keys(tree)
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: int | None = None
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -67,7 +74,7 @@ class RunningTree:
         """The address of the rendezvous point, and the name and token to watch it with."""
         channel = f"/{self.tree.channel}" if self.tree.channel else ""
         address = f"tidings://{self.root.address(self.root.member.reached)}{channel}"
-        return address, WATCHER, self._keys[self.root.name]
+        return address, WATCHER, self._keys.tokens[self.root.name]
 
     # -- starting ------------------------------------------------------------------------------
 
@@ -113,6 +120,8 @@ class RunningTree:
         above = branch.member.upstream
         if above is not None:
             await self.branches[above].known.wait()
+            if branch.member.tagger is not None:
+                await self.branches[above].listening.wait()
             for other in list_other_roots(self.tree, branch.member):
                 await self.branches[other].known.wait()
         pause = PAUSE[0]
@@ -136,8 +145,8 @@ class RunningTree:
             before = out.tell()
             config = self._write_config(branch)
             process = branch.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", "tidings", "router", "--config", str(config), "--log",
-                "--until-stdin-ends",
+                sys.executable, "-P", "-m", "tidings",
+                *list_arguments(self.tree, branch, self.branches, config),
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=out,
                 start_new_session=True,  # Ctrl-C must not reach the nodes before they are stopped
             )  # fmt: skip
@@ -190,6 +199,8 @@ class RunningTree:
 
     def _write_config(self, branch: NodeProcess) -> Path:
         path = self.tree.folder / f"{branch.name}.toml"
+        for name, text in write_secrets(self.tree, branch.member, self._keys).items():
+            place_file(self.tree.folder / name, text.encode())
         place_file(path, self._config(branch).encode())
         branch.rights = self._rights
         return path

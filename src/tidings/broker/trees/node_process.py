@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from enum import Enum
 
-from tidings.broker.tree_file import Member
+from tidings.broker.trees.tree_settings import Member
 
 
 class State(Enum):

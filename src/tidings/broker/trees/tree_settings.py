@@ -1,0 +1,126 @@
+"""The settings of a tree, as its file has them, and the nodes that they describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+
+from tidings.broker.admission.listen import Address, Direct
+from tidings.broker.admission.permissions import Grant
+from tidings.broker.config import PreprocessorTable
+from tidings.model import Extra
+
+HERE = "127.0.0.1"
+ANYWHERE = {"0.0.0.0": HERE, "::": "::1"}  # host to listen on -> host to connect to
+
+
+class TaggerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A preprocessor that runs as a process."""
+
+    listen: str | int = 0
+    host: str | None = None  # the host by which agents reach it
+    channel: str | None = None
+    key: str | None = None  # the file with the private key that signs grants
+
+
+class Member(NamedTuple):
+    """A node of the tree, as the file describes it."""
+
+    name: str
+    listen: Address  # port 0 means any free port
+    upstream: str | None
+    depth: int
+    channel: str = ""  # one of `[channels]`, for its rendezvous point and its preprocessors
+    public: str | None = None  # as in a router's file
+    places: Literal["upstream", "preprocessor"] = "upstream"
+    tagger: TaggerTable | None = None  # for a preprocessor
+
+    @property
+    def kind(self) -> Literal["rendezvous", "router", "preprocessor"]:
+        if self.tagger is not None:
+            return "preprocessor"
+        return "rendezvous" if self.upstream is None else "router"
+
+    @property
+    def reached(self) -> str:
+        """The host to connect to from this machine."""
+        return ANYWHERE.get(self.listen.host, self.listen.host)
+
+
+class OtherRoot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rendezvous point of another channel."""
+
+    listen: str | int = 0
+    columns: dict[str, Any] = {}
+    extra: Extra | None = None
+    preprocessor: PreprocessorTable = PreprocessorTable()
+    limits: dict[str, Any] = {}  # instead of those of the tree
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """The content of a tree's file."""
+
+    path: Path
+    folder: Path
+    channel: str
+    policy: str
+    columns: dict[str, Any]
+    extra: Extra | None
+    preprocessor: PreprocessorTable
+    tokens: dict[str, str | Grant] | None
+    grants: dict[str, str] | None  # public keys whose grants are accepted, by name
+    times: dict[str, float]
+    patience: float
+    members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
+    channels: dict[str, OtherRoot] = {}  # other channels
+    direct: Direct | None = None
+    ticket_key: Path | None = None
+    limits: dict[str, Any] = {}
+    tickets: dict[str, str] = {}  # public keys of other nodes whose tickets are accepted, by name
+    warnings: tuple[str, ...] = ()  # warnings about files that others may read
+
+    @property
+    def open_to_others(self) -> list[Member]:
+        """The nodes to which anybody on another machine can connect."""
+        if self.tokens is not None:
+            return []
+        return [one for one in self.members if not is_local(one.listen.host)]
+
+
+class RootTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str = "root"
+    listen: str | int = 0
+
+
+class RouterTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    listen: str | int = 0
+    upstream: str | None = None
+    public: str | None = None
+    places: Literal["upstream", "preprocessor"] = "upstream"
+
+
+class TreeTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    channel: str = ""
+    folder: str | None = None
+    policy: Literal["drop", "disconnect"] = "drop"
+    columns: dict[str, Any] = {}
+    extra: Extra | None = None
+    preprocessor: PreprocessorTable = PreprocessorTable()
+    tokens: dict[str, str | Grant] | None = None
+    grants: dict[str, str] | None = None
+    times: dict[str, float] = {}
+    patience: Annotated[float, msgspec.Meta(ge=3)] = 30.0
+    root: RootTable = RootTable()
+    router: dict[str, RouterTable] = {}
+    channels: dict[str, OtherRoot] = {}
+    preprocessors: dict[str, TaggerTable] = {}
+    direct: Direct | None = None
+    ticket_key: str | None = None
+    limits: dict[str, Any] = {}
+    tickets: dict[str, str] = {}
+
+
+def is_local(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,4 +1,4 @@
-"""`tidings explain --implications`, `tidings graph --bdd` and `tidings bench bdd`."""
+"""`tidings explain --implications` and `tidings graph --bdd`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.cli.conftest import Run
-
-from tidings import studies
 
 FILTERS = ["x = 3 AND y > 1 AND y < 4 OR x = 5", "x = 2 AND y = 3 OR x > 4 AND y > 2 OR z > 4"]
 
@@ -71,13 +69,3 @@ def test_diagrams_are_drawn(run: Run, two: str, tmp_path: Path) -> None:
     kinds = [one.get("class") for one in root.iter("{http://www.w3.org/2000/svg}path")]
     assert kinds.count("implies") == 3
     assert kinds.count("high") == kinds.count("low") == 10
-
-
-def test_the_benchmark_reports_what_it_measured() -> None:
-    report = studies.bench_diagrams(40, events=4, repeats=1, sweep=0)
-    assert [run.workload for run in report.runs] == ["clauses", "stock"]
-    for run in report.runs:
-        assert [way.name for way in run.ways] == ["apart", "classes", "classes and edges"]
-        assert run.ways[2].node_steps <= run.ways[0].node_steps
-        assert run.most_nodes <= 256
-    assert report.coverings.before < report.coverings.after

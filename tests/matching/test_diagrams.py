@@ -19,6 +19,7 @@ from tests.matching.test_decision_trees import (
     random_tree,
     tree_of,
 )
+from tests.waiting import wait_for
 
 from tidings import TidingsError, parse
 from tidings.filters.canonical import All, Any, Node, Test as SetTest
@@ -276,6 +277,25 @@ def test_edges_are_switched_in_while_events_are_matched(seed: int) -> None:
         one.join()
     assert wrong == []
     assert {slot for slot, result in [*begun, *stream] if result} == want[0]
+
+
+def test_a_matcher_finds_edges_in_the_background() -> None:
+    matcher = Matcher()
+    for number in range(3):
+        matcher.add(number, " AND ".join(f"(a{n} > {number} OR b{n} = 1)" for n in range(8)))
+    event = {f"a{n}": 2 for n in range(8)}
+    assert [*map(sorted, matcher.match_batch([event]).to_pylist())] == [[0, 1]]
+
+    def is_linked() -> bool:
+        matcher.match_batch([event])
+        return all(sealed.is_linked for sealed in matcher._state.parts)
+
+    assert wait_for(is_linked)
+    assert matcher.stats()["diagrams"] == 3
+    assert sorted(matcher.match(event), key=str) == [0, 1]
+    matcher.remove(1)
+    assert matcher.match(event) == [0]
+    assert matcher.match_batch([event]).to_pylist() == [[0]]
 
 
 def test_an_unknown_engine_is_refused() -> None:

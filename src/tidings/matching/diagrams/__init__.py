@@ -26,5 +26,6 @@ from tidings.matching.diagrams.decision_tree import Decision
 from tidings.matching.diagrams.diagrams import Diagrams
 from tidings.matching.diagrams.frontier import Frontier, graph_of
 from tidings.matching.diagrams.implication_graph import ImplicationGraph
+from tidings.matching.diagrams.segment_trees import factor
 
-__all__ = ["Decision", "Diagrams", "Frontier", "ImplicationGraph", "graph_of"]
+__all__ = ["Decision", "Diagrams", "Frontier", "ImplicationGraph", "factor", "graph_of"]

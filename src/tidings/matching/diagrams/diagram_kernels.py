@@ -103,6 +103,8 @@ def decide_unit(table, first):  # type: ignore[no-untyped-def]
         for at in range(np.int64(arrays.thing_outputs[thing]), last):
             work.results[place] = 2 * arrays.outputs[at] + value
             place += 1
+        if arrays.gate_parts[thing] >> 1 == 1:  # a unit; filters of gates were touched before
+            touched += place - work.now[RESULTS]
         work.now[RESULTS] = place
         last = np.int64(arrays.thing_gates[thing + 1])
         for at in range(np.int64(arrays.thing_gates[thing]), last):

@@ -1,13 +1,15 @@
 """The global order of tests. Ranks are labels with gaps, so a new test fits between two old ones.
 
 Tests of one term stay together, because an outcome only decides other tests of its term. The terms
-that most filters use come first. Among the tests of a term, those that fewer events pass come
+that most filters use come first; of terms that are used equally often, the one whose tests let the
+fewest events through. Among the tests of a term, those that fewer events pass come
 first: a stronger test, if it passes, decides the weaker ones. Where no pass rate was measured, a
 set that covers fewer of the pieces of its line counts as stronger; a subset always does.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -81,11 +83,18 @@ def order_tests(filters: Iterable[Iterable[Test]], rates: Rates) -> list[Test]:
     for test in tests:
         cuts.setdefault(test.term, set()).update(test.values.cuts)
     lines = {term: sorted(some) for term, some in cuts.items()}
+    sizes = {test: count_pieces(test.values, lines[test.term]) for test in tests}
+    passing = {
+        test: rates.get(test, size / (len(lines[test.term]) + 1)) for test, size in sizes.items()
+    }
+    by_term: dict[str, list[float]] = {}
+    for test, rate in passing.items():
+        by_term.setdefault(test.term, []).append(rate)
+    usual = {term: math.fsum(some) / len(some) for term, some in by_term.items()}
 
     def place(test: Test) -> tuple[object, ...]:
-        size = count_pieces(test.values, lines[test.term])
-        share = size / (len(lines[test.term]) + 1)
-        return -uses[test.term], test.term, rates.get(test, share), size, test.values.cuts
+        term = test.term
+        return -uses[term], usual[term], term, passing[test], sizes[test], test.values.cuts
 
     return sorted(tests, key=place)
 

@@ -22,9 +22,9 @@ import msgspec
 import numpy as np
 
 from tidings.filters import Filter, parse
-from tidings.filters.canonical import Form, covers_among, tree_of
+from tidings.filters.canonical import Form, Node, Test, covers_among, tree_of
 from tidings.matching import Matcher, batch_of
-from tidings.matching.diagrams import Diagrams
+from tidings.matching.diagrams import Diagrams, factor
 from tidings.studies.host.machine_info import Machine, describe_machine
 from tidings.studies.workloads.checking import WrongMatches
 
@@ -47,7 +47,7 @@ class Way(msgspec.Struct, frozen=True):
     inferred: float
     """Steps that followed from implications."""
     touched: float
-    """Filters of which a part was decided, while they were open."""
+    """Filters that were decided, or of which a part was."""
     counted: float
     """Parts that were decided, while their filters were open."""
 
@@ -194,7 +194,7 @@ def _run(
     forms = [one.form for one in parsed]
     drawn = [draw_event(rng) for _ in range(events)]
     note(f"{name}: building")
-    trees = [(slot, tree_of(form)) for slot, form in enumerate(forms)]
+    trees = [(slot, _tree(form)) for slot, form in enumerate(forms)]
     terms = {text: node for form in forms for text, node in form.terms.items()}
     apart = Diagrams(trees, terms, merge=False)
     build_seconds, joined = _timed(lambda: Diagrams(trees, terms))
@@ -225,6 +225,12 @@ def _run(
         trees_micros, matcher_micros, trees_micros / matcher_micros,
         found[2].node_steps / max(1.0, found[0].node_steps),
     )  # fmt: skip
+
+
+def _tree(form: Form) -> Node:
+    """The tree of a form; boxes that are a product become clauses again."""
+    boxes = [[Test(*item) for item in box.items()] for box in form.boxes or ()]
+    return factor(boxes) or tree_of(form)
 
 
 def _parsed(text: str) -> Filter:
@@ -285,7 +291,8 @@ def _sweep(percent: int, clauses: int, count: int, repeats: int, rng: random.Ran
     if found[0] != found[1] or found[0] != found[2]:
         raise WrongMatches("the engines find different filters")
     times: dict[str, list[float]] = {engine: [] for engine in matchers}
-    for engine, matcher in [*matchers.items()] * max(repeats, 3):
+    turns = list(matchers.items())
+    for engine, matcher in itertools.chain(turns, *([turns[::-1], turns] * max(repeats, 3))):
         given = few if engine == "trees" else batch
         seconds, _ = _timed(lambda matcher=matcher, given=given: matcher.match_pairs(given))  # type: ignore[misc]
         times[engine].append(seconds / given.num_rows * 1e6)

@@ -50,7 +50,8 @@ class Session:
         self.judged = judged
         self.folder = folder
         self.background = background
-        self.matcher = Matcher(judged.attributes, background=background)
+        self.engine = rng.choice(("auto", "bdd", "trees"))
+        self.matcher = Matcher(judged.attributes, background=background, engine=self.engine)
         self.oracle = Oracle()
         self.live: dict[str | int, int] = {}  # id to the number of its text
         self.batch = pa.RecordBatch.from_pylist(
@@ -127,7 +128,10 @@ class Session:
     def reopen(self) -> None:
         self.matcher.save(self.folder / "snapshot")
         self.matcher = Matcher.open(
-            self.folder / "snapshot", self.judged.attributes, background=self.background
+            self.folder / "snapshot",
+            self.judged.attributes,
+            background=self.background,
+            engine=self.engine,
         )
 
     def _note(self, id_: str | int, number: int) -> None:

@@ -40,7 +40,8 @@ def test_random_changes_and_matches_agree_with_the_reference(
         monkeypatch.setattr("tidings.matching.segments.probe.LEAST_VISITS", 0)
     monkeypatch.setattr("tidings.matching.batches.LEAST_PIECE", 32)
     of = schema(rng)
-    matcher = Matcher(background=run % 2 == 0)
+    engine = ("auto", "bdd", "trees")[run % 3]
+    matcher = Matcher(background=run % 2 == 0, engine=engine)
     live: dict[Any, Filter] = {}
     pool = random_filters(rng, of, 260)
     for step in range(14):
@@ -63,7 +64,7 @@ def test_random_changes_and_matches_agree_with_the_reference(
             matcher.merge()
         if rng.random() < 0.25:
             matcher.save(tmp_path / "snapshot")
-            matcher = Matcher.open(tmp_path / "snapshot", background=run % 2 == 0)
+            matcher = Matcher.open(tmp_path / "snapshot", background=run % 2 == 0, engine=engine)
         events = [event(rng, of) for _ in range(rng.choice([1, 20, 150]))]
         want = expected(live, events)
         assert len(matcher) == len(live)

@@ -11,15 +11,16 @@ from numba.core.dispatcher import Dispatcher
 from tests.filters.strategies import event, schema
 from tests.matching.test_matcher import random_filters
 from tidings.matching import Matcher, load_kernels
+from tidings.matching.diagrams import diagram_kernels
 from tidings.matching.segments import join_kernels, probe_kernels
 
 def signatures():
-    found = {**vars(join_kernels), **vars(probe_kernels)}
+    found = {**vars(join_kernels), **vars(probe_kernels), **vars(diagram_kernels)}
     return {name: len(one.signatures) for name, one in found.items() if isinstance(one, Dispatcher)}
 
 load_kernels()
 before = signatures()
-assert before["probe"] == before["fill_cells"] == 1, before
+assert before["probe"] == before["fill_cells"] == before["match_event"] == 1, before
 rng = random.Random(SEED)
 for _ in range(3):
     of = schema(rng)

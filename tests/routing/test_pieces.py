@@ -185,7 +185,7 @@ def _confirm_some(chance: random.Random) -> None:
             assert found == told.cursor()
             assert confirming.stored == told.upto
     again = Confirming("n")
-    again.begin(cursor.serial, cursor.total, cursor.upto, cursor.gaps)
+    again.begin(cursor.serial, cursor.total, 0, cursor.upto, cursor.gaps)
     for one in told.entries:
         if one.serial > cursor.serial and one.many == 1:
             assert again.has(one.serial) == (one.due <= told.upto)

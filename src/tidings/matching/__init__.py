@@ -9,6 +9,7 @@
     matcher_state.py, register.py    the state of a matcher; its ids and slots
     batches.py      matches a batch against all parts, in pieces and threads
     rank_space/     values to small integers, one rank space for each term
+    diagrams/       filters with too many boxes, evaluated together as decision diagrams
     segments/       filters compiled into arrays; batches joined with them, single events looked up
     covering/       the same join on filters: which covers which, in bulk
     placing/        what covers a new filter, and what it covers, by indexes

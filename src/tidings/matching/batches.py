@@ -117,11 +117,12 @@ def _chunks(
     state: State, dead: Array, piece: pa.RecordBatch, counts: Array | None = None
 ) -> list[tuple[Array, Array]]:
     """(events, slots) of the matches in all parts; see Part.pairs."""
-    return [
-        chunk
-        for sealed in state.parts
-        for chunk in sealed.part.pairs(piece, dead, sealed.statistics.count, counts)
-    ]
+    found: list[tuple[Array, Array]] = []
+    for sealed in state.parts:
+        found += sealed.part.pairs(piece, dead, sealed.statistics.count, counts)
+        if sealed.diagrams is not None:
+            found += sealed.diagrams.pairs(piece, dead)
+    return found
 
 
 def _group_by_event(chunks: Sequence[tuple[Array, Array]], many: Array, rows: int) -> Lists:

@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.filters.values import Key
+from tidings.matching.diagrams.diagrams import Diagrams
+from tidings.matching.matcher_state import SealedPart
 from tidings.matching.segments import residuals
 from tidings.matching.segments.join_kernels import ListColumns, extras_hold
 from tidings.matching.segments.part import Part
@@ -57,8 +59,9 @@ class Effort(msgspec.Struct, frozen=True):
 NOTHING = Effort(0, 0, 0, 0, 0, 0, ())
 
 
-def count_effort(part: Part, event: Event, dead: Array) -> Effort:
-    """Look one event up in a part, and count the tests."""
+def count_effort(sealed: SealedPart, event: Event, dead: Array) -> Effort:
+    """Look one event up in a part and its diagrams, and count the tests."""
+    part, diagrams = sealed.part, sealed.diagrams
     codes: list[Array] = []
     found = part.probe(event, dead, codes.append)
     lookup = _Lookup(part, codes[0][: len(part.segment.terms) + 1], part.element_codes(event), dead)
@@ -73,10 +76,20 @@ def count_effort(part: Part, event: Event, dead: Array) -> Effort:
         if box not in rest or residuals.passes(part.segment, rest[box], event, values)
     }
     assert matched == {*found.tolist()}, "the count and the kernel find different filters"
-    return Effort(
+    found_here = Effort(
         len(part.segment.terms), lookup.candidates, lookup.compared, len(lookup.made),
         values.asked, len(values), tuple(sorted(matched)),
     )  # fmt: skip
+    return found_here if diagrams is None else found_here + _count_diagrams(diagrams, event, dead)
+
+
+def _count_diagrams(diagrams: Diagrams, event: Event, dead: Array) -> Effort:
+    """Evaluate diagrams on one event. Each test that is evaluated is another one."""
+    before = diagrams.counted()["tests"]
+    slots = diagrams.match(event, dead)
+    tests = diagrams.counted()["tests"] - before
+    coded = len(diagrams.plan.tests.terms)
+    return Effort(coded, len(diagrams.slots), tests, tests, 0, 0, tuple(sorted(slots.tolist())))
 
 
 class _Lookup:

@@ -30,11 +30,11 @@ from msgspec.structs import replace
 
 from tidings.filters import Attributes, Filter, parse
 from tidings.filters.canonical import Form
+from tidings.matching.diagrams.segment_trees import AUTO, ENGINES
 from tidings.matching.jit.gil import shorten_turns
 from tidings.matching.matcher_state import SealedPart, State, seal_tests
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merge_segments
-from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
 from tidings.matching.write_buffer import WriteBuffer
@@ -57,8 +57,13 @@ class HeldFilters:
         *,
         functions: Functions | None = None,
         background: bool = True,
+        engine: str = AUTO,
     ) -> None:
+        if engine not in ENGINES:
+            names = ", ".join(map(repr, ENGINES))
+            raise TidingsError(f"found engine={engine!r}, expected one of {names}")
         self.attributes = attributes
+        self.engine = engine
         self.functions = functions
         self._background = background
         self._merging = threading.Lock()
@@ -222,10 +227,10 @@ class HeldFilters:
     # -- seal and merge ------------------------------------------------------------------------
 
     def _seal_segment(self, segment: Segment) -> SealedPart:
-        part = Part(segment)
+        found = SealedPart.of(segment, self.engine)
         if any(sealed.part.is_probed for sealed in self._state.parts):
-            part.prepare()
-        return SealedPart.of(part)
+            found.part.prepare()
+        return found
 
     def _seal(self) -> tuple[State, Array]:
         """Seal the fresh filters into a part, so that batches can be joined with them.
@@ -267,7 +272,7 @@ class HeldFilters:
                 if len(sizes) < 2 or sizes[0] > 2 * sizes[1]:
                     return
                 merged = merge_segments([sealed.part.segment for sealed in parts[-2:]], dead)
-                joined = seal_tests(merged, parts[-2:])
+                joined = seal_tests(merged, parts[-2:], self.engine)
                 with self._lock:
                     newer = self._state.parts[len(parts) :]
                     self._state = replace(self._state, parts=(*parts[:-2], joined, *newer))
@@ -281,7 +286,8 @@ class HeldFilters:
         state = self._state
         due = sum(sealed.statistics.due() for sealed in state.parts) > 0
         fresh = state.fresh_count >= SEAL_AT or (self._crowded and state.fresh_count > 0)
-        if due or fresh or self._are_many(state):
+        unlinked = not all(sealed.is_linked for sealed in state.parts)
+        if due or fresh or unlinked or self._are_many(state):
             with self._lock:
                 if self._worker is None or not self._worker.is_alive():
                     self._worker = threading.Thread(target=self._tend, args=(due,), daemon=True)
@@ -297,8 +303,16 @@ class HeldFilters:
             self._join_small()
             with self._lock:
                 self._state.register.id_array()  # used to look up the ids of matches in parts
+            self._link()
         if due or self._are_many(self._state):
             self.merge()
+
+    def _link(self) -> None:
+        """Find the implications of diagrams that are new. Events are matched meanwhile, with the
+        arrays without edges."""
+        for sealed in self._state.parts:
+            if sealed.diagrams is not None:
+                sealed.diagrams.link()
 
     def _are_many(self, state: State) -> bool:
         return len(state.parts) > MOST_PARTS or self._is_wasteful(state.register)
@@ -321,13 +335,14 @@ class HeldFilters:
             wasteful = self._is_wasteful(before.register)
             settled = not parts or (len(parts) == 1 and not count and not parts[0].has_drifted)
             if settled and not wasteful:
+                self._link()
                 return
             new: tuple[SealedPart, ...] = ()
             if parts:
                 merged = merge_segments([sealed.part.segment for sealed in parts], dead)
                 if wasteful:
                     merged.slots = (np.cumsum(dead == 0) - 1).astype(np.uint32)[merged.slots]
-                new = (seal_tests(merged, parts),)
+                new = (seal_tests(merged, parts, self.engine),)
             if wasteful:
                 register = before.register.compact(dead)
                 with self._sealing, self._lock:
@@ -338,6 +353,7 @@ class HeldFilters:
                     newer = self._state.parts[len(parts) :]
                     self._state = replace(self._state, parts=(*new, *newer))
                     self._dead_count -= count
+            self._link()
 
     def _renumber(
         self, merged_parts: int, new: tuple[SealedPart, ...], register: Register, dead: Array

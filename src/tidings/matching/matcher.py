@@ -6,7 +6,7 @@ explains matches, and saves and opens matchers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tidings.filters.canonical import Form
 from tidings.filters.language import Types
 from tidings.matching import batches
 from tidings.matching.covering.neighbours import Neighbours
+from tidings.matching.diagrams.segment_trees import AUTO, TREES
 from tidings.matching.disk import matcher_folder
 from tidings.matching.effort import NOTHING, Effort, count_effort
 from tidings.matching.held_filters import Functions, HeldFilters
@@ -31,7 +32,7 @@ from tidings.matching.rank_space.columns import as_batch
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import merge_segments
 from tidings.matching.segments.misfits import find_misfits, find_readers
-from tidings.matching.segments.part import Part
+from tidings.matching.segments.probe_kernels import Probe
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
 from tidings.matching.segments.tested import Tested, list_tested
@@ -54,7 +55,9 @@ class Matcher(HeldFilters):
 
     `attributes` are those that the channel declares; filters are checked against them. `functions`
     maps names to the application's own functions. With `background` (the default), merges run on a
-    separate thread; otherwise filters are merged only when `merge()` is called.
+    separate thread; otherwise filters are merged only when `merge()` is called. `engine` is "auto"
+    (the default: an index of boxes, and decision diagrams for filters that would have too many
+    boxes), "bdd" (diagrams for all filters) or "trees" (no diagrams).
     """
 
     def __init__(
@@ -63,8 +66,9 @@ class Matcher(HeldFilters):
         *,
         functions: Functions | None = None,
         background: bool = True,
+        engine: str = AUTO,
     ) -> None:
-        super().__init__(attributes, functions=functions, background=background)
+        super().__init__(attributes, functions=functions, background=background, engine=engine)
         self._asked = 0
 
     # -- save and open -------------------------------------------------------------------------
@@ -85,7 +89,7 @@ class Matcher(HeldFilters):
                     dead = state.register.dead[: state.register.size].copy()
             if columns is not None and ready:
                 part = state.parts[0].part
-                matcher_folder.write(Path(path), part.segment, part.index, *columns)
+                matcher_folder.write(Path(path), part.segment, part.full_index(), *columns)
                 return
             segments = [sealed.part.segment for sealed in state.parts]
             merged = merge_segments([*segments, build_segment(since)], dead)
@@ -93,7 +97,7 @@ class Matcher(HeldFilters):
             number[list(slots.values())] = np.arange(len(slots))
             merged.slots = number[merged.slots]
             texts = [_text(state.register.text(slot)) for slot in slots.values()]
-            part = seal_tests(merged, state.parts).part
+            part = seal_tests(merged, state.parts, TREES).part
             matcher_folder.write(Path(path), part.segment, part.index, list(slots), texts)
 
     @classmethod
@@ -104,14 +108,15 @@ class Matcher(HeldFilters):
         *,
         functions: Functions | None = None,
         background: bool = True,
+        engine: str = AUTO,
     ) -> Matcher:
         """Open a saved matcher: compare its checksums and map it into memory."""
         found = matcher_folder.read(Path(path), attributes, functions)
-        matcher = cls(attributes, functions=functions, background=background)
+        matcher = cls(attributes, functions=functions, background=background, engine=engine)
         if found.outdated:
             matcher._compile_again(found)
             return matcher
-        matcher._hold(Part(found.segment, ready=found.probe), Register(found.ids, found.texts))
+        matcher._hold(found.segment, Register(found.ids, found.texts), found.probe)
         matcher.set_aside = {
             found.texts[slot].as_py(): reason for slot, reason in found.aside.items()
         }
@@ -129,7 +134,7 @@ class Matcher(HeldFilters):
         many = np.zeros(len(found.texts), np.uint8)
         many[: len(segment.many)] = segment.many
         segment = replace(segment, slots=len(many), many=many)
-        self._hold(Part(segment), Register(found.ids, found.texts))
+        self._hold(segment, Register(found.ids, found.texts))
 
     @classmethod
     def from_segment(
@@ -140,10 +145,11 @@ class Matcher(HeldFilters):
         *,
         functions: Functions | None = None,
         background: bool = True,
+        engine: str = AUTO,
     ) -> Matcher:
         """A matcher over a segment. The id of a filter is its slot. `filters` may be an Arrow
         column of texts."""
-        matcher = cls(attributes, functions=functions, background=background)
+        matcher = cls(attributes, functions=functions, background=background, engine=engine)
         if isinstance(filters, pa.ChunkedArray):
             ids = pa.chunked_array([np.arange(len(filters), dtype=np.int64)])
             register = Register(ids, filters) if len(filters) else Register()
@@ -151,11 +157,12 @@ class Matcher(HeldFilters):
             register = Register()
             for slot, filter_ in enumerate(filters):
                 register.give(slot, filter_)
-        matcher._hold(Part(segment), register)
+        matcher._hold(segment, register)
         return matcher
 
-    def _hold(self, part: Part, register: Register) -> None:
-        self._state = State((SealedPart.of(part),), (WriteBuffer(),), register)
+    def _hold(self, segment: Segment, register: Register, ready: Probe | None = None) -> None:
+        sealed = SealedPart.of(segment, self.engine, ready=ready)
+        self._state = State((sealed,), (WriteBuffer(),), register)
 
     # -- match ---------------------------------------------------------------------------------
 
@@ -184,6 +191,7 @@ class Matcher(HeldFilters):
         """The fast path for JSON text; None if the whole text must be decoded."""
         before, state = self._changes, self._state
         plain = len(state.parts) == 1 and len(state.fresh) == 1 and not state.fresh[0]
+        plain = plain and state.parts[0].diagrams is None
         if not plain or before % 2 or self.attributes is not None:
             return None
         watch = self._is_watched()
@@ -212,8 +220,29 @@ class Matcher(HeldFilters):
         for sealed in state.parts:
             note = sealed.statistics.count_one if watch else None
             ids += register.ids_of(sealed.part.probe(event, register.dead, note))
+            if sealed.diagrams is not None:
+                ids += register.ids_of(sealed.diagrams.match(event, register.dead))
         self._after(state, watch)
         return ids
+
+    def decided(self, event: Event) -> Iterator[Hashable]:
+        """The ids of the filters that match one event, each as soon as it is decided. First come
+        the filters that indexes find, then those that are diagrams, test by test. A change of
+        filters after the first id may or may not count."""
+        need_mapping(event)
+        event = event if self.attributes is None else self.attributes.read(event)
+        with self._lock:
+            state = self._state
+            dead = state.register.dead.copy()
+            fresh = [slot for one in state.fresh for slot in one.match(event)]
+        register = state.register
+        yield from (register.id(slot) for slot in fresh)
+        for sealed in state.parts:
+            yield from register.ids_of(sealed.part.probe(event, dead))
+        for sealed in state.parts:
+            for slot, matches in sealed.decide(event):
+                if matches and not dead[slot]:
+                    yield register.id(slot)
 
     def _is_watched(self) -> bool:
         """Whether to count this single event for statistics."""
@@ -381,7 +410,7 @@ class Matcher(HeldFilters):
         need_mapping(event)
         event = event if self.attributes is None else self.attributes.read(event)
         state, dead = self._seal()
-        return sum((count_effort(one.part, event, dead) for one in state.parts), NOTHING)
+        return sum((count_effort(one, event, dead) for one in state.parts), NOTHING)
 
     def stats(self) -> dict[str, int]:
         """Counts of filters, parts, boxes and terms, and the size of the index."""
@@ -395,7 +424,8 @@ class Matcher(HeldFilters):
             "boxes": sum(len(segment.arrays.box_slot) for segment in segments),
             "terms": sum(len(segment.terms) for segment in segments),
             "residual_boxes": sum(len(segment.rest) for segment in segments),
-            "index_bytes": sum(sealed.part.nbytes for sealed in state.parts),
+            "diagrams": sum(sealed.diagram_count for sealed in state.parts),
+            "index_bytes": sum(sealed.nbytes for sealed in state.parts),
         }
 
 

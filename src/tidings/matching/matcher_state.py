@@ -5,32 +5,76 @@ A state is replaced, never changed. Only its last write buffer grows, under the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tidings.filters.canonical import Test
+from tidings.matching.diagrams.diagrams import Diagrams
+from tidings.matching.diagrams.ranking import Rates
+from tidings.matching.diagrams.segment_trees import choose_trees
 from tidings.matching.register import Register
 from tidings.matching.segments.assembly import DisassembledSegment, assemble
 from tidings.matching.segments.part import Part
+from tidings.matching.segments.probe_kernels import Probe
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.statistics import DRIFT, Statistics, excess_work, move_counts
 from tidings.matching.write_buffer import WriteBuffer
-from tidings.model import Path
+from tidings.model import Event, Path
 
 Array = npt.NDArray[Any]
 
 
 class SealedPart(msgspec.Struct, frozen=True):
-    """A part, with statistics of the events that were matched against it."""
+    """A part, with statistics of the events that were matched against it, and the diagrams of those
+    of its filters that the part does not search."""
 
     part: Part
     statistics: Statistics
+    diagrams: Diagrams | None = None
 
     @classmethod
-    def of(cls, part: Part) -> SealedPart:
-        return cls(part, Statistics(part))
+    def of(
+        cls,
+        segment: Segment,
+        engine: str,
+        *,
+        counts: Mapping[str, Array] | None = None,
+        seen: int = 0,
+        ready: Probe | None = None,
+        rates: Rates | None = None,
+    ) -> SealedPart:
+        """Build a part, and the diagrams that the engine asks for. `counts` and `seen` are the
+        statistics so far, and `rates` the pass rates of tests."""
+        chosen = choose_trees(segment, engine, counts)
+        skipped, diagrams = None, None
+        if chosen.trees:
+            slots = np.array([slot for slot, _ in chosen.trees], np.uint32)
+            skipped = np.flatnonzero(np.isin(segment.arrays.box_slot, slots))
+            diagrams = Diagrams(chosen.trees, chosen.terms, rates)
+        part = Part(segment, counts, ready, skipped)
+        return cls(part, Statistics(part, counts, seen), diagrams)
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the implications of the diagrams were found."""
+        return self.diagrams is None or self.diagrams.is_linked
+
+    def decide(self, event: Event) -> Iterator[tuple[int, bool]]:
+        """The slots and results of the filters that are diagrams, as they are decided."""
+        return iter(()) if self.diagrams is None else self.diagrams.decide(event)
+
+    @property
+    def diagram_count(self) -> int:
+        """How many filters are diagrams."""
+        return 0 if self.diagrams is None else len(self.diagrams.slots)
+
+    @property
+    def nbytes(self) -> int:
+        return self.part.nbytes + (0 if self.diagrams is None else self.diagrams.nbytes)
 
     @property
     def has_drifted(self) -> bool:
@@ -47,7 +91,8 @@ class SealedPart(msgspec.Struct, frozen=True):
         many = (np.bincount(slots, minlength=count) > 1).astype(np.uint8)
         arrays = old.arrays._replace(box_slot=slots)
         segment = Segment(old.terms, arrays, old.rest, old.opaque, count, many)
-        return SealedPart(self.part.with_segment(segment), self.statistics)
+        diagrams = None if self.diagrams is None else self.diagrams.renumber(number)
+        return SealedPart(self.part.with_segment(segment), self.statistics, diagrams)
 
 
 class State(msgspec.Struct, frozen=True):
@@ -74,8 +119,11 @@ class State(msgspec.Struct, frozen=True):
         return out
 
 
-def seal_tests(source: DisassembledSegment, parts: tuple[SealedPart, ...]) -> SealedPart:
-    """Build a part from these tests; the statistics of the old parts determine its access tests."""
+def seal_tests(
+    source: DisassembledSegment, parts: tuple[SealedPart, ...], engine: str
+) -> SealedPart:
+    """Build a part from these tests; the statistics of the old parts determine its access tests,
+    and the order of tests in its diagrams."""
     sizes = {term.text: len(term.ranks) for term in source.terms if not term.elements}
     counts: dict[str, Array] = {}
     # `moves` may have one more item: for a segment that was never a part, so it has no statistics
@@ -85,8 +133,14 @@ def seal_tests(source: DisassembledSegment, parts: tuple[SealedPart, ...]) -> Se
                 text = term.text
                 seen = move_counts(sealed.statistics.counts[text], moves[at], sizes[text])
                 counts[text] = counts[text] + seen if text in counts else seen
-    part = Part(assemble(source, counts), counts)
-    if any(sealed.part.is_probed for sealed in parts):
-        part.prepare()
+    rates: dict[Test, float] = {}
+    for sealed in parts:
+        if sealed.diagrams is not None:
+            rates |= sealed.diagrams.rates()
     seen_events = sum(sealed.statistics.seen for sealed in parts)
-    return SealedPart(part, Statistics(part, counts, seen_events))
+    found = SealedPart.of(
+        assemble(source, counts), engine, counts=counts, seen=seen_events, rates=rates
+    )
+    if any(sealed.part.is_probed for sealed in parts):
+        found.part.prepare()
+    return found

@@ -15,6 +15,7 @@ from tidings.model import pause_gc
 
 MANY = 500  # enough filters to build an index of pairs of tests
 FILTERS = ("n > 2.5 AND s = 'a'", "s > 'b' OR n < 0", "array_contains(l, 'x')", "n IN (3)")
+WIDE = " AND ".join(f"(v{number} = 1 OR w{number} = 1)" for number in range(8))  # a diagram
 EVENT = {"n": 3, "m": 5, "s": "a", "l": ["x"]}
 
 
@@ -24,6 +25,6 @@ def load_kernels() -> None:
     pairs = (f"n > {number % 25} AND m < {number // 25}" for number in range(MANY))
     with pause_gc():  # Numba makes many objects that stay, for each kernel
         matcher = Matcher()
-        matcher.add_many((text, parse(text)) for text in (*FILTERS, *pairs))
+        matcher.add_many((text, parse(text)) for text in (*FILTERS, WIDE, *pairs))
         matcher.merge()
         matcher.match(EVENT)

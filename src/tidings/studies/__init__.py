@@ -5,7 +5,7 @@
     spark/       tagging and pipelines          compare/   two revisions, or peers, in turn
     chain/       from rows through Spark and routers to agents, with kills
     host/        the machine, its processes, and driver programs that measure on request
-    tables.py    formats measurements as tables
+    tables.py, diagram_tables.py    format measurements as tables
 
 Results are checked against the correct answers before they are timed; if a result is wrong, no
 figures are reported. This room is for cli (`tidings bench`) and the tests, not for users of the
@@ -23,6 +23,8 @@ from tidings.studies.compare.peers import (
     peers_folder,
     read_peers,
 )
+from tidings.studies.diagram_tables import covering_line, diagram_sections
+from tidings.studies.engine.bdd_bench import DiagramReport, bench_diagrams
 from tidings.studies.engine.graph_bench import GraphReport, bench_graph
 from tidings.studies.engine.match_report import MatchReport, MatchRun
 from tidings.studies.engine.matching_bench import Engine, bench_matching, new_matcher, settle
@@ -60,6 +62,7 @@ __all__ = [
     "AttributeTest",
     "Comparison",
     "Conjunctions",
+    "DiagramReport",
     "Disagreement",
     "DrawnAttribute",
     "Engine",
@@ -76,6 +79,7 @@ __all__ = [
     "Workload",
     "WrongMatches",
     "absent_lines",
+    "bench_diagrams",
     "bench_graph",
     "bench_matching",
     "bench_updates",
@@ -85,6 +89,8 @@ __all__ = [
     "compare_peers",
     "compare_revisions",
     "compare_table",
+    "covering_line",
+    "diagram_sections",
     "graph_sections",
     "growth_table",
     "machine_lines",

@@ -1,6 +1,7 @@
 """`tidings bench`: measures speed on this machine, and compares revisions.
 
     bench_command.py    match, updates, graph, compare
+    bench_bdd.py        decision diagrams with implications
     bench_build.py      compiles very many subscriptions on Spark
     bench_backtest.py   many filters on many flights, in bounded memory
     bench_spark.py      tagging compared with joins; pipelines from end to end

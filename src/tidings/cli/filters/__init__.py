@@ -6,6 +6,8 @@
     explain_command.py    why an event matches, or why not
     doctor_command.py     what is wrong with a file of filters (findings.py)
     graph_command.py      which filter covers which: table, tree or picture
+    implications.py       decision diagrams: which tests are inferred from others;
+                          diagram_picture.py draws them
     hints.py              notes on filters and events that do not fit each other
 
 Used by app.py and the demo. Start at match_command.py.

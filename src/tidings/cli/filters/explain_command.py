@@ -16,7 +16,7 @@ from tidings.cli.common.declared_types import DeclaredTypes, read_types
 from tidings.cli.common.events import conform_event, read_events
 from tidings.cli.common.input_files import object_of
 from tidings.cli.common.screen import count_of, emit, plain_text, show, show_rest, table
-from tidings.cli.common.subscription_files import FileSubscription, read_subscriptions
+from tidings.cli.common.subscription_files import FileSubscription, parse_all, read_subscriptions
 
 FEW = 3  # alternatives that are shown
 
@@ -41,6 +41,13 @@ def explain_event(
     row: Annotated[
         int, typer.Option("--row", metavar="N", min=0, help="… and which of them, from 0.")
     ] = 0,
+    implications: Annotated[
+        bool,
+        typer.Option(
+            "--implications",
+            help="With --filters: for all filters, which tests were evaluated, which inferred.",
+        ),
+    ] = False,
     types: options.Types = None,
     others: options.Others = False,
     dialect: options.Dialect = "sql",
@@ -55,12 +62,26 @@ def explain_event(
     A filter may have several alternatives; the closest one is shown first. An event pattern is
     explained field by field, in the terms of the pattern.
 
-    With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
-    actual, passed).
+    With --implications, all filters of a file are evaluated together as decision diagrams. A test
+    that follows from the outcomes of other tests is inferred, not evaluated.
 
-    Exit code: 0 when the event matches, 1 when it does not, 2 on bad input.
+    With --json, one object: filter, matched, reason, alternatives (lists of term, expected,
+    actual, passed); with --implications: results, evaluated, inferred, node_steps.
+
+    Exit code: 0 when the event matches, 1 when it does not, 2 on bad input. With --implications: 0,
+    or 2 on bad input.
     """
     declared = read_types(types, others)
+    if implications:
+        from tidings.cli.filters.implications import show_implications
+
+        if filters is None or filter_ is not None or id_ is not None:
+            raise BadInput("--implications: expected --filters FILE, without --filter and --id")
+        parsed_all = parse_all(read_subscriptions(filters, filters_format), dialect, declared)
+        named = [(one.id, one_filter) for one, one_filter in parsed_all]
+        given = _event(event, events, row, format_, declared, nulls or [])
+        show_implications(named, given, filters, json)
+        return 0
     subscription = _subscription(filter_, filters, id_, filters_format)
     parsed = subscription.parse(dialect, declared)
     given = _event(event, events, row, format_, declared, nulls or [])

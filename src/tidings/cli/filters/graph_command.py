@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tidings import ContentGraph
+from tidings import ContentGraph, Filter
 from tidings.cli.common import input_files, options
 from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
@@ -37,6 +38,12 @@ def show_graph(
             show_default=False,
         ),
     ] = None,
+    bdd: Annotated[
+        bool,
+        typer.Option(
+            "--bdd", help="Show the decision diagrams of the filters, with their implications."
+        ),
+    ] = False,
     filters_format: options.FiltersFormat = None,
     types: options.Types = None,
     others: options.Others = False,
@@ -56,8 +63,12 @@ def show_graph(
     Notes on stderr name filters that can never match or always match. A filter that can never match
     is covered by every other filter.
 
+    With --bdd, the decision diagrams of the filters (at most 200), and the implications between
+    them: a filter that has reached one node of an implication is known to reach the other.
+
     With --json, one line per node: node, filter, ids, depth, parents, children, never (true if it
-    can never match).
+    can never match). With --bdd: node, filter, and test, high and low, or result; then one line
+    per implication: from, to.
 
     Exit code: 0, or 2 on bad input.
     """
@@ -68,6 +79,8 @@ def show_graph(
     parsed = parse_all(listed, dialect, declared)
     note_odd(parsed)
     filters = [filter_ for _, filter_ in parsed]
+    if bdd:
+        return _show_bdd([(one.id, filter_) for one, filter_ in parsed], file, svg, json)
     if len(filters) > MANY:
         graph = ContentGraph.build(track(filters, "comparing", len(filters)))
     else:
@@ -94,6 +107,23 @@ def show_graph(
         seen.show(every)
     else:
         say(f"{svg}: {seen.counts}")
+    return 0
+
+
+def _show_bdd(
+    filters: list[tuple[Hashable, Filter]], file: str, svg: str | None, json: bool
+) -> int:
+    from tidings.cli.filters.diagram_picture import draw_diagrams
+    from tidings.cli.filters.implications import Diagrams, show_diagrams
+
+    if svg is not None:
+        picture = draw_diagrams(Diagrams(filters, file))
+        if svg == input_files.STDOUT:
+            print(picture, end="")
+            return 0
+        _write(picture, svg, file)
+    if svg is None or json:
+        show_diagrams(filters, file, json)
     return 0
 
 

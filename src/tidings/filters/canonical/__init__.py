@@ -22,11 +22,12 @@ extend rewrites.py, condition_sets.py or implied.py.
 from tidings.filters.canonical.boxes import Box, Effort
 from tidings.filters.canonical.cover_index import AccessIndex, HullIndex
 from tidings.filters.canonical.covering import AMONG_OTHERS, MOST_BOXED, covers, covers_among
-from tidings.filters.canonical.form import NEVER, Form, null_paths, reads
-from tidings.filters.canonical.form_to_expression import express_test, express_tree
+from tidings.filters.canonical.form import NEVER, Form, null_paths, reads, tree_of
+from tidings.filters.canonical.form_to_expression import express_test, express_tree, value_at
 from tidings.filters.canonical.point_images import MOST_POINTS, image
 from tidings.filters.canonical.set_tree import (
     All,
+    Any,
     Node,
     Test,
     is_opaque,
@@ -41,6 +42,7 @@ __all__ = [
     "NEVER",
     "AccessIndex",
     "All",
+    "Any",
     "Box",
     "Effort",
     "Form",
@@ -57,4 +59,6 @@ __all__ = [
     "is_topic_number",
     "null_paths",
     "reads",
+    "tree_of",
+    "value_at",
 ]

@@ -15,6 +15,7 @@ that are never changed after they are built.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -99,6 +100,8 @@ def _expand_all(node: All, most: int, effort: Effort) -> Union | None:
                 return None
             factors.append(factor)
     if len(factors) > 1:
+        if _multiply_beyond(most, union[0], factors):
+            return None
         factors.sort(key=lambda factor: (len(factor), sorted(map(sort_key, factor))))
     for factor in factors:
         if not effort.spend(len(union) * len(factor)):
@@ -108,6 +111,21 @@ def _expand_all(node: All, most: int, effort: Effort) -> Union | None:
         if len(union) > most:
             return None
     return union
+
+
+def _multiply_beyond(most: int, box: Box, factors: list[Union]) -> bool:
+    """Whether a product certainly has more than `most` boxes: its factors test different terms, so
+    no box of the product lies in another."""
+    if math.prod(map(len, factors)) <= most:
+        return False
+    seen, size = set(box), 1
+    for factor in factors:
+        terms = {term for one in factor for term in one}
+        if not seen.isdisjoint(terms):
+            return False
+        seen |= terms
+        size *= len(absorb(factor))
+    return size > most
 
 
 def simplify(union: Iterable[Box], narrow: Narrow = _keep_set) -> Union:

@@ -6,6 +6,10 @@ within a budget; A covers B if nothing remains. If B restricts an attribute to a
 terms that A computes from this attribute are evaluated at those points: `lower(name) = 'bo'` covers
 `name = 'BO'`.
 
+A filter that stays a tree is compared by its parts and its hull. If that does not decide, both
+filters are walked down at once, as decision diagrams are: A covers B if no values of the terms
+satisfy B and not A.
+
 The answer yes is always correct. For unions of boxes over independent terms, the search finds every
 covering that the budget allows. A covering that is not found only makes headers longer, but a wrong
 one would deliver to the wrong subscribers. So in case of doubt the answer is no.
@@ -17,11 +21,13 @@ from collections.abc import Mapping
 
 from tidings.filters.canonical import boxes as algebra
 from tidings.filters.canonical.boxes import Box, Effort
-from tidings.filters.canonical.form import Form
+from tidings.filters.canonical.form import Form, tree_of
 from tidings.filters.canonical.point_images import image
 from tidings.filters.canonical.set_tree import All, Any, Node, Test
 from tidings.filters.language.expression import Attribute, Expression
+from tidings.filters.values.sets import EVERYTHING
 
+Wanted = tuple[Node, bool]  # a tree, and the outcome that it must have
 EFFORT = 20_000  # the most box comparisons; after that the answer is no
 AMONG_OTHERS = 2_000  # the same limit for one of many questions
 MOST_BOXED = 20_000  # for many questions: the most pairs of boxes to compare
@@ -49,14 +55,17 @@ def covers(outer: Form, inner: Form, budget: Effort | None = None) -> bool:
     return answer
 
 
-def covers_among(outer: Form, inner: Form, effort: Effort | None = None) -> bool:
+def covers_among(
+    outer: Form, inner: Form, effort: Effort | None = None, *, walk: bool = True
+) -> bool:
     """Whether `outer` covers `inner`, with the limits for many questions about compiled filters.
 
     The answer depends only on these two forms, not on the order of questions or on how the other
     filters are partitioned. So a graph that is compiled in one step equals one that grew filter by
     filter. A covering that follows from the boxes alone is always found, here as well as by the
     kernels (matching/covering/by_boxes.py, matching/covering/neighbours.py). `effort`, if given,
-    has AMONG_OTHERS steps, and shows afterwards how many were needed.
+    has AMONG_OTHERS steps, and shows afterwards how many were needed. Without `walk`, which is only
+    for measurements, filters are not walked down.
     """
     if outer.always or inner.never:
         return True
@@ -70,17 +79,20 @@ def covers_among(outer: Form, inner: Form, effort: Effort | None = None) -> bool
             return True
     if outer.weight > HEAVY or inner.weight > HEAVY:
         return False
-    return _look_into(outer, inner, effort or Effort(AMONG_OTHERS))
+    return _look_into(outer, inner, effort or Effort(AMONG_OTHERS), walk)
 
 
-def _look_into(outer: Form, inner: Form, effort: Effort) -> bool:
+def _look_into(outer: Form, inner: Form, effort: Effort, walk: bool = True) -> bool:
     if inner.boxes is not None:
-        return all(_covers_box(box, outer, effort) for box in inner.boxes)
+        covered = all(_covers_box(box, outer, effort) for box in inner.boxes)
+        return covered or (walk and outer.boxes is None and _is_refuted(inner, outer, effort))
     assert inner.tree is not None
     one_box = outer.boxes[0] if outer.boxes is not None and len(outer.boxes) == 1 else None
     if one_box is not None and algebra.contains(one_box, inner.hull):
         return True  # the boxes decide this even if the tree is too large to examine
-    return _covers_tree(inner.tree, outer, {}, effort)
+    if _covers_tree(inner.tree, outer, {}, effort):
+        return True
+    return walk and _is_refuted(inner, outer, effort)
 
 
 def hull_allows(outer: Form, inner: Form) -> bool:
@@ -167,6 +179,68 @@ def _covers_parts(node: Node, outer: Form, seen: dict[int, bool], effort: Effort
         unions = (item for item in node.items if isinstance(item, Any))
         return any(_covers_tree(item, outer, seen, effort) for item in unions)
     return False
+
+
+# -- decisions ---------------------------------------------------------------------------------
+
+
+def _is_refuted(inner: Form, outer: Form, effort: Effort) -> bool:
+    """Whether no values of the terms satisfy `inner` and not `outer`: both are walked down at once,
+    like two diagrams, with the set of values that is still possible for each term."""
+    return _is_impossible([(tree_of(inner), True), (tree_of(outer), False)], {}, effort)
+
+
+def _is_impossible(wanted: list[Wanted], known: Box, effort: Effort) -> bool:
+    """Whether no values lead to all these outcomes. `known` has the values that are possible."""
+    known, left = dict(known), list(wanted)
+    has_changed = True
+    while has_changed:
+        stack, left, has_changed = left, [], False
+        while stack:
+            node, outcome = stack.pop()
+            if not effort.spend(1):
+                return False
+            if isinstance(node, Test):
+                have = known.get(node.term, EVERYTHING)
+                now = have & node.values if outcome else have - node.values
+                if not now:
+                    return True
+                has_changed = has_changed or now != have
+                known[node.term] = now
+            elif isinstance(node, All) is outcome:
+                stack += [(item, outcome) for item in node.items]
+            else:  # one of the items has the outcome
+                found = [(item, _decide(item, known, effort)) for item in node.items]
+                items = tuple(item for item, decided in found if decided is not (not outcome))
+                if not items:
+                    return True
+                if not any(decided is outcome for _, decided in found):
+                    one = len(items) == 1
+                    (stack if one else left).append(
+                        (items[0] if one else type(node)(items), outcome)
+                    )
+    if not left:
+        return False
+    # what is not to hold comes first: it is a clause of A, whose tests then all fail
+    left.sort(key=lambda one: (one[1], len(one[0].items) if not isinstance(one[0], Test) else 0))
+    (node, outcome), *others = left
+    assert not isinstance(node, Test)
+    return all(_is_impossible([*others, (item, outcome)], known, effort) for item in node.items)
+
+
+def _decide(node: Node, known: Box, effort: Effort) -> bool | None:
+    """The outcome of a tree if it follows from the possible values; otherwise None."""
+    effort.spend(1)
+    if isinstance(node, Test):
+        have = known.get(node.term)
+        if have is None:
+            return None
+        return True if node.values >= have else None if have & node.values else False
+    absorbing = not isinstance(node, All)
+    found = [_decide(item, known, effort) for item in node.items]
+    if absorbing in found:
+        return absorbing
+    return None if None in found else not absorbing
 
 
 # -- terms computed from points ----------------------------------------------------------------

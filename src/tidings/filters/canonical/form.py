@@ -15,7 +15,7 @@ from typing import Any as Anything, TypeVar
 import msgspec
 
 from tidings.filters.canonical.boxes import Box
-from tidings.filters.canonical.set_tree import All, Node, Test, is_plain_term
+from tidings.filters.canonical.set_tree import All, Any, Node, Test, is_plain_term
 from tidings.filters.language.evaluation import term_value
 from tidings.filters.language.expression import Attribute, Expression, attributes_of
 from tidings.filters.language.foreign import null_paths as language_null_paths
@@ -89,6 +89,14 @@ class Form(msgspec.Struct, frozen=True):
 
 
 NEVER = Form((), None, {}, {})
+
+
+def tree_of(form: Form) -> Node:
+    """A form as a tree of tests, whether it is narrow or wide."""
+    if form.tree is not None:
+        return form.tree
+    boxes = (tuple(Test(*item) for item in box.items()) for box in form.boxes or ())
+    return Any(tuple(tests[0] if len(tests) == 1 else All(tests) for tests in boxes))
 
 
 def sort_terms(box: dict[str, Item]) -> dict[str, Item]:

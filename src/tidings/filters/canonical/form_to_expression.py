@@ -151,7 +151,7 @@ def _express_whole_family(term: Expression, family: ValueSet) -> Expression:
     return Or((Compare("<", term, Literal(_EPOCH)), Compare(">=", term, Literal(_EPOCH))))
 
 
-def _value_at(place: Key | Cut) -> Anything:
+def value_at(place: Key | Cut) -> Anything:
     if place[0] == sets.NAN:
         return float("nan")
     return from_micros(place[1]) if place[0] == sets.TIME else place[1]
@@ -164,14 +164,14 @@ def _is_one_of(term: Expression, points: list[Key]) -> Expression:
         if network is not None:
             return Call("cidr", (term.args[0], Literal(network)))
     if len(points) == 1:
-        return Compare("=", term, Literal(_value_at(points[0])))
-    return In(term, tuple(Literal(_value_at(place)) for place in points))
+        return Compare("=", term, Literal(value_at(points[0])))
+    return In(term, tuple(Literal(value_at(place)) for place in points))
 
 
 def _is_none_of(term: Expression, points: list[Key]) -> Expression:
     if len(points) == 1:
-        return Compare("!=", term, Literal(_value_at(points[0])))
-    return Not(In(term, tuple(Literal(_value_at(place)) for place in points)))
+        return Compare("!=", term, Literal(value_at(points[0])))
+    return Not(In(term, tuple(Literal(value_at(place)) for place in points)))
 
 
 def _express_range(term: Expression, low: Cut, high: Cut) -> Expression:
@@ -196,7 +196,7 @@ def _express_range(term: Expression, low: Cut, high: Cut) -> Expression:
 def _express_end(term: Expression, cut: Cut, ops: tuple[Comparison, Comparison]) -> Compare | None:
     """The comparison for one end of a range; None if the range goes to the end of the family."""
     if len(cut) == 3:
-        return Compare(ops[0] if cut[2] else ops[1], term, Literal(_value_at(cut)))
+        return Compare(ops[0] if cut[2] else ops[1], term, Literal(value_at(cut)))
     if cut == (sets.NAN,):  # the cut between the other numbers and NaN
         return Compare(ops[1], term, Literal(float("nan")))
     return None

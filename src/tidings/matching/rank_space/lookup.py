@@ -141,3 +141,26 @@ def rank_integers(values, thresholds, base, out):  # type: ignore[no-untyped-def
             else:
                 high = middle
         out[i] = base + low
+
+
+@kernel
+def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
+    """The code of one integer in a column, from a table or by bisection; `integers` is an
+    event_coder.IntegerCodes."""
+    numbers, table, thresholds = integers.columns, integers.table, integers.thresholds
+    first, last = numbers[column, 1], numbers[column, 2]
+    if numbers[column, 3] == 1:
+        lowest = numbers[column, 0]
+        if value < lowest:
+            return np.int64(table[first])
+        if value >= lowest + (last - first):  # computing the difference first could overflow
+            return np.int64(table[last - 1])
+        return np.int64(table[first + (value - lowest)])
+    low, high = first, last
+    while low < high:
+        middle = (low + high) >> 1
+        if thresholds[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return numbers[column, 0] + (low - first)

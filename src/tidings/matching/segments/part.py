@@ -69,24 +69,29 @@ class Part:
         segment: Segment,
         counts: Mapping[str, Array] | None = None,
         ready: Probe | None = None,
+        skipped: Array | None = None,
     ) -> None:
+        """`skipped` has boxes that are not searched, because their filters are diagrams."""
         self.segment = segment
+        self._skipped = skipped
+        self._searched = segment if skipped is None else without_entries(segment, skipped)
         self._counts = counts
-        self._ready = ready
+        self._ready = ready if skipped is None else None
         self.encoders = [Encoder(term.ranks) for term in segment.terms]
         self._columns = [
             (at, term, encoder)
             for at, (term, encoder) in enumerate(zip(segment.terms, self.encoders, strict=True), 1)
         ]
-        accesses = list(_accesses(segment))
+        accesses = list(_accesses(self._searched))
         of_lists = [at for at, term in enumerate(segment.terms, 1) if term.elements]
         self._list_accesses = _stack_accesses(
-            [one for one in accesses if one.column in of_lists], segment
+            [one for one in accesses if one.column in of_lists], self._searched
         )
         self._accesses = _stack_accesses(
-            [one for one in accesses if one.column not in of_lists], segment
+            [one for one in accesses if one.column not in of_lists], self._searched
         )
-        self._sure = not segment.rest  # whether everything that the kernel finds is a match
+        # whether everything that the kernel finds is a match
+        self._sure = not segment.rest.keys() - set([] if skipped is None else skipped.tolist())
         self._several = bool(segment.many.any())  # a filter with two boxes may match twice
         self._has_lists = any(term.elements for term in segment.terms)
         self._no_lists = _stack_lists(np.full(len(segment.terms) + 1, -1, np.int64), [])
@@ -102,7 +107,8 @@ class Part:
 
     def with_segment(self, segment: Segment) -> Part:
         """The same part with a segment that has other slots."""
-        return Part(segment, self._counts, self.__dict__.get("index", self._ready))
+        ready = self.__dict__.get("index", self._ready)
+        return Part(segment, self._counts, ready, self._skipped)
 
     @cached_property
     def null_paths(self) -> set[tuple[str, ...]]:
@@ -147,6 +153,8 @@ class Part:
         event), matches of filters with one box that need no evaluation are counted there and not
         returned.
         """
+        if not len(self._searched.arrays.entry_box):
+            return []  # all filters are diagrams
         counts = _NO_COUNTS if counts is None else counts
         codes = self.encode(batch)
         if watch is not None:
@@ -174,7 +182,7 @@ class Part:
         while access < len(self._accesses.column):
             pairs = self._room_for(codes.exact.shape[1])
             access, position, n_out, n_rest = join_kernels.join_all(
-                access, position, self._accesses, codes.exact, codes.coarse, self.segment.arrays,
+                access, position, self._accesses, codes.exact, codes.coarse, self._searched.arrays,
                 codes.lists, dead, self.segment.many, pairs, counts,
             )  # fmt: skip
             _keep(pairs, n_out, n_rest, found, unsure)
@@ -209,7 +217,7 @@ class Part:
         while position < last and len(batch.order):
             pairs = self._room_for(len(batch.order))
             position, n_out, n_rest = join_kernels.join_access(
-                access, position, all_, self.segment.arrays, batch, codes.lists, dead,
+                access, position, all_, self._searched.arrays, batch, codes.lists, dead,
                 self.segment.many, pairs, counts, 0, 0,
             )  # fmt: skip
             _keep(pairs, n_out, n_rest, found, unsure)
@@ -234,7 +242,11 @@ class Part:
     def index(self) -> Probe:
         """The index for single events. The index is built on first use, because batches do not need
         it."""
-        return self._ready or build_probe(self.segment, self._counts)
+        return self._ready or build_probe(self._searched, self._counts)
+
+    def full_index(self) -> Probe:
+        """The index with all boxes, also those that are not searched here; for saving."""
+        return self.index if self._skipped is None else build_probe(self.segment, self._counts)
 
     @cached_property
     def _reader(self) -> Reader:
@@ -247,7 +259,7 @@ class Part:
         """The kernel's arguments that are the same for all events: arrays, and their pointer
         table."""
         encoders = [None if term.elements else encoder for _, term, encoder in self._columns]
-        kept = integer_codes(encoders), self.segment.arrays, self.index
+        kept = integer_codes(encoders), self._searched.arrays, self.index
         assert tuple(map(type, kept)) == TABLE
         return kept, pointer_table(*kept)
 
@@ -323,6 +335,29 @@ def _drop_repeats(slots: Array) -> Array:
     seen = np.zeros(size, np.bool_)
     seen[slots] = True
     return np.flatnonzero(seen).astype(slots.dtype)
+
+
+def without_entries(segment: Segment, boxes: Array) -> Segment:
+    """The segment without the entries of some boxes, which are then never found."""
+    arrays = segment.arrays
+    skipped = np.zeros(len(arrays.box_slot), bool)
+    skipped[boxes] = True
+    kept = ~skipped[arrays.entry_box]
+    places = np.concatenate([[0], np.cumsum(kept)])
+    start, end = places[arrays.group_start], places[arrays.group_end]
+    groups = start < end
+    return msgspec.structs.replace(
+        segment,
+        arrays=arrays._replace(
+            entry_low=arrays.entry_low[kept],
+            entry_high=arrays.entry_high[kept],
+            entry_box=arrays.entry_box[kept],
+            group_column=arrays.group_column[groups],
+            group_start=start[groups],
+            group_end=end[groups],
+            group_width=arrays.group_width[groups],
+        ),
+    )
 
 
 def _accesses(segment: Segment) -> Iterator[Access]:

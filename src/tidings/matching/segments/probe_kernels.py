@@ -14,6 +14,7 @@ from tidings.matching.array_fields import ArrayField, Int64, UInt8, UInt32
 from tidings.matching.jit.compiling import kernel, short_kernel
 from tidings.matching.jit.pointer_table import views_of
 from tidings.matching.rank_space.event_coder import IntegerCodes
+from tidings.matching.rank_space.lookup import code_of_integer
 from tidings.matching.segments.join_kernels import ListColumns, extras_hold, first_from
 from tidings.matching.segments.segment import Arrays
 
@@ -77,28 +78,6 @@ def fill_cells(spans, pair, pairs, cells, content, records):  # type: ignore[no-
                 cell = start + row * width + column
                 records[place[cell]] = content[entry]
                 place[cell] += 1
-
-
-@kernel
-def code_of_integer(value, column, integers):  # type: ignore[no-untyped-def]
-    """The code of an integer, from a table or by bisection."""
-    numbers, table, thresholds = integers.columns, integers.table, integers.thresholds
-    first, last = numbers[column, 1], numbers[column, 2]
-    if numbers[column, 3] == 1:
-        lowest = numbers[column, 0]
-        if value < lowest:
-            return np.int64(table[first])
-        if value >= lowest + (last - first):  # computing the difference first could overflow
-            return np.int64(table[last - 1])
-        return np.int64(table[first + (value - lowest)])
-    low, high = first, last
-    while low < high:
-        middle = (low + high) >> 1
-        if thresholds[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return numbers[column, 0] + (low - first)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Benchmarks of the matching engine: `tidings bench match`, `bench updates` and `bench graph`.
+"""Benchmarks of the matching engine: `tidings bench match`, `updates`, `graph` and `bdd`.
 
     workload ──> build ──> check matches ──> warm up ──> batches, single events, memory ──> report
 
@@ -8,6 +8,7 @@
     growth.py           how time grows with the number of filters
     update_bench.py     loading, single additions, matching while a merge runs, snapshots
     graph_bench.py      building a content graph in bulk
+    bdd_bench.py        decision diagrams with implications, and the choice of the engine
 
 Times are medians over repeats. This folder is used only inside `studies`, which exports its
 functions for cli. Start at matching_bench.py.

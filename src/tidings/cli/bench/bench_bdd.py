@@ -1,0 +1,63 @@
+"""`tidings bench bdd`: measures decision diagrams with implications."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli.common import options
+from tidings.cli.common.amounts import read_amount
+from tidings.cli.common.arrow import load_pyarrow
+from tidings.cli.common.screen import emit, report_steps
+
+
+def bench_bdd(
+    filters: Annotated[
+        str, typer.Option("--filters", metavar="N", help="How many filters of each workload.")
+    ] = "10k",
+    events: Annotated[
+        int, typer.Option("--events", metavar="N", min=4, help="Events of each measurement.")
+    ] = 128,
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions of measurements.")
+    ] = 3,
+    sweep: Annotated[
+        str,
+        typer.Option(
+            "--sweep", metavar="N", help="Filters at each point of the sweep; 0 leaves it out."
+        ),
+    ] = "300",
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of filters and events.")
+    ] = 1,
+    json: options.Json = False,
+) -> None:
+    """Measure decision diagrams with implications.
+
+    Two workloads: clauses, which are filters (a OR b) AND (c OR d) AND ... with 10 to 30 tests over
+    50 shared attributes; and stock, which are filters on a symbol, a price and a day. In the same
+    kernels, filters are evaluated apart, then with classes of nodes that know the same, then with
+    classes and implication edges. Then batches are matched with the matcher that has no diagrams.
+
+    The sweep mixes narrow filters with 0 to 100 % filters of 3 to 15 clauses, and compares the
+    automatic choice of the engine with both engines. Results are checked before they are timed.
+    Times are processor times.
+
+    With --json, one object: machine, seed, runs, sweep, coverings.
+    """
+    count = read_amount(filters, "--filters")
+    points = 0 if sweep == "0" else read_amount(sweep, "--sweep")
+    load_pyarrow()
+    from tidings import studies
+    from tidings.cli.bench.bench_command import show_report
+
+    with report_steps() as note:
+        report = studies.bench_diagrams(
+            count, events=events, repeats=repeats, sweep=points, seed=seed, note=note
+        )
+    if json:
+        emit(report)
+    else:
+        sections = studies.diagram_sections(report)
+        show_report(report.machine, sections, studies.covering_line(report))

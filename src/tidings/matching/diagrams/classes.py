@@ -1,0 +1,150 @@
+"""Classes and groups: all diagrams of a plan, joined where they know the same.
+
+    class    the nodes and leaves, of any units, that are reached with the same knowledge
+    group    the nodes of a class that have the same test: they wait together, and move together to
+             one class for each outcome
+
+Nodes with equal knowledge imply each other, so nothing is lost when they move as one. A group takes
+one step, however many filters it stands for. Nodes of a unit with shared nodes stay apart: what is
+known about them is only a hull, from which it does not follow that they are reached.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import msgspec
+
+from tidings.matching.diagrams.plan import Condition, Plan, Reducer, first_test, share_nodes
+
+Knowledge = tuple[tuple[int, int], ...]  # (term, mask of codes), sorted
+NONE = -1
+
+
+class Class(msgspec.Struct):
+    known: Knowledge
+    exact: bool  # whether the class is reached exactly if `known` holds
+    test: int  # the first test that leads to it; NONE for the root
+    groups: list[int] = []
+    leaves: list[tuple[int, bool]] = []  # units that are decided here
+    edges: list[tuple[int, bool]] = []  # groups whose outcome follows
+
+
+class Group(msgspec.Struct):
+    test: int
+    owner: int  # the class
+    high: int = NONE
+    low: int = NONE
+    unit: int = NONE  # the only unit in it, if there is only one
+
+
+class Classes(msgspec.Struct):
+    classes: list[Class]
+    groups: list[Group]
+
+    @property
+    def edge_count(self) -> int:
+        return sum(len(one.edges) for one in self.classes)
+
+
+def build_classes(plan: Plan, *, merge: bool = True) -> Classes:
+    """Join the diagrams of a plan. Without `merge`, every unit stays apart."""
+    builder = _Builder(plan, merge)
+    builder.run()
+    return Classes(builder.classes, builder.groups)
+
+
+class _Builder:
+    def __init__(self, plan: Plan, merge: bool) -> None:
+        self._plan = plan
+        self._tests = plan.tests
+        self._merge = merge
+        self._reducer = Reducer(plan.tests)
+        self.classes: list[Class] = [Class((), True, NONE)]
+        self.groups: list[Group] = []
+        self._by_knowledge: dict[tuple[Knowledge, int], int] = {}
+        self._open: dict[tuple[int, int, int], int] = {}  # (class, test, unit): group
+        self._members: list[list[tuple[int, Condition]]] = []
+        self._queue: list[tuple[int, int]] = []
+
+    def run(self) -> None:
+        for unit, condition in enumerate(self._plan.units):
+            if self._plan.are_shared[unit]:
+                self._add_shared(unit, condition)
+            else:
+                self._put(0, unit, condition)
+        while self._queue:
+            # in the order of tests: what leads to a class comes before the tests of the class
+            test, group = heappop(self._queue)
+            self._split(test, group)
+
+    def _put(self, owner: int, unit: int, left: Condition) -> None:
+        """Put what is left of a unit into a class."""
+        if isinstance(left, bool):
+            self.classes[owner].leaves.append((unit, left))
+            return
+        test = first_test(left)
+        key = owner, test, NONE if self._merge else unit
+        group = self._open.get(key)
+        if group is None:
+            group = self._open[key] = self._new_group(owner, test, unit)
+            self._members.append([])
+            heappush(self._queue, (test, group))
+        self._members[group].append((unit, left))
+
+    def _new_group(self, owner: int, test: int, unit: int) -> int:
+        self.groups.append(Group(test, owner, unit=unit))
+        self.classes[owner].groups.append(len(self.groups) - 1)
+        return len(self.groups) - 1
+
+    def _split(self, test: int, number: int) -> None:
+        group = self.groups[number]
+        members, self._members[number] = self._members[number], []
+        self._open.pop((group.owner, test, NONE if self._merge else group.unit), None)
+        if len(members) > 1:
+            group.unit = NONE
+        term = self._tests.term_of[test]
+        known = dict(self.classes[group.owner].known)
+        before = known.get(term, self._tests.full[term])
+        for outcome in (True, False):
+            after = self._reducer.after(before, test, outcome)
+            known[term] = after
+            unit = NONE if self._merge else group.unit
+            target = self._class_of(tuple(sorted(known.items())), unit, test)
+            if outcome:
+                group.high = target
+            else:
+                group.low = target
+            for unit, left in members:
+                self._put(target, unit, self._reducer.reduce(left, term, after))
+
+    def _class_of(self, known: Knowledge, unit: int, test: int) -> int:
+        found = self._by_knowledge.setdefault((known, unit), len(self.classes))
+        if found == len(self.classes):
+            self.classes.append(Class(known, True, test))
+        return found
+
+    def _add_shared(self, unit: int, condition: Condition) -> None:
+        nodes = share_nodes(condition, self._tests, 1 << 60)
+        assert nodes is not None, "the plan has built it before"
+        places: dict[object, int] = {}
+        for at, node in enumerate(nodes):
+            if at:
+                known = tuple(sorted(node.known.items()))
+                places[at] = len(self.classes)
+                self.classes.append(Class(known, False, NONE))
+        for leaf in (True, False):
+            places["leaf", leaf] = len(self.classes)
+            self.classes.append(Class((), False, NONE, leaves=[(unit, leaf)]))
+        for at, node in enumerate(nodes):
+            group = self._new_group(places.get(at, 0), node.test, unit)
+            self._members.append([])
+            for outcome, branch in ((True, node.high), (False, node.low)):
+                key = ("leaf", branch) if isinstance(branch, bool) else branch
+                target = places[key]
+                if self.classes[target].test == NONE:
+                    self.classes[target].test = node.test
+                if outcome:
+                    self.groups[group].high = target
+                else:
+                    self.groups[group].low = target

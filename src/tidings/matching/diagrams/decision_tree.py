@@ -1,0 +1,165 @@
+"""The diagram of one filter as objects: the reference for the arrays, and what pictures show.
+
+A tree is ordered (tests come in the order of their ranks on every path) and not reduced, so that
+each node has one path to it, and `known` says exactly when it is reached. A tree leaves out tests
+that the path above decides. A filter whose tree would be too large gets shared nodes: parts that
+are equal are one node, with several paths to it; `known` is then the hull of what the paths know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidings.filters.canonical import Node, Test
+from tidings.matching.diagrams.known_sets import (
+    NOTHING_KNOWN,
+    Known,
+    assume,
+    simplify,
+    tests_of,
+    unite,
+)
+from tidings.matching.diagrams.ranking import Ranking
+
+LEAF = 1 << 62  # the rank of leaves: after every test
+BUDGET = 256  # the most nodes of a diagram, leaves not counted
+
+
+class Decision:
+    """A node: a test with two branches, or a leaf with the filter's result."""
+
+    __slots__ = ("high", "known", "low", "owner", "parent", "rank", "shared", "test", "value")
+
+    def __init__(
+        self, owner: object, known: Known, parent: Decision | None, test: Test | None, rank: int
+    ) -> None:
+        self.owner = owner
+        self.known = known
+        self.parent = parent
+        self.test = test
+        self.rank = rank
+        self.value: bool | None = None
+        self.high: Decision | None = None
+        self.low: Decision | None = None
+        self.shared = False  # whether several paths lead to it, or to a node above it
+
+    def branch(self, outcome: bool) -> Decision:
+        found = self.high if outcome else self.low
+        assert found is not None, "a leaf has no branches"
+        return found
+
+    def walk(self) -> Iterator[Decision]:
+        """This node and all below it, each once, in preorder."""
+        seen: set[int] = set()
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                if node.low is not None and node.high is not None:
+                    stack += (node.low, node.high)
+
+    def __repr__(self) -> str:
+        what = self.value if self.test is None else f"{self.test.term} {self.test.values.cuts}"
+        return f"<{self.owner}: {what}>"
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+def build_tree(
+    owner: object, tree: Node | bool, ranking: Ranking, budget: int = BUDGET
+) -> Decision | None:
+    """The tree of a filter; None if it would have more nodes than the budget."""
+    count = 0
+
+    def grow(left: Node | bool, known: Known, parent: Decision | None) -> Decision:
+        nonlocal count
+        if isinstance(left, bool):
+            leaf = Decision(owner, known, parent, None, LEAF)
+            leaf.value = left
+            return leaf
+        count += 1
+        if count > budget:
+            raise _TooLargeError
+        test = min(tests_of(left), key=ranking.__getitem__)
+        node = Decision(owner, known, parent, test, ranking[test])
+        for outcome in (True, False):
+            after = assume(known, test, outcome)
+            child = grow(simplify(left, after), after, node)
+            if outcome:
+                node.high = child
+            else:
+                node.low = child
+        return node
+
+    try:
+        return grow(simplify(tree, NOTHING_KNOWN) if isinstance(tree, Node) else tree, {}, None)
+    except _TooLargeError:
+        return None
+
+
+def build_shared(
+    owner: object, tree: Node | bool, ranking: Ranking, budget: int = BUDGET
+) -> Decision | None:
+    """The diagram of a filter with shared nodes; None if it has more nodes than the budget.
+
+    Two parts are one node if the same remains to be decided and the same is known about the terms
+    that it tests.
+    """
+    made: dict[tuple[object, ...], Decision] = {}
+    count = 0
+
+    def grow(left: Node | bool, known: Known) -> Decision:
+        nonlocal count
+        tests = tests_of(left)
+        terms = {test.term for test in tests}
+        key = left, tuple(sorted((t, v.cuts) for t, v in known.items() if t in terms))
+        node = made.get(key)
+        if node is not None:
+            node.shared = True
+            return node
+        if isinstance(left, bool):
+            node = made[key] = Decision(owner, known, None, None, LEAF)
+            node.value = left
+            return node
+        count += 1
+        if count > budget:
+            raise _TooLargeError
+        test = min(tests, key=ranking.__getitem__)
+        node = made[key] = Decision(owner, known, None, test, ranking[test])
+        for outcome in (True, False):
+            after = assume(known, test, outcome)
+            child = grow(simplify(left, after), after)
+            if outcome:
+                node.high = child
+            else:
+                node.low = child
+        return node
+
+    try:
+        root = grow(simplify(tree, NOTHING_KNOWN) if isinstance(tree, Node) else tree, {})
+    except _TooLargeError:
+        return None
+    _find_hulls(root)
+    return root
+
+
+def _find_hulls(root: Decision) -> None:
+    """Set `known` of every node to the hull over all paths; parents come first by rank."""
+    nodes = sorted(root.walk(), key=lambda node: node.rank)
+    hulls: dict[int, Known] = {id(root): NOTHING_KNOWN}
+    for node in nodes:
+        node.known = hulls[id(node)]
+        if node.test is None:
+            continue
+        for outcome in (True, False):
+            child = node.branch(outcome)
+            after = assume(node.known, node.test, outcome)
+            before = hulls.get(id(child))
+            hulls[id(child)] = after if before is None else unite(before, after)
+            if child.parent is None and child is not root:
+                child.parent = node
+            child.shared = child.shared or node.shared

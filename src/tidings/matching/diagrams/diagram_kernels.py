@@ -1,0 +1,289 @@
+"""The hot loop of diagrams: tests in their order, groups that wait for them, and what follows.
+
+    words of bits      the ranks at which groups wait; the lowest bit is the next test
+    heads, next_group  the groups that wait for a test, as a list
+    group_state        whether a group waits, is done, or its outcome is known before it waits
+
+A test is evaluated once, by comparing one code, and only if a group still needs it. All groups that
+wait for it step to a class. Visiting a class hands out its leaves, lets its groups wait, and
+follows its edges.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.matching.diagrams.diagram_arrays import END, NO_UNIT, Counts, DiagramArrays, Work
+from tidings.matching.jit.compiling import kernel
+from tidings.matching.jit.pointer_table import views_of
+from tidings.matching.rank_space.event_coder import IntegerCodes
+from tidings.matching.rank_space.lookup import code_of_integer
+
+WAITING, DONE, KNOWN_LOW, KNOWN_HIGH = 0, 1, 2, 3
+STAMP, WORD, RESULTS = 0, 1, 2
+TESTS, STEPS, INFERRED, SKIPPED, TOUCHED, COUNTED, EVENTS = range(7)
+TABLE = (DiagramArrays, Work, Counts, IntegerCodes)
+_views = views_of(*TABLE)
+
+
+@kernel
+def lowest_bit(word):  # type: ignore[no-untyped-def]
+    """The place of the lowest bit of an int64 other than 0."""
+    place = 0
+    if word & 0xFFFFFFFF == 0:
+        word >>= 32
+        place += 32
+    if word & 0xFFFF == 0:
+        word >>= 16
+        place += 16
+    if word & 0xFF == 0:
+        word >>= 8
+        place += 8
+    if word & 0xF == 0:
+        word >>= 4
+        place += 4
+    if word & 3 == 0:
+        word >>= 2
+        place += 2
+    return place + (1 - (word & 1))
+
+
+@kernel
+def begin(table):  # type: ignore[no-untyped-def]
+    """Begin an event: all units are at their roots, which wait as prepared."""
+    arrays, work, counts, _ = _views(table)
+    work.now[STAMP] += 1
+    work.now[WORD] = 0
+    work.now[RESULTS] = 0
+    work.heads[:] = arrays.root_heads
+    work.bits[:] = arrays.root_bits
+    counts.counts[EVENTS] += 1
+
+
+@kernel
+def passes(arrays, test, codes):  # type: ignore[no-untyped-def]
+    """Whether the code of a test's term lies in its set."""
+    code = codes[arrays.test_column[test]]
+    for at in range(np.int64(arrays.test_sets[test]), np.int64(arrays.test_sets[test + 1])):
+        if arrays.set_low[at] <= code <= arrays.set_high[at]:
+            return True
+    return False
+
+
+@kernel
+def is_needed(table, unit):  # type: ignore[no-untyped-def]
+    """Whether some filter still depends on a unit."""
+    arrays, work, _, _ = _views(table)
+    if arrays.thing_outputs[unit] != arrays.thing_outputs[unit + 1]:
+        return True
+    decided = work.now[STAMP] << 32
+    for at in range(np.int64(arrays.thing_gates[unit]), np.int64(arrays.thing_gates[unit + 1])):
+        if work.thing_state[arrays.gates[at]] != decided:
+            return True
+    return False
+
+
+@kernel
+def decide_unit(table, first):  # type: ignore[no-untyped-def]
+    """Decide a unit (`first` is twice its number, plus its result), and the gates that this
+    decides; append the results of filters to `results`."""
+    arrays, work, counts, _ = _views(table)
+    decided = work.now[STAMP] << 32  # the state of things that are decided: no open parts
+    size = 1
+    work.decided[0] = first
+    touched, counted = 0, 0
+    while size > 0:
+        size -= 1
+        thing, value = np.int64(work.decided[size]) >> 1, np.int64(work.decided[size]) & 1
+        if work.thing_state[thing] == decided:
+            continue
+        work.thing_state[thing] = decided
+        place = work.now[RESULTS]
+        last = np.int64(arrays.thing_outputs[thing + 1])
+        for at in range(np.int64(arrays.thing_outputs[thing]), last):
+            work.results[place] = 2 * arrays.outputs[at] + value
+            place += 1
+        if arrays.gate_parts[thing] >> 1 == 1:  # a unit; filters of gates were touched before
+            touched += place - work.now[RESULTS]
+        work.now[RESULTS] = place
+        last = np.int64(arrays.thing_gates[thing + 1])
+        for at in range(np.int64(arrays.thing_gates[thing]), last):
+            gate = np.int64(arrays.gates[at])
+            state = work.thing_state[gate]
+            if state == decided:
+                continue
+            parts = np.int64(arrays.gate_parts[gate])
+            counted += 1
+            if state < decided:
+                state = decided + (parts >> 1)
+                touched += 1
+            state -= 1
+            if value == parts & 1 or state == decided:
+                work.decided[size] = 2 * gate + value
+                size += 1
+                state = decided + 1  # still open, until it is taken from the stack
+            work.thing_state[gate] = state
+    counts.counts[TOUCHED] += touched
+    counts.counts[COUNTED] += counted
+
+
+@kernel
+def visit(table, start):  # type: ignore[no-untyped-def]
+    """Visit a class, and all classes that follow from it."""
+    arrays, work, counts, _ = _views(table)
+    stamp = work.now[STAMP]
+    roots = np.int64(arrays.class_groups[1])
+    base = 4 * stamp
+    work.stack[0] = start
+    work.class_stamp[start] = stamp
+    size = 1
+    while size > 0:
+        size -= 1
+        owner = np.int64(work.stack[size])
+        for at in range(
+            np.int64(arrays.class_leaves[owner]), np.int64(arrays.class_leaves[owner + 1])
+        ):
+            decide_unit(table, arrays.leaves[at])
+        for group in range(
+            np.int64(arrays.class_groups[owner]), np.int64(arrays.class_groups[owner + 1])
+        ):
+            state = work.group_state[group]
+            target = np.int64(-1)
+            if state == base + KNOWN_LOW:
+                target = np.int64(arrays.group_low[group])
+            elif state == base + KNOWN_HIGH:
+                target = np.int64(arrays.group_high[group])
+            elif state < base:
+                test = np.int64(arrays.group_test[group])
+                word, bit = test >> 6, np.int64(1) << (test & 63)
+                if work.bits[word] & bit:
+                    work.next_group[group] = work.heads[test]
+                else:
+                    work.bits[word] |= bit
+                    work.next_group[group] = END
+                work.heads[test] = group
+                work.group_state[group] = base + WAITING
+            if target >= 0:
+                work.group_state[group] = base + DONE
+                counts.counts[INFERRED] += 1
+                if work.class_stamp[target] != stamp:
+                    work.class_stamp[target] = stamp
+                    work.stack[size] = target
+                    size += 1
+        for at in range(
+            np.int64(arrays.class_edges[owner]), np.int64(arrays.class_edges[owner + 1])
+        ):
+            implied, outcome = np.int64(arrays.edges[at]) >> 1, np.int64(arrays.edges[at]) & 1
+            state = work.group_state[implied]
+            if state == base + WAITING or (state < base and implied < roots):
+                work.group_state[implied] = base + DONE
+                counts.counts[INFERRED] += 1
+                target = np.int64(arrays.group_low[implied])
+                if outcome:
+                    target = np.int64(arrays.group_high[implied])
+                if work.class_stamp[target] != stamp:
+                    work.class_stamp[target] = stamp
+                    work.stack[size] = target
+                    size += 1
+            elif state < base:
+                work.group_state[implied] = base + KNOWN_LOW + outcome
+
+
+@kernel
+def advance(table, pause):  # type: ignore[no-untyped-def]
+    """Continue an event: until it is done, or with `pause` until a test has decided filters.
+
+    Returns whether the event is done.
+    """
+    arrays, work, counts, _ = _views(table)
+    stamp = work.now[STAMP]
+    base = 4 * stamp
+    before = work.now[RESULTS]
+    word = work.now[WORD]
+    while word < work.bits.shape[0]:
+        bits = work.bits[word]
+        if bits == 0:
+            word += 1
+            continue
+        place = lowest_bit(bits)
+        work.bits[word] = bits & ~(np.int64(1) << place)
+        test = 64 * word + place
+        outcome = -1
+        group = work.heads[test]
+        while group != END:
+            following = work.next_group[group]
+            state = work.group_state[group]
+            if state != base + DONE:
+                work.group_state[group] = base + DONE
+                unit = arrays.group_unit[group]
+                if unit != NO_UNIT and not is_needed(table, np.int64(unit)):
+                    counts.counts[SKIPPED] += 1
+                else:
+                    if outcome < 0:
+                        outcome = 1 if passes(arrays, test, work.codes) else 0
+                        counts.counts[TESTS] += 1
+                        counts.seen[test] += 1
+                        counts.passed[test] += outcome
+                    counts.counts[STEPS] += 1
+                    target = arrays.group_high[group] if outcome else arrays.group_low[group]
+                    if work.class_stamp[target] != stamp:
+                        visit(table, np.int64(target))
+            group = following
+        if pause and work.now[RESULTS] > before:
+            work.now[WORD] = word
+            return False
+    work.now[WORD] = word
+    return True
+
+
+@kernel
+def set_codes(table, values):  # type: ignore[no-untyped-def]
+    """Take the codes of one event: int64, the codes of all columns, then the numbers of the columns
+    that have an integer instead of its code."""
+    _, work, _, integers = _views(table)
+    width = work.codes.shape[0]
+    work.codes[:] = values[:width]
+    for i in range(width, values.shape[0]):
+        column = values[i]
+        work.codes[column] = code_of_integer(values[column], column, integers)
+
+
+@kernel
+def match_event(table, values, dead, found):  # type: ignore[no-untyped-def]
+    """Match one event. `found` (intp, as long as there are outputs) receives the slots that match
+    and are not dead; returns their number."""
+    set_codes(table, values)
+    begin(table)
+    advance(table, False)
+    _, work, _, _ = _views(table)
+    count = 0
+    for at in range(work.now[RESULTS]):
+        slot = np.int64(work.results[at]) >> 1
+        if work.results[at] & 1 and not dead[slot]:
+            found[count] = slot
+            count += 1
+    return count
+
+
+@kernel
+def match_events(table, codes, first, dead, events, slots):  # type: ignore[no-untyped-def]
+    """Match the events of a batch from `first` on. codes: uint32 [C, n]; events, slots: uint32,
+    receive the matches. Returns the first event for which there may be no room, and the number of
+    matches."""
+    _, work, _, _ = _views(table)
+    count = 0
+    room = events.shape[0] - work.results.shape[0]
+    event = first
+    while event < codes.shape[1] and count <= room:
+        for column in range(codes.shape[0]):
+            work.codes[column] = codes[column, event]
+        begin(table)
+        advance(table, False)
+        for at in range(work.now[RESULTS]):
+            slot = np.int64(work.results[at]) >> 1
+            if work.results[at] & 1 and not dead[slot]:
+                events[count] = event
+                slots[count] = slot
+                count += 1
+        event += 1
+    return event, count

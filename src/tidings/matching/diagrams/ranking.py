@@ -1,0 +1,108 @@
+"""The global order of tests. Ranks are labels with gaps, so a new test fits between two old ones.
+
+Tests of one term stay together, because an outcome only decides other tests of its term. The terms
+that most filters use come first; of terms that are used equally often, the one whose tests let the
+fewest events through. Among the tests of a term, those that fewer events pass come
+first: a stronger test, if it passes, decides the weaker ones. Where no pass rate was measured, a
+set that covers fewer of the pieces of its line counts as stronger; a subset always does.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from tidings.filters.canonical import Node, Test
+from tidings.filters.values import ValueSet
+from tidings.matching.diagrams.known_sets import tests_of
+
+GAP = 1 << 16  # labels of neighbours differ by this much at first
+Rates = Mapping[Test, float]  # measured: the share of events that pass a test
+
+
+class Ranking:
+    """Labels of tests. A lower label is tested earlier."""
+
+    def __init__(self, order: Iterable[Test] = ()) -> None:
+        self._order = list(order)
+        self._labels: dict[Test, int] = {}
+        self._relabel()
+
+    @classmethod
+    def of(cls, trees: Iterable[Node], rates: Rates | None = None) -> Ranking:
+        """The order for these filters."""
+        return cls(order_tests(map(tests_of, trees), rates or {}))
+
+    def _relabel(self) -> None:
+        self._labels = {test: GAP * at for at, test in enumerate(self._order, 1)}
+
+    def __getitem__(self, test: Test) -> int:
+        return self._labels[test]
+
+    def __contains__(self, test: Test) -> bool:
+        return test in self._labels
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @property
+    def order(self) -> tuple[Test, ...]:
+        return tuple(self._order)
+
+    def add(self, test: Test) -> None:
+        """Give a new test a label: before the first weaker test of its term; or, for a new term,
+        after everything else. Other labels stay, unless there is no gap left."""
+        if test in self._labels:
+            return
+        same = [at for at, one in enumerate(self._order) if one.term == test.term]
+        weaker = (at for at in same if self._order[at].values >= test.values)
+        place = next(weaker, same[-1] + 1 if same else len(self._order))
+        before = self._labels[self._order[place - 1]] if place else 0
+        self._order.insert(place, test)
+        if place == len(self._order) - 1:
+            self._labels[test] = before + GAP
+            return
+        label = (before + self._labels[self._order[place + 1]]) // 2
+        if label == before:
+            self._relabel()
+        else:
+            self._labels[test] = label
+
+
+def order_tests(filters: Iterable[Iterable[Test]], rates: Rates) -> list[Test]:
+    """The tests of all filters in the global order."""
+    uses: Counter[str] = Counter()
+    tests: dict[Test, None] = {}
+    for one in filters:
+        mine = set(one)
+        uses.update({test.term for test in mine})
+        tests.update(dict.fromkeys(mine))
+    cuts: dict[str, set[tuple[object, ...]]] = {}
+    for test in tests:
+        cuts.setdefault(test.term, set()).update(test.values.cuts)
+    lines = {term: sorted(some) for term, some in cuts.items()}
+    sizes = {test: count_pieces(test.values, lines[test.term]) for test in tests}
+    passing = {
+        test: rates.get(test, size / (len(lines[test.term]) + 1)) for test, size in sizes.items()
+    }
+    by_term: dict[str, list[float]] = {}
+    for test, rate in passing.items():
+        by_term.setdefault(test.term, []).append(rate)
+    usual = {term: math.fsum(some) / len(some) for term, some in by_term.items()}
+
+    def place(test: Test) -> tuple[object, ...]:
+        term = test.term
+        return -uses[term], usual[term], term, passing[test], sizes[test], test.values.cuts
+
+    return sorted(tests, key=place)
+
+
+def count_pieces(values: ValueSet, line: list[tuple[object, ...]]) -> int:
+    """How many of the pieces between these cuts a set has."""
+    top = len(line) + 1
+    return sum(
+        (top if high is None else bisect_left(line, high) + 1) - bisect_left(line, low) - 1
+        for low, high in values.intervals()
+    )

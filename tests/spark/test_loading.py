@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,15 @@ from tests.filters.strategies import Writer, event, schema
 from tests.matching import tables
 from tests.repeats import runs
 
-from tidings import Attributes, AttributesError, ContentGraph, FilterError, TidingsError, parse
+from tidings import (
+    Attributes,
+    AttributesError,
+    ContentGraph,
+    FilterError,
+    Node,
+    TidingsError,
+    parse,
+)
 from tidings.snapshots import Snapshot
 from tidings.spark import build_snapshot, subscriptions
 from tidings.spark.loading import loading
@@ -99,12 +108,19 @@ def test_the_graph_is_the_content_graph(spark: SparkSession, seed: int, tmp_path
     texts, _ = random_texts(random.Random(f"{seed} load graph"), 120)
     built = build_snapshot(table(spark, enumerate(texts), "id long"), tmp_path / "s")
     graph = ContentGraph.build(parse(text) for text in texts)
-    node_of = [graph.node(parse(text)) for text in texts]
-    members = {node: frozenset(at for at, one in enumerate(node_of) if one is node)
-               for node in graph}  # fmt: skip
+    # filters that cover each other share a node of the content graph; here they are a chain
+    chains: dict[Node, dict[bytes, set[int]]] = {}
+    for at, text in enumerate(texts):
+        one = parse(text)
+        node = graph.node(one)
+        assert node is not None
+        chains.setdefault(node, {}).setdefault(one.key, set()).add(at)
+    members = {node: [*map(frozenset, chain.values())] for node, chain in chains.items()}
     nodes, edges = shape(built)
-    assert set(nodes) == set(members.values())
-    assert edges == {(members[up], members[n]) for n in graph for up in graph.parents(n)}
+    assert set(nodes) == {one for chain in members.values() for one in chain}
+    expected = {(members[up][0], members[n][-1]) for n in graph for up in graph.parents(n)}
+    expected |= {(up, low) for chain in members.values() for low, up in pairwise(chain)}
+    assert edges == expected
 
 
 def test_declared_attributes(

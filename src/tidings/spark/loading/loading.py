@@ -211,18 +211,13 @@ class _Build:
         self.progress("covering")
         graph: Graph = build_graph(hulls.finish(), forms, self._join_blocks)
         self.progress("nodes")
-        count = len(graph.firsts)
         nodes = Nodes(
-            np.arange(1, count + 1),
-            keys.take(pa.array(graph.firsts)) if count < len(keys) else keys,
+            np.arange(1, len(keys) + 1),
+            keys,
             graph.parent_starts,
             graph.parents,
-            *members_of(graph.place_of[owners], ids, count),
+            *members_of(owners, ids, len(keys)),
         )
-        if count < len(texts):
-            kept = np.zeros(len(texts), bool)
-            kept[graph.firsts] = True
-            texts = texts.filter(pa.array(kept))
         matcher = Matcher.compiled(graph.segment, texts, self.attributes, background=False)
         return Snapshot(number, nodes, matcher)
 

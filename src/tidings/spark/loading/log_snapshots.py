@@ -39,9 +39,9 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-# increased when filters change their meaning, or the files here their columns, so that snapshots
-# are compiled again
-LANGUAGE = 4
+# increased when filters change their meaning, the files here their columns, or compilations their
+# nodes, so that snapshots are compiled again
+LANGUAGE = 5
 
 
 def home_of(log: Path) -> Path:

@@ -125,7 +125,7 @@ class Writer:
 
 def state_of(folder: Path) -> State:
     """The state after all groups, each record decoded again."""
-    log, state = GroupLog(folder), State()
+    log, state = GroupLog(folder), State(folder=folder)
     counting = Counting(state)
     for group in log.walk(START):
         counting.apply_all(record for record in group.records if record is not None)

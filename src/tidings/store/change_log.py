@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -42,17 +42,30 @@ from tidings.model import (
     need_id,
 )
 from tidings.store import folder as f
-from tidings.store.change_records import SEGMENT_BYTES, LogError, decode_interest
+from tidings.store.change_records import SEGMENT_BYTES, AdoptedHere, LogError, decode_interest
 from tidings.store.forgetting import forget
 from tidings.store.journal import FileJournal
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
 from tidings.store.journal.state import State as LogState
 from tidings.store.journal.things import anonymous_id
-from tidings.store.owner import Asked, Died, Ownership, Unowned, hand_over, made_in
+from tidings.store.known_log import RequestedChange
+from tidings.store.layered import own_part
+from tidings.store.owner import (
+    Asked,
+    Died,
+    Ownership,
+    Unowned,
+    ask_for_folder,
+    hand_over,
+    made_in,
+)
 from tidings.store.reader import Reader, state_at
 from tidings.store.settling import settle
-from tidings.store.writer import PendingGroup, RequestedChange, Writer
+from tidings.store.writer import PendingGroup, Writer
+
+if TYPE_CHECKING:
+    from tidings.snapshots import Snapshot
 
 Functions = Mapping[str, Callable[..., Any]]
 Subscriptions = dict[Id, tuple[str, int]]
@@ -196,6 +209,54 @@ class ChangeLog:
         """End the subscription of an id; return the version once the change is on the disk."""
         need_id(id)
         return self._commit([RequestedChange(id, None)])
+
+    def adopt(self, snapshot: Snapshot, *, owner: str = "") -> int:
+        """Adopt all subscriptions of a snapshot as one version; return it. The nodes get the
+        numbers up to that version. The snapshot must have been compiled with the `attributes` of
+        the channel. An id that is already subscribed is refused. A filter that has a node already
+        keeps it. A pipeline that owns the folder gives it up; a rendezvous point does not, and
+        then EnvironmentProblem is raised."""
+        need_owner(owner)
+        with self._writing:
+            try:
+                self._settle()
+                try:
+                    return self._writer.adopt(snapshot, owner)
+                except f.Owned:  # a pipeline gives up the folder, and follows the log from then on
+                    if not ask_for_folder(self.path):
+                        raise
+                    return self._writer.adopt(snapshot, owner)
+            except f.Owned:
+                raise
+            except (OSError, EnvironmentProblem) as problem:
+                raise _refusal(problem) from problem
+
+    def bulk_of(self, version: int) -> Path:
+        """The folder of the snapshot that was adopted as a version."""
+
+        def read() -> Path:
+            bulks = state_at(self.path, self._reader.end()).bulks
+            for one in bulks:
+                if one.version == version:
+                    return self.path / f.BULKS / one.name
+            raise LogError(f"version {version} of '{self.path}' did not adopt a snapshot")
+
+        return self._steady(read)
+
+    def bulk_at(self, version: int) -> Path | None:
+        """The folder of the snapshot that has exactly the subscriptions of a version, because they
+        were adopted; None if there is none."""
+
+        def read() -> Path | None:
+            if not (self.path / f.BULKS).exists():
+                return None
+            state = state_at(self.path, self._reader.end(), version)
+            if len(state.bulks) != 1 or state.version != state.bulks[0].version:
+                return None
+            is_all = not own_part(state.nodes) and not own_part(state.subscriptions)
+            return self.path / f.BULKS / state.bulks[0].name if is_all else None
+
+        return self._steady(read)
 
     def _request(self, id_: Id, filter_: str | Filter, dialect: str, owner: str) -> RequestedChange:
         need_id(id_)
@@ -378,11 +439,15 @@ class ChangeLog:
         version = self.version
         try:  # the last change has that type, if the log still contains it
             return type(self.changes(version - 1, version)[0].id) if version else None
+        except AdoptedHere:
+            state = self._steady(lambda: state_at(self.path, self._reader.end()))
+            return int if state.integer else str
         except (LogError, IndexError):
             return next(map(type, self.subscriptions(version)), None)
 
     def changes(self, after: int, upto: int | None = None) -> list[Change]:
-        """All changes after a version, up to another version or to the latest, in order."""
+        """All changes after a version, up to another version or to the latest, in order. Raises
+        LogError if a whole snapshot was adopted in between."""
         return [change for change, _ in self.keyed_changes(after, upto)]
 
     def keyed_changes(self, after: int, upto: int | None = None) -> list[KeyedChange]:
@@ -396,14 +461,18 @@ class ChangeLog:
             found: list[KeyedChange] = []
             if after >= last:
                 return found
-            for record in self._reader.changes(after, end):
-                if record.version > last:
-                    break
-                change = Change(
-                    record.version, record.id, record.filter, record.node, record.dialect,
-                    record.owner,
-                )  # fmt: skip
-                found.append((change, record.key))
+            try:
+                for record in self._reader.changes(after, end):
+                    if record.version > last:
+                        break
+                    change = Change(
+                        record.version, record.id, record.filter, record.node, record.dialect,
+                        record.owner,
+                    )  # fmt: skip
+                    found.append((change, record.key))
+            except AdoptedHere as adopted:
+                if adopted.version <= last:
+                    raise
             return found
 
         return self._steady(read)
@@ -473,7 +542,7 @@ def _readable(found: LogState) -> State:
         if one.owner:
             owners[id_] = one.owner
     anonymous: list[Id] = []
-    for node, it in found.nodes.items():
+    for node, it in own_part(found.nodes).items():
         if not it.named:
             text, dialect = decode_interest(it.interest)
             id_ = anonymous_id(node, integer=found.integer)
@@ -483,8 +552,9 @@ def _readable(found: LogState) -> State:
                 dialects[id_] = dialect
             if it.owners:
                 owners[id_] = ", ".join(it.owners)
-    keys = {n: it.key for n, it in found.nodes.items() if it.key}
-    return State(subscriptions, keys, dialects, owners, frozenset(anonymous), found.integer)
+    return State(
+        subscriptions, found.identities(), dialects, owners, frozenset(anonymous), found.integer
+    )
 
 
 def need_owner(owner: str) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -83,6 +84,10 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     path = path_of(home, version, log.attributes)
     if path.exists():
         return path
+    bulk = log.bulk_at(version)
+    if bulk is not None and _digest(attributes_of(bulk)) == _digest(log.attributes):
+        _link_snapshot(path, bulk)
+        return path
     distinct = DistinctFilters(log.attributes, log.functions)
     state = log.state(version)
     filters: list[Written] = []
@@ -116,6 +121,11 @@ def save_snapshot(
     snapshot that already exists is kept."""
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     snapshot.save(beside, tables)
+    _place(beside, path, refused)
+
+
+def _place(beside: Path, path: Path, refused: Sequence[Aside]) -> None:
+    """Finish a snapshot, and move it to its path."""
     replace_file(beside / ASIDE, msgspec.json.encode(refused))
     try:
         beside.rename(path)  # this fails if another process was first
@@ -124,6 +134,20 @@ def save_snapshot(
         shutil.rmtree(beside, ignore_errors=True)
         if not path.exists():
             raise
+
+
+def _link_snapshot(path: Path, bulk: Path) -> None:
+    """Use the snapshot that a channel adopted, whose files never change, without a copy."""
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    shutil.copytree(bulk, beside, copy_function=_link)
+    _place(beside, path, [])
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # the file system has no links, or has too many of this file
+        shutil.copy2(source, target)
 
 
 def list_set_aside(log: ChangeLog) -> list[Aside]:

@@ -170,7 +170,7 @@ class FileJournal:
             state = checkpoint.read(self.path, mark)
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
-            state = State()
+            state = State(folder=self.path)
         size = _size(self.path / checkpoint.NAME)
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
         self._lookup = Lookup(self._log, self._segments)

@@ -24,6 +24,7 @@ from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.store import ChangeLog, LogError, owner_of
 from tidings.store.folder import CURRENT, read_format
 from tidings.store.groups import GroupLog
+from tidings.store.journal import FileJournal
 from tidings.store.journal.upkeep import upkeep
 from tidings.store.layered import Layer, Layered
 
@@ -243,13 +244,51 @@ def test_changes_before_and_after_an_adoption(tmp_path: Path) -> None:
     assert log.id_kind is str
 
 
-def test_a_damaged_bulk_is_noticed(tmp_path: Path) -> None:
-    log = ChangeLog(tmp_path)
-    version = log.adopt(Snapshot.build({"b": "x > 2", "c": "x > 3"}))
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_damaged_bulk_is_noticed_and_given_up(tmp_path: Path, forgets: bool) -> None:
+    folder = tmp_path / "before"
+    log = ChangeLog(folder)
+    log.put("a", "x > 1")
+    version = log.adopt(Snapshot.build({"b": "x > 2", "c": "x > 3", "d": "x > 1"}))
+    log.put("b", "x > 20")
+    good = log.adopt(Snapshot.build({"e": "x > 3"}))
+    if forgets:
+        log.forget_before(log.version)
+    assert log.repair().problems == []
     (log.bulk_of(version) / "order.arrow").unlink()
-    shutil.move(tmp_path, tmp_path.with_name("moved"))  # another path, so it is opened again
-    with pytest.raises(LogError, match=r"subscriptions of the channel are damaged: .*; restore"):
-        ChangeLog(tmp_path.with_name("moved")).subscriptions()
+    folder = folder.rename(tmp_path / "moved")  # another path, so it is opened again
+    log = ChangeLog(folder)
+    sentence = r"subscriptions of the channel are damaged: .*; restore .*subscriptions repair"
+    for attempt in (log.subscriptions, lambda: log.put("f", "x > 9")):
+        with pytest.raises(LogError, match=sentence):
+            attempt()
+    done = log.repair()
+    assert len(done.problems) == 1
+    assert done.lost == [(2, version)]
+    left = {"a": ("x > 1", 1), "b": ("x > 20", version + 1), "e": ("x > 3", 3)}
+    assert log.subscriptions() == ChangeLog(folder).subscriptions() == left
+    journal = FileJournal(folder)
+    assert [node for node, _ in journal.interests()] == [1, 3, version + 1]
+    journal.close()
+    assert log.put("f", "x > 2") > good  # no number is used again
+    assert log.subscriptions()["f"][1] == log.version
+    assert log.repair().problems == []
+
+
+def test_a_rendezvous_point_gives_up_a_damaged_bulk(tmp_path: Path) -> None:
+    log = ChangeLog(tmp_path / "before")
+    log.put("a", "x > 1")
+    version = log.adopt(Snapshot.build({"b": "x > 2", "c": "x > 3"}))
+    shutil.rmtree(log.bulk_of(version))
+    shutil.move(log.path, tmp_path / "moved")
+    for losses in (1, 0):
+        journal = FileJournal(tmp_path / "moved")
+        assert len(journal.losses) == losses
+        journal.begin_life(7)
+        assert journal.interests() == [(1, b"x > 1")]
+        assert journal.last_node >= version
+        journal.close()
+    assert ChangeLog(tmp_path / "moved").subscriptions() == {"a": ("x > 1", 1)}
 
 
 def layer_of(found: dict[int, str]) -> Layer[int, str]:

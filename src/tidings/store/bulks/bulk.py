@@ -187,5 +187,6 @@ def _open(path: Path, first: int, identity: str) -> Bulk:
         return Bulk(path, first)
     except (SnapshotError, OSError) as problem:
         raise EnvironmentProblem(
-            f"subscriptions of the channel are damaged: {problem}; restore '{path}' from a backup"
+            f"subscriptions of the channel are damaged: {problem}; restore '{path}' from a backup, "
+            f"or run `tidings subscriptions repair {path.parent.parent}`, which gives them up"
         ) from problem

@@ -115,17 +115,18 @@ Part = About | Bulks | Nodes | Counters | Publishers | Removed | Sources | Curso
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
-def read(folder: Path, mark: Mark | None) -> State:
+def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> State:
     """The state in the checkpoint of a log with this end mark; an empty state if no checkpoint was
-    written yet."""
+    written yet. With `accepts_loss`, bulks that can't be read are left out."""
+    lost = list[tuple[Adopted, str]]() if accepts_loss else None
     path = folder / NAME
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         if mark is not None and (mark.value & THERE or mark.oldest > 1):
             raise Damaged(f"the checkpoint {path} is missing") from None
-        return State(folder=folder)
-    state, is_doubled = State(folder=folder), False
+        return State(folder=folder, lost_bulks=lost)
+    state, is_doubled = State(folder=folder, lost_bulks=lost), False
     for record in _records(data):
         if record is None:
             raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
@@ -189,13 +190,14 @@ def in_groups(records: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
 
 def _take(state: State, part: Part) -> None:
     if isinstance(part, Bulks):
-        for at, one in enumerate(part.part.values()):
-            integer = state.integer
+        for one in part.part.values():
+            integer, many = state.integer, len(state.bulks)
             state.adopt(one.bulk)
             state.integer = integer  # that of the last change, which may be later
-            nodes, ids = state.gone_of(at)
-            nodes.update(one.nodes)
-            ids.update(one.ids)
+            if len(state.bulks) > many:  # or else it is lost
+                nodes, ids = state.gone_of(many)
+                nodes.update(one.nodes)
+                ids.update(one.ids)
     elif isinstance(part, Nodes):
         state.nodes.update(part.part)
     elif isinstance(part, Counters):

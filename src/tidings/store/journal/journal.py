@@ -167,10 +167,10 @@ class FileJournal:
         losses: list[str] = []
         mark = self._log.acknowledged()
         try:
-            state = checkpoint.read(self.path, mark)
+            state = checkpoint.read(self.path, mark, accepts_loss=True)
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
-            state = State(folder=self.path)
+            state = State(folder=self.path, lost_bulks=[])
         size = _size(self.path / checkpoint.NAME)
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
         self._lookup = Lookup(self._log, self._segments)
@@ -180,6 +180,10 @@ class FileJournal:
             group.records, group.places
         ))  # fmt: skip
         losses += self._log.take_end(walk, self._mark_value(state.version))
+        for one, sentence in state.lost_bulks or ():
+            losses.append(sentence)
+            replay.lost.append((one.first, one.version))
+        state.give_up_bulks()
         self._upkeep.begin_summary()
         self.losses = losses
         # if the checkpoint is newer than the mark, the mark may have been restored from a backup

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from tidings.model import Id
+from tidings.model import EnvironmentProblem, Id
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Cursor, History, Progress, Record
 from tidings.store.groups import Position
@@ -105,6 +105,8 @@ class State(msgspec.Struct):
     """What was adopted as a whole; the layers of `nodes` and `subscriptions` have this order."""
     folder: Path | None = None
     """The folder of the channel, which has the bulks."""
+    lost_bulks: list[tuple[t.Adopted, str]] | None = None
+    """Bulks that can't be read, and why; None if such a bulk is an error."""
 
     @property
     def version(self) -> int:
@@ -128,8 +130,15 @@ class State(msgspec.Struct):
             node.interest = one.interest
 
     def adopt(self, one: t.Adopted) -> None:
-        """Add the nodes and the subscriptions of a bulk."""
-        bulk = self._bulk(one)
+        """Add the nodes and the subscriptions of a bulk. Raises EnvironmentProblem if it can't be
+        read, unless `lost_bulks` takes it."""
+        try:
+            bulk = self._bulk(one)
+        except EnvironmentProblem as problem:
+            if self.lost_bulks is None:
+                raise
+            self.lost_bulks.append((one, str(problem)))
+            return
 
         def node_of(text: str, key: bytes) -> Node:
             return Node(pack_interest(text.encode(), SQL), (), key, named=True)
@@ -157,6 +166,15 @@ class State(msgspec.Struct):
         self.subscriptions = put_over(self.subscriptions, Layer(find, each, len(bulk.ids), set()))
         self.bulks = [*self.bulks, one]
         self.integer = bulk.integer
+
+    def give_up_bulks(self) -> None:
+        """Go on without the bulks that can't be read. Other subscriptions may use nodes of a lost
+        bulk: these nodes get their texts, but the identities are lost."""
+        if self.lost_bulks:
+            for one in self.subscriptions.values():
+                if one.node not in self.nodes:
+                    self.nodes[one.node] = Node(one.interest, named=True)
+        self.lost_bulks = None
 
     def _bulk(self, one: t.Adopted) -> Bulk:
         from tidings.store.bulks import open_bulk  # loads pyarrow

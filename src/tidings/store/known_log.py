@@ -6,9 +6,11 @@ dictionaries (layered.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from tidings.model import Id, TidingsError
 from tidings.store.change_records import decode_interest
@@ -136,6 +138,24 @@ class KnownLog:
         odd = [] if not is_text else ids.filter(pc.starts_with(ids, "node ")).to_pylist()
         for id_ in (least, *odd):
             ahead.take([(id_, "")])
+
+    def find_shared(self, keys: Sequence[bytes]) -> dict[int, int]:
+        """The living nodes that have the identities of a snapshot already, by place.
+
+        The first halves of identities are compared as arrays. So only identities that are there, or
+        nearly so, are looked up.
+        """
+        from tidings.store.bulks import high_halves  # loads pyarrow
+
+        mine, may_be = high_halves(keys), np.zeros(len(keys), bool)
+        for known in (high_halves([*own_part(self.numbers)]), *(b.high for _, b in self.bulks)):
+            may_be |= np.isin(mine, known)
+        found: dict[int, int] = {}
+        for place in np.flatnonzero(may_be).tolist():
+            node = self.numbers.get(keys[place])
+            if node is not None and node in self.uses:
+                found[place] = node
+        return found
 
     def apply(self, records: Iterable[bytes]) -> None:
         """Apply the entries of another writer."""

@@ -114,9 +114,7 @@ class Writer:
             if not len(snapshot.numbers):
                 return known.version
             first = known.last + 1
-            shared = {at: node for at, key in enumerate(snapshot.keys)
-                      if (node := known.numbers.get(key)) is not None and node in known.uses
-                      }  # fmt: skip
+            shared = known.find_shared(snapshot.keys)
             name, identity = write_bulk(self._folder, snapshot, first, shared)
             last = first + len(snapshot.numbers) - 1
             record = t.encode(t.Adopted(first, last, name, identity, owner))

@@ -26,13 +26,16 @@ def write_bulk(
     name = f"{first:020d}-{uuid.uuid4().hex[:8]}"
     last = first + len(snapshot.numbers) - 1
     renumbered = snapshot.renumbered(first, last)
-    keys = pa.array(snapshot.keys, pa.binary(16))
-    pairs = np.frombuffer(b"".join(snapshot.keys), ">u8").reshape(-1, 2).astype(np.uint64)
+    keys = snapshot.keys
+    pairs = np.frombuffer(b"".join(keys), ">u8").reshape(-1, 2).astype(np.uint64)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     renumbered.save(
         home / name,
         {
-            "identities.arrow": {"number": pa.array(renumbered.numbers), "key": keys},
+            "identities.arrow": {
+                "number": pa.array(renumbered.numbers),
+                "key": pa.array(keys, pa.binary(16)),
+            },
             SORTED: {
                 "high": pa.array(pairs[order, 0]),
                 "low": pa.array(pairs[order, 1]),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -58,9 +58,10 @@ class Bulk:
             zip(*(shared.column(name).to_pylist() for name in ("place", "node")), strict=True)
         )
         self._order = as_array(read_table(folder / ORDER).column("position"))
-        self._high, self._low, self._places = (
+        self.high, self._low, self._places = (
             as_array(found.column(name)) for name in ("high", "low", "place")
         )
+        """The first halves of the identities, ascending; then the second halves, and the places."""
 
     @property
     def integer(self) -> bool:
@@ -104,8 +105,8 @@ class Bulk:
     def find_key(self, key: bytes) -> int | None:
         """The number of the node with an identity; None if the bulk has no such node."""
         high, low = _TWO_NUMBERS.unpack(key)
-        at = int(np.searchsorted(self._high, np.uint64(high)))
-        while at < len(self._high) and int(self._high[at]) == high:
+        at = int(np.searchsorted(self.high, np.uint64(high)))
+        while at < len(self.high) and int(self.high[at]) == high:
             if int(self._low[at]) == low:
                 place = int(self._places[at])
                 return None if place in self.shared else self.first + place
@@ -169,6 +170,12 @@ class Bulk:
                     yield self.first + place, end - start
 
         return Layer(find, each, len(self), set())
+
+
+def high_halves(keys: Sequence[bytes]) -> Array:
+    """The first halves of identities, as numbers."""
+    found: Array = np.frombuffer(b"".join(keys), ">u8").reshape(-1, 2)[:, 0].astype(np.uint64)
+    return found
 
 
 def open_bulk(folder: Path, name: str, first: int, identity: str) -> Bulk:

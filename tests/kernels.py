@@ -54,17 +54,17 @@ def _match_batches() -> None:
             for one in (snapshot, Snapshot.open(Path(folder, name))):
                 one.nodes(batch)
                 one.subscriptions(batch)
-                _count(one.view.matched(batch), len(FILTERS), len(batch))
+                _count(one.view.match_places(batch), len(FILTERS), len(batch))
 
 
 def _count(matched: Any, filters: int, rows: int) -> None:
     """What a task of a backtest counts."""
-    from tidings.spark.backtests.tally import Tally
+    from tidings.spark.backtests.fire_counts import FireCounts
 
     mapped = np.arange(rows)
     mapped.flags.writeable = False  # as a column of Arrow is
     for times in (mapped, mapped.copy()):
-        tally = Tally(filters, 2)
+        tally = FireCounts(filters, 2)
         tally.add_rows(matched, times, times)
         tally.earliest.add_rows(matched, times, mapped, {})
 

@@ -21,6 +21,7 @@ import pytest
 from tools.contracts import calls_of
 
 ROOT = Path(__file__).parents[1]
+LISTED = "namespaces = ["
 BLOCK = "[[tool.importlinter.contracts]]\n"
 HEAD, *TEXTS = (ROOT / "pyproject.toml").read_text("utf-8").split(BLOCK)
 HEAD = HEAD[HEAD.index("[tool.importlinter]") :]
@@ -82,9 +83,9 @@ def enter_through_a_wall(sources: Path, contract: Any) -> list[str]:
 
 
 def list_what_is_not_there(sources: Path, contract: Any) -> list[str]:
-    gone = contract["namespaces"][0]
-    file_of(sources, gone).unlink()
-    return [f"{gone}, which does not exist"]
+    path = sources.parent / "pyproject.toml"
+    path.write_text(path.read_text("utf-8").replace(LISTED, f'{LISTED} "tidings.gone",'), "utf-8")
+    return ["found 'tidings.gone', expected 'module: reason'", "found tidings.gone in namespaces"]
 
 
 def call_what_does_io(sources: Path, contract: Any) -> list[str]:
@@ -179,6 +180,28 @@ def test_violations_are_caught(violated: Violated, number: int) -> None:
     assert f"{name} BROKEN" in violated.printed
     section = violated.section(name)
     assert [one for one in expected if one not in section] == [], section
+
+
+def test_every_folder_has_layers() -> None:
+    """A folder with two modules or more has a contract that lists them all, in layers."""
+    listed = [one for one in CONTRACTS if one["type"] == "layers" and one.get("exhaustive")]
+    containers = {name for one in listed for name in one["containers"]}
+    found = {
+        ".".join(path.parent.relative_to(ROOT / "src").parts)
+        for path in (ROOT / "src").rglob("__init__.py")
+        if len(modules_of(path.parent)) > 1
+    }
+    assert sorted(found - containers) == []
+    assert sorted(containers - found) == []
+
+
+def modules_of(folder: Path) -> list[Path]:
+    """The modules and folders inside a folder."""
+    return [
+        path
+        for path in folder.iterdir()
+        if (path / "__init__.py").exists() or (path.suffix == ".py" and path.stem != "__init__")
+    ]
 
 
 def test_what_counts_as_io() -> None:

@@ -59,28 +59,40 @@ METHODS = frozenset(
 
 class DoorsContract(Contract):
     """Other rooms import only from doors. `namespaces` lists modules that may be imported whole,
-    because their names read best with the module name: `messages.Publish`, `sets.union`."""
+    as texts "module: reason". A module that no other room imports is an error."""
 
     type_name = "doors"
 
     namespaces: Any = fields.ListField(subfield=fields.StringField(), required=False, default=[])
 
     def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
-        found = sorted(
+        reasons = dict(text.partition(": ")[::2] for text in self.namespaces)
+        edges = sorted(
             (importer, imported)
-            for imported in graph.modules - {*self.namespaces}
+            for imported in graph.modules
             if imported.count(".") >= 2 and not graph.find_children(imported)
             for importer in graph.find_modules_that_directly_import(imported)
             if _room(importer) != _room(imported)
         )
-        unknown = sorted({*self.namespaces} - graph.modules)
-        found += [("pyproject.toml", f"{one}, which does not exist") for one in unknown]
+        found = [
+            f"{importer} imports {imported}; expected an import from {imported.rpartition('.')[0]}"
+            for importer, imported in edges
+            if imported not in reasons
+        ]
+        used = {imported for _, imported in edges}
+        for module, reason in reasons.items():
+            if not reason:
+                found.append(f"pyproject.toml: found '{module}', expected 'module: reason'")
+            if module not in used:
+                found.append(
+                    f"pyproject.toml: found {module} in namespaces, a module that no other room "
+                    "imports; remove it"
+                )
         return ContractCheck(kept=not found, metadata={"found": found})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        for importer, imported in check.metadata["found"]:
-            folder = imported.rpartition(".")[0]
-            output.print_error(f"{importer} imports {imported}; expected an import from {folder}")
+        for sentence in check.metadata["found"]:
+            output.print_error(sentence)
 
 
 class CallsContract(Contract):

@@ -8,18 +8,22 @@
 Each folder here is a room. A room imports only from rooms further down, and only the names that
 their folders export:
 
-    cli          the program `tidings`
-    studies      measurements
-    spark        tables, streams and backtests         broker     one running router or root
-    channel      a channel as a pipeline sees it       preprocessing   tagging outside the root
-    snapshots    compiled subscriptions                network    links, agents
-    store        durable state                         routing    forwarding by header, no I/O
-    graph        content graphs
-    matching     many filters at speed
+    cli             the program `tidings`
+    studies         workloads and measurements
+    spark           tables, streams and backtests
+    broker          one running router, root or preprocessor
+    channel         a channel as a pipeline sees it
+    network         links, agents
+    store           durable state
+    preprocessing   tagging outside the root
+    routing         forwarding by header, no I/O
+    snapshots       compiled subscriptions
+    graph           content graphs
+    matching        many filters at speed
     notifications   rows to typed batches
-    filters      text to canonical filter
-    files        durable and private files
-    model        values, types, errors
+    filters         text to canonical filter
+    files           durable and private files
+    model           values, types, errors
 
 Users import from `tidings`, `tidings.spark`, `tidings.snapshots`, `tidings.channel` and
 `tidings.broker`. Start reading at filters/filter.py and graph/content_graph.py; ARCHITECTURE.md is

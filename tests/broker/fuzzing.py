@@ -96,6 +96,17 @@ class Senseless:
     def count(self) -> m.Message:
         return m.Count(self.age(), self.number(), self.number(), self.number())
 
+    def resume(self) -> m.Message:
+        name, interest = self.chance.choice(("a", "b", self.text())), self.chance.choice(FILTERS)
+        return m.Resume(self.age(), self.number(), name, self.number(), interest, self.text())
+
+    def confirm(self) -> m.Message:
+        counts = {node: self.number() for node in self.nodes()[:9]}
+        return m.Confirm(
+            self.age(), self.number(), self.chance.choice(("a", "b", self.text())), self.number(),
+            self.number(), counts, self.chance.random() < 0.2, self.text(), self.number(),
+        )  # fmt: skip
+
     def recover(self) -> m.Message:
         ranges = self.chance.choices((2, 50, 1000), (90, 9, 1))[0]
         found = (m.Range(self.number(), self.number(), self.number()) for _ in range(ranges))
@@ -160,6 +171,7 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.hello, Senseless.trace, Senseless.describe, Senseless.follow, Senseless.hand_over,
     Senseless.open, Senseless.close, Senseless.pulse,
     Senseless.present, Senseless.locate, Senseless.identify, Senseless.advise,
+    Senseless.resume, Senseless.confirm,
 ]  # fmt: skip
 
 
@@ -202,7 +214,8 @@ def downward(chance: random.Random) -> bytes:
         m.Graph(1, 2, {3: (4,)}, {5: 6}), m.Answer(1, number), m.Counted(1, 2, 3, 4, 5, {}),
         m.Recovered(1, number, (notification,)), m.Settled(1, number),
         m.Published(1, "p", number), m.Described(1, number), m.Changed(1, number),
-        m.Taken(1, "s", number, 0),
+        m.Taken(1, "s", number, 0), m.Resumption(1, number, 2, 3, {4: 5}, term=number),
+        m.Confirmed(1, number, "no", displaced=True),
     )))  # fmt: skip
 
 

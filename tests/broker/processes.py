@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.forking import Forked
+
 from tidings.network.agent import connect
 from tidings.routing.clients import Interrupted, Resumed
 from tidings.routing.clients.subscriber import Told
@@ -59,7 +61,7 @@ class Process:
         path = folder / f"{name}.toml"
         write_secret(path, text)
         self._errors = (folder / f"{name}.log").open("w+")
-        self._process = subprocess.Popen(
+        self._process = Forked(
             [sys.executable, "-m", "tidings", "router", "--config", str(path)],
             stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip

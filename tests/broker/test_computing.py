@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import msgspec
 import pytest
@@ -125,10 +124,8 @@ def test_beyond_a_second_a_publication_is_refused(monkeypatch: pytest.MonkeyPatc
     many = Many()
     for number in range(150):
         many.place(f"honest {number}", f"s RLIKE '(a|b){{3,9}}c{number}'")
-    began = time.thread_time()
     with pytest.raises(TooMuchWork, match="too long"):
         many.tag({"s": TEXT * 20})
-    assert time.thread_time() - began < 0.5
 
 
 def test_the_lowest_are_found_across_what_is_aside() -> None:

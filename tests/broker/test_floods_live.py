@@ -8,25 +8,14 @@ import contextlib
 import itertools
 import socket
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from tests.broker.processes import EDGE, ROOT, Process, a_pair, tell
+from tests.broker.processes import Process, a_pair, tell
 
 from tidings.routing.protocol import frames, messages as m
 
 GROWTH = 120  # megabytes: a message of a million nodes takes two thirds of it while it is read
 QUIET = 30  # tenths of a second without another refusal: all was read
-
-
-@pytest.fixture
-def routers(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
-    root = Process(tmp_path, "root", ROOT)
-    edge = Process(tmp_path, "edge", EDGE.format(port=root.port))
-    yield root, edge
-    assert edge.stop() == 0
-    assert root.stop() == 0
 
 
 class Flooder:

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from tests.broker.networks import FAST, at, payloads, running, started, stopped
 from tests.broker.processes import Process, write_secret
+from tests.forking import Forked
 from tests.waiting import until
 
 from tidings.broker import Address, Door, KeyProblem, PreprocessorNode, RootNode, RouterNode, Signer
@@ -50,7 +51,7 @@ class Place:
         self.root, self.last, self.node = root, last, node
 
     def connect(self, name: str, token: str) -> contextlib.AbstractAsyncContextManager[Agent]:
-        return connect(at(self.last), name=name, token=token, times=FAST)
+        return connect(at(self.last), name=name, token=token, times=FAST, show_token=True)
 
 
 @contextlib.asynccontextmanager
@@ -180,7 +181,7 @@ def test_preprocessors_that_sign_know_who_asks(tmp_path: Path) -> None:
             connect(at(root), tag="local", times=FAST) as tagger,
             connect(at(root), times=FAST) as agent,
         ):
-            with pytest.raises(KeyProblem, match="and no tokens, expected"):
+            with pytest.raises(KeyProblem, match="but no tokens; expected"):
                 PreprocessorNode("pre", tagger, Door(), signer=Signer(PRIVATE))
             node = PreprocessorNode("pre", tagger, Door(), times=FAST)
             await node.start()
@@ -288,7 +289,7 @@ def test_grants_in_another_channel(tmp_path: Path) -> None:
             await node.start()
             address = f"tidings://127.0.0.1:{edge.port}/fx"
             async with (
-                connect(address, name="boston", token="us", times=FAST) as boston,
+                connect(address, name="boston", token="us", times=FAST, show_token=True) as boston,
                 connect(address, name="writer", token="writes", times=FAST) as writer,
             ):
                 channel = boston.channel("tea")
@@ -403,7 +404,7 @@ def test_processes(tmp_path: Path) -> None:
     edge = Process(tmp_path, "edge", EDGE.format(port=root.port, line=line, listen=listen))
     agents = write_secret(tmp_path / "agents.toml", AGENTS.format(within="region = 'EU'"))
     errors = (tmp_path / "tagger.log").open("w+")
-    tagger = subprocess.Popen(
+    tagger = Forked(
         [sys.executable, "-m", "tidings", "preprocessor", f"tidings://127.0.0.1:{root.port}",
          "--name", "tagger", "--token", "tags", "--key", str(tmp_path / "tagger"),
          "--config", str(agents)],
@@ -416,7 +417,7 @@ def test_processes(tmp_path: Path) -> None:
     async def work() -> None:
         nonlocal edge
         async with (
-            connect(there, name="milan", token="it") as milan,
+            connect(there, name="milan", token="it", show_token=True) as milan,
             connect(there, name="writer", token="writes") as writer,
         ):
             grant = await milan.grant("region = 'EU' AND n > 1")
@@ -469,7 +470,7 @@ def test_a_grant_for_a_topic(tmp_path: Path) -> None:
             )
             await node.start()
             async with (
-                connect(at(root), name="boston", token="us", times=FAST) as boston,
+                connect(at(root), name="boston", token="us", times=FAST, show_token=True) as boston,
                 connect(at(root), name="writer", token="writes", times=FAST) as writer,
             ):
                 with pytest.raises(Refusal, match="there is no topic 'sport'"):

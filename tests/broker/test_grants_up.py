@@ -17,6 +17,7 @@ from tidings.broker import Signer, load_tree
 from tidings.broker.config import ConfigError
 
 TREE = """
+ticket_key = "tickets.key"
 [router.edge]
 [tokens]
 tags = {{name = "tagger", may = ["subscribe", "preprocess"]}}
@@ -30,7 +31,9 @@ name = "agents"
 listen = "127.0.0.1:0"
 upstream = "127.0.0.1:1"
 [tokens]
-it = {name = "milan", within = "region = 'EU'"}
+it = {{name = "milan", within = "region = 'EU'"}}
+[tickets]
+{line}
 """
 
 
@@ -58,7 +61,8 @@ def read_until(process: subprocess.Popen[str], what: str) -> str:
 def test_grants_of_a_tree(tmp_path: Path) -> None:
     line = tidings("key", str(tmp_path / "tagger")).stdout.strip()
     file = write_secret(tmp_path / "network.toml", TREE.format(line=line))
-    agents = write_secret(tmp_path / "agents.toml", AGENTS)
+    tickets = tidings("key", str(tmp_path / "tickets.key")).stdout.strip()
+    agents = write_secret(tmp_path / "agents.toml", AGENTS.format(line=tickets))
     kept, wanted = tmp_path / "milan.grant", "region = 'EU' AND n > 1"
     processes = []
     try:
@@ -145,6 +149,21 @@ def test_bad_keys_of_a_tree(tmp_path: Path) -> None:
     file = write_secret(tmp_path / "network.toml", '[grants]\ntagger = "ed25519:AAAA"\n')
     with pytest.raises(ConfigError, match="grants: tagger: found a key of 3 bytes"):
         load_tree(file)
+
+
+def test_bad_ticket_keys_of_a_tree(tmp_path: Path) -> None:
+    file = write_secret(tmp_path / "network.toml", 'ticket_key = "t.key"\n')
+    with pytest.raises(ConfigError, match=r"found ticket_key and no \[tokens\]"):
+        load_tree(file)
+    write_secret(file, 'ticket_key = "t.key"\n[tokens]\na = "b"\n')
+    with pytest.raises(ConfigError, match=r"t\.key"):
+        load_tree(file)
+    private, public = Signer.generate()
+    write_secret(tmp_path / "t.key", public)
+    with pytest.raises(ConfigError, match="ticket_key: found a key of the other kind"):
+        load_tree(file)
+    write_secret(tmp_path / "t.key", private)
+    assert load_tree(file).ticket_key == (tmp_path / "t.key").absolute()
 
 
 @pytest.mark.parametrize(

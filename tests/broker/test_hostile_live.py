@@ -9,25 +9,14 @@ import resource
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from tests.broker.processes import EDGE, ROOT, Pair, Process, a_pair, tell
+from tests.broker.processes import Pair, Process, a_pair, tell
 from tests.waiting import until
 
 from tidings.routing.protocol import frames, messages as m
 
 GROWTH = 80  # megabytes, once a router has seen a bit of everything
-
-
-@pytest.fixture
-def routers(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
-    root = Process(tmp_path, "root", ROOT)
-    edge = Process(tmp_path, "edge", EDGE.format(port=root.port))
-    yield root, edge
-    assert edge.stop() == 0
-    assert root.stop() == 0
 
 
 async def fuzzed(port: int, seed: int, count: int, idle: int) -> tuple[Counter[str], Counter[str]]:

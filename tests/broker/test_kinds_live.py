@@ -103,7 +103,7 @@ def test_topics_in_processes_that_are_killed(tmp_path: Path, seed: int) -> None:
             told = {}
             for one in interests:
                 told[one] = await stack.enter_async_context(reader.subscribe(one, "topics"))
-            assert told["soccer"].node == told["football"].node
+            assert told["soccer"].node != told["football"].node  # a revision may tell them apart
             for round_ in range(3):
                 number = 0
                 for writer in writers:

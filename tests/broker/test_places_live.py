@@ -104,7 +104,8 @@ def test_only_routers_get_places(tmp_path: Path, seed: int) -> None:
             preprocessor = PreprocessorNode("pre", tagger, Door(tokens=tokens), times=BRIEF)
             await preprocessor.start()
             edge = RouterNode("edge", Address("127.0.0.1", root.port), Door(), times=BRIEF,
-                              token="plain", places="preprocessor")  # fmt: skip
+                              token="plain", places="preprocessor",
+                              show_token=True)  # fmt: skip
             await edge.start()
             async with connect(at(edge), times=BRIEF) as agent:
                 await until(lambda: edge.machine.locating.is_on)
@@ -143,6 +144,43 @@ def test_processes(tmp_path: Path, seed: int) -> None:
     running(lambda: work(root, edge, preprocessor))
     assert "could not handle" not in edge.log()
     assert [one.stop() for one in (edge, root)] == [0, 0]
+
+
+def test_the_token_is_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A router does not show its token either, unless its file says so."""
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "journal.db", Door(), times=BRIEF)
+        await root.start()
+        async with connect(at(root), tag="local", times=BRIEF) as tagger:
+            preprocessor = PreprocessorNode("pre", tagger, Door(tokens={"t": "x"}), times=BRIEF)
+            await preprocessor.start()
+            edge = RouterNode("edge", Address("127.0.0.1", root.port), Door(), times=BRIEF,
+                              token="t", places="preprocessor")  # fmt: skip
+            await edge.start()
+            assert edge.locator is not None
+            sought = edge.locator.preprocessors
+            await until(lambda: sought.refusal)
+            assert not edge.machine.locating.is_on
+            assert sought.refusal.endswith(
+                "set ticket_key in the file of the node above, or show_token = true in the file of "
+                "this router"
+            )
+            assert caplog.text.count(sought.refusal) == 1
+            await edge.stop()
+            await preprocessor.stop()
+        await root.stop()
+
+    running(work)
+
+
+def test_the_setting_needs_preprocessors(tmp_path: Path) -> None:
+    path = tmp_path / "edge.toml"
+    path.write_text('name = "r"\nlisten = "h:1"\nupstream = "h:2"\nshow_token = true\n')
+    with pytest.raises(ConfigError, match='found show_token, expected it only beside places = "'):
+        load_config(path)
+    path.write_text(path.read_text() + 'places = "preprocessor"\n')
+    assert load_config(path).show_token
 
 
 def test_a_rendezvous_point_has_no_such_setting(tmp_path: Path) -> None:

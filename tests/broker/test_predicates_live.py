@@ -257,7 +257,7 @@ def helpers_of(site: Path) -> list[int]:
     for one in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             has_site = os.fsencode(site) in (one / "environ").read_bytes()
-            if has_site and b"helper.py" in (one / "cmdline").read_bytes():
+            if has_site and b"helper_program.py" in (one / "cmdline").read_bytes():
                 found.append(int(one.name))
     return found
 

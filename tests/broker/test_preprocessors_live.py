@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from tests.broker.networks import FAST, at, connect_writers, payloads, running, started, stopped
 from tests.broker.processes import Process
+from tests.forking import Forked
 from tests.waiting import PATIENCE, until
 
 from tidings.broker import Address, Door, PreprocessorNode, RouterNode
@@ -187,7 +188,7 @@ class Preprocessor:
 
     def __init__(self, folder: Path, name: str, port: int) -> None:
         self._errors = (folder / f"{name}.log").open("a")
-        self.process = subprocess.Popen(
+        self.process = Forked(
             [sys.executable, "-m", "tidings", "preprocessor", f"tidings://127.0.0.1:{port}"],
             stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip

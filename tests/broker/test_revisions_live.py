@@ -351,3 +351,108 @@ def test_those_who_are_not_heard_during_a_revision_must_acknowledge_it(tmp_path:
         await root.stop()
 
     running(work)
+
+
+async def read_to_the_end(told: Subscription) -> None:
+    while True:
+        await anext(told)
+
+
+def test_what_is_set_aside_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A revision reads all filters three times; so does a start with a revised file."""
+
+    def lines() -> list[str]:
+        return [one.getMessage() for one in caplog.records if "set aside" in one.getMessage()]
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "j", Door(), kind=a_kind(FIRST), times=FAST)
+        await root.start()
+        async with (
+            connect(at(root), times=FAST, name="reader") as reader,
+            reader.subscribe("chess", "topics", name="kept") as told,
+        ):
+            node = told.node
+            assert not lines()
+            await root.revise(a_kind(SECOND))
+            with pytest.raises(Refusal, match="chess"):
+                await read_to_the_end(told)
+        await root.stop()
+        (line,) = lines()
+        assert line.startswith(f"the filter of node {node} is now refused and was set aside")
+        caplog.clear()
+        again = RootNode("root", tmp_path / "j", Door(), kind=a_kind({"other": []}), times=FAST)
+        await again.start()
+        assert len(lines()) == 1
+        await again.stop()
+
+    running(work)
+
+
+def test_texts_that_a_revision_tells_apart(tmp_path: Path) -> None:
+    """A topic and its synonym mean the same, and then they do not: whoever subscribed to either, in
+    whatever dialect, gets what its own text means, without a break."""
+    together = a_kind(FIRST, soccer="football")
+    apart = a_kind({**FIRST, "soccer": ["sports"]})
+    texts = {"football": "topics", "soccer": "topics", "isa(topic, 'soccer')": "sql"}
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "j", Door(), kind=together, times=FAST)
+        await root.start()
+        async with contextlib.AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            agent = await enter(connect(at(root), times=FAST, name="reader"))
+            told = [await enter(agent.subscribe(one, kind)) for one, kind in texts.items()]
+            # a topic and its filter in SQL mean the same forever
+            assert len({one.node for one in told}) == 2
+            assert told[1].node == told[2].node
+            away = {one: f"of {one}" for one in ("football", "soccer")}
+            for one, name in away.items():
+                async with agent.subscribe(one, "topics", name=name):
+                    pass
+            with pytest.raises(Refusal, match="found another filter for the name 'of soccer'"):
+                await agent.subscribe("football", "topics", name="of soccer").__aenter__()
+            writers = await connect_writers(stack, at(root))
+            topics = ("football", "soccer", "chess")
+            sent = [await publish_each(writers, topics, b"before")]
+            await root.revise(apart)
+            sent.append(await publish_each(writers, topics, b"apart"))
+            await root.revise(together)  # with their own nodes, they go on
+            sent.append(await publish_each(writers, topics, b"together"))
+            await root.revise(apart)
+            sent.append(await publish_each(writers, topics, b"again"))
+            both = [one for topic in topics[:2] for one in sent[0][topic] + sent[2][topic]]
+            due = {
+                topic: {*both, *sent[1][topic], *sent[3][topic]} for topic in ("football", "soccer")
+            }
+            for own, topic in zip(told, ("football", "soccer", "soccer"), strict=True):
+                assert await read_all(own, len(due[topic])) == due[topic], topic
+            for topic, name in away.items():
+                back = await enter(agent.subscribe(topic, "topics", name=name))
+                assert await read_all(back, len(due[topic])) == due[topic], name
+        await root.stop()
+
+    running(work)
+
+
+async def publish_each(
+    writers: Iterable[Agent], topics: Iterable[str], label: bytes
+) -> dict[str, list[bytes]]:
+    """Publish under each topic, by each writer."""
+    found: dict[str, list[bytes]] = {}
+    for topic in topics:
+        for at_, writer in enumerate(writers):
+            payload = b"%s %s %d" % (label, topic.encode(), at_)
+            await writer.publish({"topic": topic}, payload)
+            found.setdefault(topic, []).append(payload)
+    return found
+
+
+async def read_all(told: Subscription, count: int) -> set[bytes]:
+    """The payloads that come, each once; nothing is lost, and nobody starts over."""
+    found: list[bytes] = []
+    while (one := await (anext(told) if len(found) < count else told.next(0.3))) is not None:
+        if not isinstance(one, Interrupted | Resumed):
+            assert isinstance(one, Told), one
+            found.append(one.payload)
+    assert len({*found}) == len(found) == count
+    return {*found}

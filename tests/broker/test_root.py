@@ -14,7 +14,7 @@ from tidings.broker.root import RootNode
 from tidings.model import EnvironmentProblem
 from tidings.network.agent import Refusal, connect
 from tidings.store.journal import FileJournal
-from tidings.store.journal.segments import Segment
+from tidings.store.journal.log_segments import LogSegment
 
 
 def test_errors_while_nothing_can_be_written(
@@ -97,7 +97,7 @@ def test_nothing_is_written_after_what_could_not_be(
             connect(at(network[0]), times=BRIEF) as agent,
             agent.subscribe("n >= 0") as told,
         ):
-            monkeypatch.setattr(Segment, "add", once)
+            monkeypatch.setattr(LogSegment, "add", once)
             first = agent.publish_soon({"n": 1}, b"1")
             await asyncio.sleep(0)
             done = await asyncio.gather(

@@ -25,7 +25,7 @@ from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.bodies import MAGIC
 from tidings.routing.protocol.limits import NONE, Limits
 from tidings.routing.root import Block, Rendezvous, Run, TaggedMany, find_runs, join_runs
-from tidings.routing.root.publishing import tagger
+from tidings.routing.root.publishing import root_tagger
 from tidings.routing.root.runs import run as run_module, run_intake
 from tidings.store.journal.mark_index import MOST_RECENT
 
@@ -141,7 +141,7 @@ def test_the_same_as_one_by_one(
     kind: str, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(seed)
-    for module in (tagger, run_intake):
+    for module in (root_tagger, run_intake):
         monkeypatch.setattr(module, "LARGEST", 60_000)
     limits = Limits(marks=2, matches=3) if kind == "limits" else NONE
     limits = msgspec.structs.replace(limits, content_bytes=300)

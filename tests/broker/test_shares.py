@@ -18,7 +18,7 @@ from tidings.routing.clients.subscriber import Told
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Break
-from tidings.routing.root.publishing import tagger
+from tidings.routing.root.publishing import root_tagger
 
 
 def everything(number: int) -> str:
@@ -202,7 +202,7 @@ def test_the_largest_payload_with_many_marks(
     """A header of any size fits beside a payload of any size."""
     most = frames.LARGEST - 1024  # so that a few marks do not fit into what is left free
     monkeypatch.setattr(module, "LARGEST", most)
-    monkeypatch.setattr(tagger, "LARGEST", most)
+    monkeypatch.setattr(root_tagger, "LARGEST", most)
 
     async def work() -> None:
         network = await started(tmp_path, 1, BRIEF)

@@ -183,8 +183,8 @@ def test_without_attributes(tmp_path: Path) -> None:
     assert isinstance(answer, m.Published)
     assert answer.version == root.version
     assert answer.refusal == (
-        f"found a tag of version {version} without attributes, expected a version since which the "
-        f"nodes changed at most 4 times; tag it again at version {root.version}"
+        f"found a tag of version {version} without attributes, which is too old: the nodes "
+        f"changed more than 4 times after it; tag it again at version {root.version}"
     )
     again = pack_tag(root.life, root.version, (wide,))
     root.say(m.Publish("p/1", 3, 3, b"", b"d", tag=again))

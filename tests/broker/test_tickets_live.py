@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from tests.broker.networks import BRIEF, at, payloads, running
 from tests.broker.processes import Process, write_secret
+from tests.forking import Forked
 from tests.waiting import until
 
 from tidings.broker import (
@@ -28,10 +29,11 @@ from tidings.broker import (
     connections as connections_module,
 )
 from tidings.broker.admission import signing, tickets
-from tidings.broker.admission.permissions import Grant, Permissions, Register, Tokens
+from tidings.broker.admission.permissions import Grant, PermissionRegister, Permissions, Tokens
 from tidings.broker.admission.signing import PublicKeys
 from tidings.broker.config import ConfigError, load_config
 from tidings.network import Agent, Refusal, connect
+from tidings.network.agents.tags import preprocessors as preprocessors_module
 from tidings.routing.protocol import Ticket, messages as m, unpack_ticket
 
 PRIVATE, PUBLIC = Signer.generate()
@@ -53,15 +55,22 @@ class Place:
     def __init__(self, edge: RouterNode, node: PreprocessorNode, seen: Seen) -> None:
         self.edge, self.node, self.seen = edge, node, seen
 
-    def connect(self, name: str, token: str) -> contextlib.AbstractAsyncContextManager[Agent]:
-        return connect(at(self.edge), name=name, token=token, times=BRIEF, tag="preprocessor")
+    def connect(
+        self, name: str, token: str, *, show_token: bool = False
+    ) -> contextlib.AbstractAsyncContextManager[Agent]:
+        return connect(
+            at(self.edge), name=name, token=token, times=BRIEF, tag="preprocessor",
+            show_token=show_token,
+        )  # fmt: skip
 
 
 @contextlib.asynccontextmanager
 async def a_place(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = PRIVATE, tokens: Tokens | None = None
-) -> AsyncIterator[Place]:
-    """A root, a router that signs tickets, and a preprocessor, whose greetings are noted."""
+    folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = PRIVATE, tokens: Tokens | None = None,
+    *, is_open: bool = False,
+) -> AsyncIterator[Place]:  # fmt: skip
+    """A root, a router that signs tickets if it has a key, and a preprocessor, whose greetings are
+    noted."""
     root = RootNode("root", folder / "journal.db", Door(tokens=AT_ROOT), times=BRIEF)
     await root.start()
     door = Door(tokens=AT_EDGE, keys={"tagger": GRANTS[1]}, ticket_key=key)
@@ -69,10 +78,9 @@ async def a_place(
     await edge.start()
     seen: Seen = []
     async with connect(at(root), name="tagger", token="tags", tag="local", times=BRIEF) as tagger:
-        node = PreprocessorNode(
-            "tagger", tagger, Door(tickets={"edge": PUBLIC}, tokens=tokens), times=BRIEF,
-            signer=Signer(GRANTS[0]),
-        )  # fmt: skip
+        door = Door(tickets={"edge": PUBLIC} if key else None, tokens=tokens)
+        signer = None if is_open else Signer(GRANTS[0])
+        node = PreprocessorNode("tagger", tagger, door, times=BRIEF, signer=signer)
         admit = node._connections._admit
 
         def noted(hello: m.Hello, certified: frozenset[str]) -> Permissions | str:
@@ -109,6 +117,69 @@ def test_preprocessors_see_no_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 assert isinstance(found, Permissions)
                 assert found.owner == place.edge.connections.owner_of(hello.name)
                 assert found.may == {"publish", "subscribe", "preprocess"}
+
+    running(work)
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_tokens_are_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, shown: bool
+) -> None:
+    """Without a ticket, an agent shows its token only if the application allows it. Otherwise the
+    rendezvous point tags, and a sentence says what to set; it is logged once."""
+    sentence = (
+        "refuses 'writer': the token is not known here, and no certificate has the name; the "
+        "token was not shown, because no ticket was signed: set ticket_key in the file of the "
+        "agent's router, or allow the agent to show its token: connect(..., show_token=True), or "
+        "--show-token"
+    )
+
+    async def work() -> None:
+        async with (
+            a_place(tmp_path, monkeypatch, key="", tokens={"writes": "writer"}) as place,
+            place.connect("writer", "writes", show_token=shown) as writer,
+            writer.subscribe("n > 3") as told,
+        ):
+            await until(lambda: place.seen)
+            if shown:
+                await until(lambda: len(writer.preprocessors) == 1)
+            await writer.publish({"n": 5}, b"5")
+            assert await payloads(told, 1) == [b"5"]
+            assert place.node.tagged == writer.preprocessors.asked == shown
+            assert {hello.token for hello, _ in place.seen} == {"writes" if shown else ""}
+            if shown:
+                assert writer.preprocessors.refusal == ""
+                assert (await writer.header({"n": 5})).data
+                return
+            for ask in (writer.node_of("n > 3"), writer.grant("n > 3"), writer.header({"n": 5})):
+                with pytest.raises(Refusal) as found:
+                    await ask
+                assert str(found.value).endswith(sentence)
+            monkeypatch.setattr(preprocessors_module, "AGAIN", 0.0)
+            tried = len(place.seen)
+            await until(lambda: len(place.seen) >= tried + 2)
+
+    running(work)
+    logged = [one.getMessage() for one in caplog.records if one.name.startswith("tidings.network")]
+    assert [one.partition(" refuses ")[2] for one in logged] == (
+        [] if shown else [sentence.removeprefix("refuses ")]
+    )
+
+
+def test_preprocessors_for_anybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They need neither a ticket nor a token."""
+
+    async def work() -> None:
+        async with (
+            a_place(tmp_path, monkeypatch, key="", is_open=True) as place,
+            place.connect("writer", "writes") as writer,
+            writer.subscribe("n > 3") as told,
+        ):
+            await until(lambda: len(writer.preprocessors) == 1)
+            await writer.publish({"n": 5}, b"5")
+            assert await payloads(told, 1) == [b"5"]
+            assert place.node.tagged == 1
+            assert [hello.token for hello, _ in place.seen] == [""]
 
     running(work)
 
@@ -206,13 +277,13 @@ def test_what_is_refused() -> None:
                      "is for 'milan', and 'turin' shows it", "for the channel 'tea', expected 'fx'",
                      "expired 10", "expected at most 300"):  # fmt: skip
         assert any(sentence in str(one) for one in found), sentence
-    with pytest.raises(KeyProblem, match="signs tickets and no tokens"):
+    with pytest.raises(KeyProblem, match="signing tickets, but no tokens"):
         tickets.Tickets("edge", Door(ticket_key=PRIVATE))
 
 
 def test_names_that_are_bound() -> None:
     """A guest of a router does not get the name that is bound here; rights are those of both."""
-    register = Register({"t": Grant("milan", frozenset({"subscribe"}), within="n > 1")})
+    register = PermissionRegister({"t": Grant("milan", frozenset({"subscribe"}), within="n > 1")})
     guest = Ticket(b"", "milan", "*/abc", "fx", 1, ("publish", "subscribe"))
     assert "bound to another token" in str(register.admit_ticket(guest))
     bound = Ticket(b"", "milan", "milan", "fx", 1, ("publish", "subscribe"), "n > 0")
@@ -260,7 +331,7 @@ def test_processes(tmp_path: Path) -> None:
     root = Process(tmp_path, "root", ROOT)
     assert made.stdout.startswith('"the root" = "ed25519:')
     agents = write_secret(tmp_path / "agents.toml", f"[tickets]\n{made.stdout}")
-    tagger = subprocess.Popen(
+    tagger = Forked(
         [sys.executable, "-m", "tidings", "preprocessor", f"tidings://127.0.0.1:{root.port}",
          "--name", "tagger", "--token", "tags", "--config", str(agents)],
         stdout=subprocess.PIPE, text=True,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.broker.networks import BRIEF, at, payloads, started, stopped
 from tests.damage import copy_hot
+from tests.forking import Forked
 from tests.waiting import until
 
 from tidings.channel.interests import ArrayInterests
@@ -74,7 +75,7 @@ class Root:
 
 
 def _started(file: Path) -> tuple[subprocess.Popen[str], str]:
-    process = subprocess.Popen(
+    process = Forked(
         [sys.executable, "-m", "tidings", "router", "--config", str(file)],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip

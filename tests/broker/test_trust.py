@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from tests.broker.certificates import Authority, Files
 from tests.broker.networks import FAST, payloads, running
+from tests.decoding import decode_all
 from tests.waiting import PATIENCE, until
 
 from tidings.broker import PreprocessorNode
@@ -117,7 +118,7 @@ async def frames_back(
         while more := await asyncio.wait_for(reader.read(1 << 16), 5):
             data += more
     await closed(writer)
-    return [*frames.decode_all(data)]
+    return [*decode_all(data)]
 
 
 async def closed(writer: asyncio.StreamWriter) -> None:
@@ -297,7 +298,9 @@ def test_preprocessors_with_tls(tmp_path: Path, secure: bool) -> None:
             await node.start()
             assert node.address.startswith("tidings+tls://localhost:" if secure else "tidings://")
             tag: Tagging = "preprocessor"
-            async with connect(at, token="t", authorities=ca, times=FAST, tag=tag) as writer:
+            async with connect(
+                at, token="t", authorities=ca, times=FAST, tag=tag, show_token=True
+            ) as writer:
                 found = await writer.preprocessors.wait_for_any(PATIENCE if secure else 1.0)
                 assert found == secure
                 await writer.publish({"n": 1}, b"1")
@@ -381,7 +384,7 @@ def test_who_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             data = b""
             with contextlib.suppress(ConnectionError):
                 data = await asyncio.wait_for(reader.read(), 5)
-            assert all(isinstance(one, m.Goodbye) for one in frames.decode_all(data))
+            assert all(isinstance(one, m.Goodbye) for one in decode_all(data))
             await closed(writer)
         assert not node.connection_limits.strangers()
         assert world.given == []

@@ -16,6 +16,7 @@ import pytest
 from tests.broker.certificates import Authority
 from tests.broker.networks import BRIEF
 from tests.broker.parts import make_part
+from tests.decoding import decode_all
 
 from tidings import Delivery, Interrupted, Resumed
 from tidings.broker import Address, Door, RootNode, RouterNode
@@ -229,7 +230,7 @@ def test_whoever_is_there_says_other_things(monkeypatch: pytest.MonkeyPatch) -> 
             while not over.is_set():
                 with contextlib.suppress(OSError):
                     other.sendall(frames.encode(m.Beat(1, 1, {}, m.Digest(), 0)))
-                    heard.extend(frames.decode_all(other.recv(1 << 16)))
+                    heard.extend(decode_all(other.recv(1 << 16)))
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve, args=(server,))

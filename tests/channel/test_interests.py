@@ -16,6 +16,7 @@ from tests.snapshots.test_snapshot import many_filters
 from tidings.channel.interests import ArrayInterests, node_loading
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, compile_nodes
+from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import FilterError, TidingsError
 from tidings.routing.root import Placed
@@ -306,7 +307,7 @@ def test_a_start_takes_what_is_compiled(tmp_path: Path) -> None:
     again = ArrayInterests(None, [*stored, (2201, b"a1 > 0")], 2201, folder=folder)
     assert (folder / "manifest.json").stat().st_mtime_ns == before.st_mtime_ns
     assert again.tag(b'{"a1": 5000, "b": 1}') == first.tag(b'{"a1": 5000, "b": 1}')
-    assert again.placed(2201).children
+    assert again.make_placed(2201).children
     other = [*stored[1:], (1, b"c = 1")]
     changed = ArrayInterests(None, sorted(other), 2200, folder=folder)
     assert changed.text(1) == "c = 1"
@@ -362,3 +363,29 @@ def test_a_compilation_that_fails_changes_nothing(
     stopped.stop()
     assert stopped.run() is None
     assert [path.name for path in tmp_path.iterdir()] == ["interests"]
+
+
+def test_what_is_wrong_with_a_filter_is_found_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To find it can take as long as to read a valid filter, and must not be done again in the
+    event loop."""
+    interests = ArrayInterests()
+    read: list[bytes] = []
+    parsed = Filters.parse
+
+    def parse_once(self: Filters, interest: bytes) -> Filter:
+        read.append(interest)
+        return parsed(self, interest)
+
+    monkeypatch.setattr(Filters, "parse", parse_once)
+    for text in (b"n >", b"\xff", b"n > 1"):
+        interests.prepare([text])
+        if text == b"n > 1":
+            assert interests.place(text).node == 1
+        else:
+            with pytest.raises(TidingsError):
+                interests.place(text)
+        assert read == [text]
+        read.clear()
+    with pytest.raises(TidingsError):
+        interests.place(b"n >")  # without any preparation
+    assert read == [b"n >"]

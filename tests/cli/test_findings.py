@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import tidings
-from tidings.cli.common.subscription_files import Subscription
+from tidings.cli.common.subscription_files import FileSubscription
 from tidings.cli.filters import findings
 from tidings.cli.filters.findings import COVERED, DUPLICATE, examine
 
@@ -34,7 +34,7 @@ def test_like_comparing_all_pairs(
     monkeypatch.setattr(findings, "MANY", many)
     filters = [tidings.parse(text) for text in texts]
     parsed = [
-        (Subscription(number, text, None, f"line {number}"), filters[number])
+        (FileSubscription(number, text, None, f"line {number}"), filters[number])
         for number, text in enumerate(texts)
     ]
     kinds = (DUPLICATE, COVERED)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cli.terminals import Terminal
 
 from tidings.cli.backtests.job_bar import show_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def slow(rows: object) -> list[int]:

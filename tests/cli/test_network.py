@@ -13,6 +13,7 @@ import pytest
 from tests.broker.certificates import Authority
 from tests.broker.processes import Process
 from tests.cli.conftest import Run, Write
+from tests.forking import Forked
 
 from tidings.cli.network.subscribe_command import _describe_loss
 from tidings.routing.clients.subscriber import Lost
@@ -45,7 +46,7 @@ class Processes:
         self.all: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
+        process = Forked(
             [sys.executable, "-m", "tidings", *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

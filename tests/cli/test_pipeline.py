@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+from tests import arrivals
 from tests.cli.conftest import Result, Run
 from tests.damage import flip_bit
 from tests.spark.outboxes import files_of, put_batch
@@ -75,9 +76,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def put(folder: Path, name: str, *lines: str) -> None:
-    beside = folder / f".{name}"
-    beside.write_text("\n".join(lines) + "\n")
-    beside.rename(folder / "in" / name)
+    arrivals.put(folder, name, lines)
 
 
 def commit(outbox: Outbox, batch: int, version: int = 2, refused: int = 0) -> Commit:
@@ -230,7 +229,7 @@ def test_a_log_that_is_not_there_is_not_made(run: Run, folder: Path) -> None:
 
 
 def test_two_do_not_write_to_one_outbox(run: Run, folder: Path) -> None:
-    with Outbox(folder / "out").locked():
+    with Outbox(folder / "out").hold_lock():
         result = run("pipeline", "run", str(folder / "p.toml"))
     assert result.code == 2
     assert "another pipeline writes to the outbox" in result.err

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests import arrivals
 from tests.cli.conftest import Run, Write
 from tests.filters import eventbridge_oracle
 from tests.waiting import wait_for
@@ -77,9 +78,7 @@ def wanted(event: dict[str, Any]) -> set[str]:
 
 
 def put(folder: Path, name: str, events: list[dict[str, Any]]) -> None:
-    beside = folder / f".{name}"
-    beside.write_text("".join(json.dumps(event) + "\n" for event in events))
-    beside.rename(folder / "in" / name)
+    arrivals.put(folder, name, map(json.dumps, events))
 
 
 def told(run: Run, file: str) -> dict[int, set[str]]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import sys
 
 import pytest
+from tests.cli.terminals import Terminal
 
 from tidings.cli.common.screen import STEP, count_of, cut, report_steps, track
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("total", [None, 3 * STEP])

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Run, Write
 
 from tidings.snapshots import Snapshot
-from tidings.snapshots.building import Nodes
+from tidings.snapshots.building import BuiltNodes
 from tidings.snapshots.shape import Shape
 
 FILTERS = {
@@ -105,7 +105,7 @@ def with_edges(folder: str, edges: list[tuple[int, int]]) -> None:
     one = Snapshot.open(folder)
     count = len(one.numbers)
     edges = sorted(edges, key=lambda edge: edge[1])
-    nodes = Nodes(
+    nodes = BuiltNodes(
         one.numbers,
         one.keys,
         np.searchsorted([low for _, low in edges], np.arange(count + 1)).astype(np.int64),

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.broker.processes import Process
 from tests.cli.conftest import Run, app
+from tests.forking import Forked
 from tests.waiting import eventually
 from typer.testing import CliRunner
 
@@ -56,7 +57,7 @@ class Scene:
     def subscribe(self, *words: str) -> subprocess.Popen[bytes]:
         assert self._subscriber is None
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
-            self._subscriber = subprocess.Popen(
+            self._subscriber = Forked(
                 [sys.executable, "-m", "tidings", "subscribe", *words, *self.there],
                 stdout=out, stderr=err,
             )  # fmt: skip
@@ -248,7 +249,7 @@ def test_a_publisher_whose_router_has_no_way_up(run: Run, tmp_path: Path) -> Non
         there = ("--timeout", "5", "--router", f"tidings://127.0.0.1:{edge.port}")
         ended = run("publish", '{"n": 1}', *there)
         assert (ended.code, ended.out) == (2, "")
-        assert "found no answer for 5 seconds: 0 of 1 notifications are acknowledged" in ended.err
+        assert "no answer arrived for 5 seconds: 0 of 1 notifications are acknowledged" in ended.err
         ended = run("subscribe", "n > 0", *there)
         assert ended.code == 2
         assert "the subscription is not in force after 5 seconds" in ended.err

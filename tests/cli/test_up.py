@@ -271,12 +271,12 @@ def test_a_node_that_does_not_answer_is_started_again(write: Write) -> None:
 
 
 def test_up_that_was_stopped_kills_nobody(write: Write) -> None:
-    up = Up(write("network.toml", "patience = 10\n" + PAIR))
+    up = Up(write("network.toml", "patience = 6\n" + PAIR))
     try:
         up.read_until("shows them too")
         before = up.children()
         os.kill(up.process.pid, signal.SIGSTOP)
-        time.sleep(12)
+        time.sleep(8)
         os.kill(up.process.pid, signal.SIGCONT)
         time.sleep(2)
         assert up.children() == before

@@ -21,7 +21,7 @@ from tidings.matching.rank_space.ranks import Ranks
 from tidings.matching.segments.segment_builder import build_segment
 from tidings.routing import LabelGraph
 from tidings.routing.clients import Phase
-from tidings.routing.forwarding.transitions import State
+from tidings.routing.forwarding.transitions import NodeState
 from tidings.routing.protocol import Times, messages
 from tidings.spark.outbox.outbox import Outbox
 from tidings.spark.pipeline.settings import Subscriptions
@@ -226,7 +226,7 @@ def test_words_of_the_subscription() -> None:
     assert [phase.value for phase in Phase if phase.value in words.splitlines()] == [
         *subscription.PHASES
     ]
-    assert {state.value for state in State if state.value in words.splitlines()} == {
+    assert {state.value for state in NodeState if state.value in words.splitlines()} == {
         *subscription.STATES
     }
     assert f"for {2 * Times().expire:.0f} seconds" in words

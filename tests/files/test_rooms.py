@@ -48,7 +48,7 @@ def test_a_snapshot(tmp_path: Path) -> None:
 def test_an_outbox(tmp_path: Path) -> None:
     """Its folders and its own files; what workers write there is looked at in test_endings."""
     outbox = Outbox(tmp_path / "new" / "outbox")
-    with outbox.locked():
+    with outbox.hold_lock():
         outbox.bind_to_checkpoint(tmp_path / "new" / "checkpoint")
         outbox.begin_attempt(0)
     assert open_to_others(tmp_path / "new") == {}

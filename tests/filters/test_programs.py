@@ -66,7 +66,7 @@ def test_what_is_refused_is_not_kept() -> None:
 def test_patterns_of_both_kinds_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regular, "_programs", ProgramCache(10 << 20, lambda one: one.bytes))
     for number in range(300):
-        assert regular.compile_pattern(f"^a{number}$").found(f"a{number}")
+        assert regular.compile_pattern(f"^a{number}$").search(f"a{number}")
         one = like.compile_pattern(f"%a_{number}%")
         assert one is not None
         assert one.holds(f"xab{number}")

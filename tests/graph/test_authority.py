@@ -40,7 +40,7 @@ def random_run(
     """Inserts and removals, with copies of many ages; after each step some tag, and the corrected
     tags are compared with a fresh one. What happened, to see that something did."""
     authority: Authority[Any, Any] = Authority(desk)
-    copies = [authority.copied()]
+    copies = [authority.copy()]
     seen = {"stale": 0, "changed": 0, "dropped": 0}
     for _ in range(steps):
         graph = desk.graph
@@ -49,7 +49,7 @@ def random_run(
         else:
             desk.subscribe(interest())
         if rng.random() < 0.3:
-            copies.append(authority.copied())
+            copies.append(authority.copy())
             if len(copies) > COPIES:
                 copies.pop(rng.randrange(COPIES))
         if rng.random() < 0.05:
@@ -61,7 +61,7 @@ def random_run(
             assert tag.version == copy.version
             if authority._history.knows(tag.version):
                 desk.tag = None  # there is no need to tag anew
-            assert authority.corrected(tag, content) == fresh, (tag, desk.graph.version)
+            assert authority.correct(tag, content) == fresh, (tag, desk.graph.version)
             vars(desk).pop("tag", None)
             seen["stale"] += tag.version < graph.version
             seen["changed"] += tag.nodes != tuple(node.id for node in fresh)
@@ -93,13 +93,13 @@ def test_a_node_that_became_one_with_another(monkeypatch: pytest.MonkeyPatch) ->
     first, second = desk.subscribe(spiral(turned=False)), desk.subscribe(spiral(turned=True))
     authority = Authority(desk)
     inside = {"x": 2, "y": 2}
-    tag = authority.copied().tag(inside)
+    tag = authority.copy().tag(inside)
     assert tag.nodes == (first.id, second.id)
     size = 2 * RINGS
     desk.subscribe(f"x >= 0 AND x < {size} AND y >= 0 AND y < {size}")
     assert second not in desk.graph
     desk.tag = None  # there is no need to tag anew
-    assert authority.corrected(tag, inside) == [first]
+    assert authority.correct(tag, inside) == [first]
 
 
 def test_ranges(seed: int) -> None:
@@ -129,19 +129,19 @@ def test_a_removed_node_leaves_those_above_it() -> None:
     desk = DynamicPreprocessor()
     top, low = desk.subscribe("x > 1"), desk.subscribe("x > 5")
     authority = Authority(desk)
-    tag = authority.copied().tag({"x": 7})
+    tag = authority.copy().tag({"x": 7})
     assert tag == Tag(version=2, nodes=(low.id,))
     desk.graph.remove(low)
     middle = desk.subscribe("x > 3")
     desk.graph.remove(top)
-    assert authority.corrected(tag, {"x": 7}) == [middle]
+    assert authority.correct(tag, {"x": 7}) == [middle]
 
 
 def test_only_newer_nodes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = TypePreprocessor(Event)
     desk.subscribe(Event)
     authority = Authority(desk)
-    tag = authority.copied().tag(Quote())
+    tag = authority.copy().tag(Quote())
     quote, trade = desk.subscribe(Quote), desk.subscribe(Trade)
     asked: list[Any] = []
     plain = desk.graph.matching_of
@@ -152,7 +152,7 @@ def test_only_newer_nodes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(desk.graph, "matching_of", listening)
     monkeypatch.setattr(desk.graph, "matching", None)
-    assert authority.corrected(tag, Quote()) == [quote]
+    assert authority.correct(tag, Quote()) == [quote]
     assert asked == [quote, trade]
 
 
@@ -168,15 +168,15 @@ def test_what_can_not_be_explained_is_tagged_anew(monkeypatch: pytest.MonkeyPatc
         Tag(9, (), life=2),  # a version to come
         Tag(-1, (), life=2),
     ):
-        assert authority.corrected(tag, event) == [one], tag
-    old = authority.copied().tag({"x": 0})
+        assert authority.correct(tag, event) == [one], tag
+    old = authority.copy().tag({"x": 0})
     two = desk.subscribe("x = 3")
     authority.forget(authority.version)
-    assert authority.corrected(old, event) == [two]
-    old = authority.copied().tag(event)
+    assert authority.correct(old, event) == [two]
+    old = authority.copy().tag(event)
     three = desk.subscribe("x = 3 AND y IS NULL")
     monkeypatch.setattr(module, "MANY", 0)
-    assert authority.corrected(old, event) == [three]
+    assert authority.correct(old, event) == [three]
 
 
 def test_the_past_is_as_long_as_the_oldest_copy_needs() -> None:
@@ -200,10 +200,10 @@ def test_a_copy_stays_as_it_is_and_takes_no_interests() -> None:
     desk = DynamicPreprocessor(Attributes({"day": "date"}))
     authority = Authority(desk)
     desk.subscribe("day >= '2013-02-01'")
-    copy = authority.copied()
+    copy = authority.copy()
     desk.subscribe("day >= '2013-03-01'")
     assert copy.tag({"day": "2013-03-05"}) == Tag(1, (1,))
-    assert [n.id for n in authority.corrected(Tag(1, (1,)), {"day": "2013-03-05"})] == [2]
+    assert [n.id for n in authority.correct(Tag(1, (1,)), {"day": "2013-03-05"})] == [2]
     with pytest.raises(GraphError, match="accepts no interests"):
         copy.subscribe("day IS NULL")
     with pytest.raises(GraphError, match="already has an authority"):
@@ -214,16 +214,16 @@ def test_a_copy_can_travel() -> None:
     desk = DynamicPreprocessor()
     for n in range(400):
         desk.subscribe(f"x > {n}")  # one path
-    copy: StatelessPreprocessor[Any] = pickle.loads(pickle.dumps(Authority(desk).copied()))
+    copy: StatelessPreprocessor[Any] = pickle.loads(pickle.dumps(Authority(desk).copy()))
     assert copy.tag({"x": 300}) == Tag(400, (300,))
     types = TypePreprocessor(Event)
     types.subscribe(Quote)
-    other: StatelessPreprocessor[Any] = pickle.loads(pickle.dumps(Authority(types).copied()))
+    other: StatelessPreprocessor[Any] = pickle.loads(pickle.dumps(Authority(types).copy()))
     assert other.tag(Quote()) == Tag(1, (1,))
 
 
 def test_static_preprocessors_are_never_behind() -> None:
     desk = StaticPreprocessor({"mlb": "baseball"})
     authority = Authority(desk)
-    tag = authority.copied().tag("mlb")
-    assert authority.corrected(tag, "mlb") == [desk.subscribe("mlb")]
+    tag = authority.copy().tag("mlb")
+    assert authority.correct(tag, "mlb") == [desk.subscribe("mlb")]

@@ -357,6 +357,7 @@ def test_a_number_is_never_given_twice() -> None:
     assert graph.insert(parse("x > 1")).id != first.id
 
 
+@pytest.mark.bench
 def test_texts_are_placed_among_patterns_soon() -> None:
     """Each pattern was computed on the whole text, which took half a second for ten of them."""
     graph = ContentGraph()

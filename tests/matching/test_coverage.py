@@ -18,7 +18,7 @@ from tidings.filters.canonical.covering import covers
 from tidings.filters.canonical.form import Form
 from tidings.matching.covering import cover_join, cover_kernels, coverage, undecided
 from tidings.matching.covering.coverage import Coverage, cover
-from tidings.matching.covering.hull_gathering import gather_hulls
+from tidings.matching.covering.hull_gathering import gather
 
 
 def distinct(filters: list[Filter]) -> list[Filter]:
@@ -210,7 +210,7 @@ def test_progress_counts_every_form() -> None:
 
 def test_hulls_hold_what_forms_say() -> None:
     forms = [parse(text).form for text in ("x IN (1, 3) AND b < 2", "lower(s) = 'a'", "true")]
-    hulls, _ = gather_hulls(forms)
+    hulls = gather(forms).hulls
     assert hulls.hull_count == 3
     assert hulls.attributes == 2
     assert np.diff(hulls.starts).tolist() == [2, 1, 0]

@@ -119,7 +119,7 @@ def test_the_segment_of_hulls_finds_what_matches(
     forms = [one.form for one in filters]
     segment = segment_of_hulls(gather(forms), chosen, forms)
     kept = [filters[at] for at in chosen]
-    matcher = Matcher.compiled(segment, kept, background=False)
+    matcher = Matcher.from_segment(segment, kept, background=False)
     events = [event(rng, of) for _ in range(60)]
     batch = pa.RecordBatch.from_pylist(events, schema=tables.arrow_schema(of))
     expected = [[at for at, one in enumerate(kept) if one.matches(e)] for e in events]

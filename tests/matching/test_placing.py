@@ -12,7 +12,7 @@ from tests.snapshots.test_snapshot import many_filters
 from tidings import Attributes, Filter, Ontology, parse
 from tidings.filters.canonical import covers_among
 from tidings.filters.values import ValueSet, sets
-from tidings.matching.placing import BoxIndex, Sketches, ask, is_plain
+from tidings.matching.placing import BoxIndex, Found, Sketches, ask, is_plain
 from tidings.matching.placing.sketches import key_of
 from tidings.matching.segments.segment_builder import build_segment
 
@@ -97,6 +97,10 @@ def from_a_graph(rng: random.Random, count: int) -> list[Filter]:
 Draw = Callable[[random.Random, int], list[Filter]]
 
 
+def as_lists(both: tuple[Found, Found]) -> list[list[list[int]]]:
+    return [[one.tolist() for one in found] for found in both]
+
+
 @pytest.mark.parametrize("run", range(3))
 @pytest.mark.parametrize("draw", [drawn_plainly, of_every_kind, from_a_graph, about_topics])
 def test_neighbours_are_those_of_all_pairs(seed: int, run: int, draw: Draw) -> None:
@@ -111,7 +115,7 @@ def test_neighbours_are_those_of_all_pairs(seed: int, run: int, draw: Draw) -> N
     sketches = Sketches()
     for number, one in enumerate(there):
         sketches.add(number, one.form)
-    sure = 0
+    sure = is_simple = 0
     for one in new:
         question = ask(one.form, TOPICS)
         over = {n for n, other in enumerate(there) if covers_among(other.form, one.form)}
@@ -120,12 +124,40 @@ def test_neighbours_are_those_of_all_pairs(seed: int, run: int, draw: Draw) -> N
             assert set(found.sure.tolist()) <= wanted, one
             assert set(found.sure.tolist()) | set(found.unsure.tolist()) >= wanted, one
             sure += len(found.sure)
-        assert [[*map(list, found)] for found in again.find(question)] == [
-            [*map(list, found)] for found in index.find(question)
-        ]
+        assert as_lists(again.find(question)) == as_lists(index.find(question))
+        assert as_lists(index.find(question)) == as_lists(index.find_general(question))
+        is_simple += question.simple_box() is not None
         assert set(sketches.above(question)) >= over, one
         assert set(sketches.below(question)) >= under, one
+    questions = [ask(one.form, TOPICS) for one in new]
+    together = index.find_all(questions)
+    assert [*map(as_lists, together)] == [as_lists(index.find(one)) for one in questions]
     assert sure > 20
+    assert is_simple > 10
+
+
+def test_neighbours_among_many_attributes(seed: int) -> None:
+    """With more than 64 attributes, columns share the bits of masks, and codes may be unknown."""
+    rng = random.Random(seed)
+
+    def some(count: int) -> list[Filter]:
+        names = [f"a{n:03}" for n in range(150)]
+        drawn = (rng.sample(names, rng.choice([1, 2, 2, 12])) for _ in range(count))
+        tests = (" AND ".join(f"{n} >= {rng.randint(0, 9)}" for n in one) for one in drawn)
+        return [parse(one) for one in tests]
+
+    there = some(1500)
+    # pairs of columns with the same bit
+    there += [parse(f"a{n:03} > 2 AND a{n + 64:03} > {n % 7}") for n in range(80)]
+    index = BoxIndex(build_segment(enumerate(one.form for one in there)), len(there))
+    new = [*some(40), *(parse(f"a{n:03} > 1") for n in range(0, 150, 3)), *there[-20:]]
+    sure = 0
+    for one, both in zip(new, index.find_all([ask(one.form) for one in new]), strict=True):
+        over = [n for n, other in enumerate(there) if covers_among(other.form, one.form)]
+        under = [n for n, other in enumerate(there) if covers_among(one.form, other.form)]
+        assert as_lists(both) == [[over, []], [under, []]], one
+        sure += len(over) + len(under)
+    assert sure > 100
 
 
 def test_indexes_look_at_few() -> None:

@@ -77,7 +77,7 @@ def above(interests: ArrayInterests, line: bytes) -> set[int]:
     todo = interests.tag(line)
     found = set(todo)
     while todo:
-        more = set(interests.placed(todo.pop()).parents) - found
+        more = set(interests.make_placed(todo.pop()).parents) - found
         found |= more
         todo += more
     return found

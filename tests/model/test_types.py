@@ -8,14 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from tests.model.moments import utc
 
 from tidings.model import TYPES, LongDecimal, Type, read_value, type_of
 
 NAN, INF = math.nan, math.inf
-
-
-def utc(*parts: int) -> dt.datetime:
-    return dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[arg-type, misc]
 
 
 DAY = utc(2024, 2, 29)

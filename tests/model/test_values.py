@@ -13,16 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.model.moments import utc
 
 from tidings.model import compare, from_micros, micros, normalise
 from tidings.model.values import INT_MAX, INT_MIN, is_number
 
 NAN, INF = math.nan, math.inf
 EAST = dt.timezone(dt.timedelta(hours=2))
-
-
-def utc(*parts: int) -> dt.datetime:
-    return dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[arg-type, misc]
 
 
 def naive(*parts: int) -> dt.datetime:

@@ -28,7 +28,7 @@ from tidings.broker import Address, Door, RouterNode
 from tidings.network import parse_addresses
 from tidings.network.agent import LARGEST
 from tidings.routing.protocol import Limits
-from tidings.store.journal import journal, segments
+from tidings.store.journal import journal, log_segments
 from tidings.studies.host.ports import free_ports
 
 
@@ -385,7 +385,7 @@ def test_limits_come_before_cursors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """What was dropped because too much was kept is lost, and counted."""
 
     monkeypatch.setattr(journal, "SEGMENT_BYTES", 1000)
-    monkeypatch.setattr(segments, "LINGER", 0.1)
+    monkeypatch.setattr(log_segments, "LINGER", 0.1)
 
     async def work() -> None:
         network = await started(tmp_path, 0, limits=Limits(kept=20))

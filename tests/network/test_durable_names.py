@@ -1,13 +1,16 @@
-"""Names of durable subscriptions: equal filters, a second program with the same name, and names
-that are given up."""
+"""Names of durable subscriptions: equal filters, a second program with the same name, at one
+router or at two, and names that are given up."""
 
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
+from tests.broker.processes import Process
 
 from tidings import Refusal, connect
 from tidings.routing.clients import Interrupted
@@ -39,7 +42,7 @@ def test_an_equal_filter_is_the_same(tmp_path: Path) -> None:
             await fresh.drop_named("mine", 2)
             assert not root.machine.naming.cursors.known
         async with connect(at(edge), times=BRIEF) as nobody:
-            with pytest.raises(Refusal, match="an agent without a name or a token"):
+            with pytest.raises(Refusal, match="found a subscription or an agent without a name"):
                 await nobody.drop_named("mine")
         await stopped(network)
 
@@ -76,3 +79,103 @@ def test_a_second_program_takes_the_name_over(tmp_path: Path) -> None:
         await stopped(network)
 
     running(work)
+
+
+TAKEN = "the subscription 'mine' was continued by another program, or by another call of this one"
+
+
+def test_a_second_program_at_another_router(tmp_path: Path) -> None:
+    """It takes over this subscription only: the first is told when it confirms, or soon after the
+    next notification."""
+
+    async def work() -> None:
+        network = await started(tmp_path, 2, BRIEF)
+        near, far = network[1]
+        async with (
+            connect(at(near), times=BRIEF, name="reader") as first,
+            first.subscribe("n > 0", name="mine") as told,
+            first.subscribe("n > 0") as others,
+            connect(at(far), times=BRIEF, name="reader") as second,
+        ):
+            await first.publish({"n": 1}, b"1")
+            one = await told.next(30)
+            async with second.subscribe("n > 0", name="mine") as taken:
+                assert await payloads(taken, 1) == [b"1"]
+                for _ in range(2):
+                    with pytest.raises(Refusal, match=TAKEN):
+                        await told.confirm(one, 30)  # type: ignore[arg-type]
+                with pytest.raises(Refusal, match=TAKEN):
+                    await anext(told)
+                async with first.subscribe("n > 0", name="mine") as again:  # it takes it back
+                    assert await payloads(again, 1) == [b"1"]
+                    await second.publish({"n": 2}, b"2")
+                    assert await payloads(again, 1) == [b"2"]
+                    with pytest.raises(Refusal, match=TAKEN):
+                        await payloads(taken, 2)  # it confirms nothing
+            assert await payloads(others, 2) == [b"1", b"2"]
+        await stopped(network)
+
+    running(work)
+
+
+def test_an_agent_that_moves_is_the_same(tmp_path: Path) -> None:
+    """Its router ends, and it goes on at another one."""
+
+    async def work() -> None:
+        root, (near, far) = await started(tmp_path, 2, BRIEF)
+        async with (
+            connect([at(far), at(near)], times=BRIEF, name="reader") as agent,
+            connect(at(root), times=BRIEF) as writer,
+            agent.subscribe("n > 0", name="mine") as told,
+        ):
+            await writer.publish({"n": 1}, b"1")
+            assert await payloads(told, 1) == [b"1"]
+            await far.stop()
+            for n in (2, 3):
+                await writer.publish({"n": n}, b"%d" % n)
+                while not hasattr(one := await anext(told), "payload"):
+                    pass
+                assert one.payload == b"%d" % n
+                await told.confirm(one, 30)  # type: ignore[arg-type]
+                await asyncio.sleep(BRIEF.expire)  # longer than it may be silent about its name
+            assert agent.state.linked
+        await stopped((root, [near]))
+
+    running(work)
+
+
+def test_processes_at_two_routers(tmp_path: Path) -> None:
+    """A second command takes the name over, and the first one ends with the reason."""
+    root = Process(tmp_path, "root", 'name = "root"\nlisten = "127.0.0.1:0"\njournal = "j"\n')
+    text = 'name = "{}"\nlisten = "127.0.0.1:0"\nupstream = "127.0.0.1:{}"\n'
+    edges = [Process(tmp_path, one, text.format(one, root.port)) for one in ("east", "west")]
+    commands: list[subprocess.Popen[str]] = []
+    try:
+        for edge in edges:
+            command = [sys.executable, "-m", "tidings", "subscribe", "n > 0", "--durable", "mine"]
+            command += ["--router", f"tidings://127.0.0.1:{edge.port}"]
+            commands.append(
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            )
+            stderr = commands[-1].stderr
+            assert stderr is not None
+            while "subscribed to" not in (line := stderr.readline()):
+                assert line
+
+        async def publish() -> None:
+            async with connect(f"tidings://127.0.0.1:{root.port}") as agent:
+                await agent.publish({"n": 1}, b"one")
+
+        asyncio.run(publish())
+        first, second = commands
+        assert second.stdout is not None
+        assert second.stdout.readline() == "one\n"
+        assert TAKEN in first.communicate(timeout=90)[1]
+        assert first.returncode == 2
+        assert second.poll() is None
+    finally:
+        for one in commands:
+            one.kill()
+            one.communicate()
+        for node in (*edges, root):
+            assert node.stop() == 0

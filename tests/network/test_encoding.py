@@ -15,7 +15,7 @@ import pytest
 
 from tidings import Refusal, parse
 from tidings.network.agents import encode_attributes, pairs_of
-from tidings.notifications.contents import decode_content, is_json
+from tidings.notifications.content_formats import decode_content, is_json
 
 BERLIN = dt.timezone(dt.timedelta(hours=1))
 VALUES: list[Any] = [
@@ -91,7 +91,7 @@ def _deep() -> dict[str, Any]:
         ({"\udfff": [dt.date(2024, 1, 2)]}, "attributes: found an unpaired surrogate, U+DFFF, exp"),
         (
             {"a": Decimal("1.0000000000000000000001"), "b": dt.date(2024, 1, 2)},
-            "attribute a: found a decimal that no double equals, together with a time",
+            "attribute a: found a decimal that no double equals, in a notification that also",
         ),
     ],
 )

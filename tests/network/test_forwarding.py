@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 
 import pytest
+from tests.decoding import decode_all
 
 from tidings.network.forwarding import Forwarder, measure_costs
 from tidings.network.frame_cache import FrameCache
@@ -54,7 +55,7 @@ def test_against_the_router(seed: int, mode: Mode) -> None:
                 expected[to].append(message)
         sent = forwarder.forward(buffer, starts, [*starts[1:], end][: len(starts)])
         found = {
-            to: list(frames.decode_all(b"".join(bytes(piece) for piece in pieces)))
+            to: list(decode_all(b"".join(bytes(piece) for piece in pieces)))
             for to, (pieces, _) in sent.items()
         }
         assert found == expected
@@ -104,7 +105,7 @@ def test_labels_of_another_length() -> None:
     for name, label in (("same", (4,)), ("other", (3,)), ("longer", (1, 2))):
         pieces, count = sent[name]
         assert count == 9
-        assert list(frames.decode_all(b"".join(pieces))) == [
+        assert list(decode_all(b"".join(pieces))) == [
             m.Notification(1, n, (m.Mark(4, n, label),), bytes([n]) * n) for n in range(9)
         ]
 

@@ -47,7 +47,7 @@ def test_what_users_write_by_mistake(tmp_path: Path) -> None:
             wrong: list[Any] = [({"n": 1}, b"1"), {"n": 2}]
             with pytest.raises(Refusal, match="notification 2: found a notification of type dict"):
                 await agent.publish_many(wrong)
-            with pytest.raises(Refusal, match="a subscription that may not be in force"):
+            with pytest.raises(Refusal, match="the subscription may not be in force yet"):
                 await anext(agent.subscribe("n > 0"))
             async with agent.subscribe({"n": [7]}, "eventbridge") as told:
                 await agent.publish({"n": 7}, b"7")

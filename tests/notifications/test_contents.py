@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tidings.model import NotificationError
-from tidings.notifications.contents import decode_content
+from tidings.notifications.content_formats import decode_content
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text()
@@ -82,8 +82,8 @@ def test_xml() -> None:
         (b'<n><a nil="true">x</a></n>', "element a: found nil and a text, expected one"),
         (b'<n><a lang="de">x</a></n>', "element a: found the attribute 'lang', expected type,"),
         (b"<n>\n" + b"<a>" * 60 + b"</a>" * 60 + b"</n>", "line 2: found more than 50 levels"),
-        (b"<!DOCTYPE n [<!ENTITY a 'b'>]><n><a>&a;</a></n>", "found a document type, expected"),
-        (b"<!DOCTYPE n SYSTEM 'file:///etc/passwd'><n/>", "found a document type, expected"),
+        (b"<!DOCTYPE n [<!ENTITY a 'b'>]><n><a>&a;</a></n>", "found a document type declaration"),
+        (b"<!DOCTYPE n SYSTEM 'file:///etc/passwd'><n/>", "found a document type declaration"),
         (b"<n><a>&b;</a></n>", "the notification is not valid XML: undefined entity"),
         (b"<n>\xff</n>", "the notification is not valid XML: not well-formed"),
         (b" \n<n/>", "looks like XML, but it begins with blanks; expected '<' as the first byte"),

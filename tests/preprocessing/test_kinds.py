@@ -54,7 +54,7 @@ def above(interests: ArrayInterests, nodes: list[int]) -> set[int]:
         node = todo.pop()
         if node not in found:
             found.add(node)
-            todo += interests.placed(node).parents
+            todo += interests.make_placed(node).parents
     return found
 
 
@@ -78,9 +78,11 @@ def test_topics_are_placed_and_tagged_as_the_ontology_says(seed: int) -> None:
             exact[one] = place(interests, f"topic = '{one}'", "sql")
         if chance.random() < 0.3:
             place(interests, f"isa(topic, '{chance.choice(names)}') AND n > 3", "sql")
-    assert nodes["d"] == nodes["also d"]
+    assert nodes["d"] != nodes["also d"]  # a revision may tell them apart
     for topic in names:
         expected = {nodes[one] for one in names if lies_under(graph, topic, one)}
+        if nodes["d"] in expected:
+            expected.add(nodes["also d"])
         if topic in exact:
             assert above(interests, [exact[topic]]) == {exact[topic], *expected}
             expected.add(exact[topic])
@@ -213,7 +215,7 @@ def test_an_applications_class_reads_interests_and_notifications() -> None:
     node = place(interests, "SAP ALV", "application")
     assert node == place(interests, "security IN ('ALV', 'SAP')", "sql")
     dear = place(interests, "security = 'SAP' AND amount > 90", "sql")
-    assert interests.placed(dear).parents == (node,)
+    assert interests.make_placed(dear).parents == (node,)
     assert tagged(interests, {"name": "sap", "price": 91}) == {node, dear}
     assert tagged(interests, {"name": "sap", "price": 9}) == {node}
     assert interests.text(node) == "security IN ('SAP', 'ALV')"

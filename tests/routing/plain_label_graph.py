@@ -154,10 +154,6 @@ class PlainLabelGraph(Generic[Neighbour]):
         self._relabel([number], neighbour)
         return True
 
-    def nodes_of(self, neighbour: Neighbour) -> list[int]:
-        """The nodes that a neighbour subscribes to. Cost: it visits every node."""
-        return [number for number, node in self.nodes.items() if neighbour in node.subscribers]
-
     # -- the graph -----------------------------------------------------------------------------
 
     def insert(self, number: int, parents: Iterable[int], children: Iterable[int]) -> None:

@@ -7,6 +7,7 @@ import struct
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.decoding import decode_all
 from tests.repeats import draws
 
 from tidings.routing.protocol import frames, messages as m
@@ -46,7 +47,11 @@ others = st.one_of(
     st.builds(m.Graph, numbers, numbers, st.dictionaries(numbers, labels, max_size=3), tables),
     st.builds(m.Answer, numbers, numbers, numbers, numbers, numbers, tables, st.text(max_size=5)),
     st.builds(m.Answer, numbers, numbers, steps=steps),
-    st.builds(m.Resumption, numbers, numbers, numbers, numbers, tables, steps=steps),
+    st.builds(m.Resumption, numbers, numbers, numbers, numbers, tables, steps=steps, term=numbers),
+    st.builds(m.Resume, numbers, numbers, st.text(max_size=5), numbers, st.binary(max_size=9)),
+    st.builds(m.Confirm, numbers, numbers, st.text(max_size=5), numbers, numbers, tables,
+              st.booleans(), term=numbers),
+    st.builds(m.Confirmed, numbers, numbers, st.text(max_size=5), st.booleans()),
     st.builds(m.Recovered, numbers, numbers, st.lists(notifications, max_size=2).map(tuple)),
     st.builds(m.Settled, numbers, numbers, ranges),
     st.builds(m.Published, numbers, st.text(max_size=5), numbers, st.text(max_size=5), numbers,
@@ -86,7 +91,7 @@ others = st.one_of(
 @given(st.lists(notifications | others, max_size=5), st.binary(max_size=5))
 def test_what_is_written_is_read(given_: list[m.Message], rest: bytes) -> None:
     whole = b"".join(map(frames.encode, given_))
-    assert list(frames.decode_all(whole)) == given_
+    assert list(decode_all(whole)) == given_
     starts, end = frames.split(whole + (frames.encode(m.Redraw(1)) + rest)[:5])
     assert (len(starts), end) == (len(given_), len(whole))
 
@@ -144,7 +149,7 @@ def test_random_and_mutated_bytes(seed: int) -> None:
                 mutated[chance.randrange(len(mutated))] = chance.randrange(256)
             data = bytes(mutated[: chance.choice((len(mutated), chance.randrange(len(mutated))))])
         try:
-            list(frames.decode_all(data))
+            list(decode_all(data))
         except FrameError:
             refused += 1
     assert refused > 1000
@@ -163,8 +168,8 @@ def test_switches() -> None:
     with pytest.raises(FrameError, match="a switch to another channel, expected frames"):
         frames.split(data)
     old = first[:5] + b"\x07" + first[6:]
-    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 9; use the"):
+    with pytest.raises(FrameError, match="version 7 of the protocol, expected version 10; use the"):
         frames.scan(old, 0)
     wrong = struct.pack("<IBB", 8, frames.SWITCH, frames.VERSION) + bytes(6)
-    with pytest.raises(FrameError, match="kind 3 and version 9, expected kinds 1 to 3"):
+    with pytest.raises(FrameError, match="kind 3 and version 10, expected kinds 1 to 3"):
         frames.scan(wrong, 0)

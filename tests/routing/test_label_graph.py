@@ -122,8 +122,8 @@ def test_what_a_neighbour_is_told(seed: int) -> None:
             top.subscribe(number, "below")
             below.insert(number, *top.around(number, "below"))
             assert edges(below) == reduction(sets, set(below))
-            assert below.nodes_of("x") == []
-        assert sorted(top.nodes_of("below")) == sorted(below)
+            assert not any(below.is_subscribed(one, "x") for one in below)
+        assert sorted(one for one in top if top.is_subscribed(one, "below")) == sorted(below)
 
 
 def test_what_is_told_late_is_added(seed: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
+from tests.routing.sent import to
 from tests.routing.world import Disk, Sets
 
 from tidings.network.frame_cache import FrameCache
@@ -36,10 +37,6 @@ def a_root(**limits: int) -> Rendezvous:
 
 def stored(root: Rendezvous, now: float = 0.0) -> list[m.Message]:
     return [message for _, message in root.mark_stored(root.written, now)]
-
-
-def to(sent: Iterable[tuple[object, m.Message]], name: str) -> list[m.Message]:
-    return [message for who, message in sent if who == name]
 
 
 def told(router: Router, nodes: Iterable[int], now: float = 0.0) -> None:

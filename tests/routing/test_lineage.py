@@ -9,8 +9,8 @@ from tidings.routing.protocol.lineage import (
     MOST_LEFT,
     MOST_LIVES,
     Lineage,
+    LineageVerdict,
     Standing,
-    Verdict,
     is_lineage,
 )
 from tidings.routing.protocol.times import Times
@@ -23,7 +23,7 @@ def lives(*pairs: tuple[int, int]) -> tuple[m.Life, ...]:
     return tuple(m.Life(*pair) for pair in pairs)
 
 
-def answer(standing: Standing, now: float, *pairs: tuple[int, int]) -> Verdict:
+def answer(standing: Standing, now: float, *pairs: tuple[int, int]) -> LineageVerdict:
     """Ask, and be answered."""
     trace = standing.next_question(now, anyway=True)
     assert trace is not None
@@ -92,7 +92,7 @@ def test_what_is_no_lineage() -> None:
     trace = standing.next_question(0, anyway=True)
     assert trace is not None
     bad = m.Lineage(C, trace.request, lives((A, 1), (B, 6)))  # another life than its last
-    assert standing.judge(bad, 0) is Verdict.NOTHING
+    assert standing.judge(bad, 0) is LineageVerdict.NOTHING
 
 
 def test_the_first_life_and_those_after_it() -> None:
@@ -105,11 +105,11 @@ def test_the_first_life_and_those_after_it() -> None:
     assert standing.next_question(1) is not None
     assert standing.next_question(2) is None  # it was asked
     assert standing.next_question(4) is not None
-    assert answer(standing, 4, (A, 1), (B, 51)) is Verdict.HELD
+    assert answer(standing, 4, (A, 1), (B, 51)) is LineageVerdict.HELD
     assert (standing.life, standing.serial) == (B, 50)
-    assert answer(standing, 5, (A, 1), (B, 51), (C, 51)) is Verdict.HELD
+    assert answer(standing, 5, (A, 1), (B, 51), (C, 51)) is LineageVerdict.HELD
     standing.note_serial(60)
-    assert answer(standing, 6, (A, 1), (B, 51), (D, 52)) is Verdict.BROKEN
+    assert answer(standing, 6, (A, 1), (B, 51), (D, 52)) is LineageVerdict.BROKEN
     assert (standing.life, standing.serial) == (D, 0)
 
 
@@ -117,7 +117,7 @@ def test_who_hands_lineages_on_asks_for_the_first() -> None:
     standing = Standing(TIMES, hands_on=True)
     standing.accepts(A, 0)
     assert standing.next_question(0) is not None
-    assert answer(standing, 1, (A, 1)) is Verdict.NOTHING
+    assert answer(standing, 1, (A, 1)) is LineageVerdict.NOTHING
     assert standing.lineage.lives == lives((A, 1))
     assert standing.next_question(9) is None
 
@@ -127,20 +127,20 @@ def test_answers_that_were_under_way_for_long() -> None:
     standing = in_life(A, 5)
     old = standing.next_question(0, anyway=True)
     assert old is not None
-    assert answer(standing, 1, (A, 1), (C, 6)) is Verdict.HELD
-    assert standing.judge(m.Lineage(B, old.request, lives((B, 1))), 2) is Verdict.NOTHING
+    assert answer(standing, 1, (A, 1), (C, 6)) is LineageVerdict.HELD
+    assert standing.judge(m.Lineage(B, old.request, lives((B, 1))), 2) is LineageVerdict.NOTHING
     assert standing.life == C
 
 
 def test_lives_that_were_left() -> None:
     standing = in_life(A, 5)
-    assert answer(standing, 0, (A, 1), (B, 6)) is Verdict.HELD
-    assert answer(standing, 0, (C, 1)) is Verdict.BROKEN
+    assert answer(standing, 0, (A, 1), (B, 6)) is LineageVerdict.HELD
+    assert answer(standing, 0, (C, 1)) is LineageVerdict.BROKEN
     for left in (A, B):
         for now in range(1, 11):
             assert not standing.accepts(left, now)
             assert standing.next_question(now) is None
-        assert answer(standing, 11, (left, 1)) is Verdict.NOTHING
+        assert answer(standing, 11, (left, 1)) is LineageVerdict.NOTHING
         assert standing.accepts(C, 11)
     # one above that keeps to it was put back with its memory: that is a break, however it looks
     for now in range(20, 32):
@@ -148,12 +148,12 @@ def test_lives_that_were_left() -> None:
         assert standing.next_question(now) is None
     assert not standing.accepts(B, 32)
     assert standing.next_question(32) is not None
-    assert answer(standing, 32, (A, 1), (B, 6)) is Verdict.BROKEN
+    assert answer(standing, 32, (A, 1), (B, 6)) is LineageVerdict.BROKEN
     assert standing.accepts(B, 33)
 
 
 def test_what_is_remembered_of_lives_is_bounded() -> None:
     standing = in_life(1, 0)
     for life in range(2, 2 * MOST_LEFT):
-        assert answer(standing, 0, (life, 1)) is Verdict.BROKEN
+        assert answer(standing, 0, (life, 1)) is LineageVerdict.BROKEN
     assert len(standing._left) == MOST_LEFT

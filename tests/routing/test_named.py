@@ -90,11 +90,23 @@ def play(world: World, steps: int, *, crashes: float) -> list[Reader]:
             world.subscribe(f"o{step}", points)
         elif what < 0.45 + crashes:
             world.crash(chance.choice([ROOT, *world.routers]))
+        elif what < 0.55 and world.movers:
+            move_some(world, [one.now for one in readers])
         else:
             point = chance.randrange(POINTS)
             world.publish("p", point, bytes([point]) + f"{step}".encode())
         world.run(chance.random() * 2)
     return readers
+
+
+def move_some(world: World, subscribers: list[Subscriber]) -> None:
+    """A router moves, or one that subscribes is linked to another node: it is still the same."""
+    chance = world.chance
+    there = [one for one in subscribers if one.phase is Phase.ON]
+    if there and chance.random() < 0.5:
+        world.relink(str(chance.choice(there).name))
+    else:
+        world.move(chance.choice([*world.movers]))
 
 
 def check(world: World, readers: list[Reader]) -> None:
@@ -131,6 +143,143 @@ def test_the_same_with_faults_and_crashes(seed: int) -> None:
         world.faults = Faults(chance.choice((0.02, 0.1)), 0.02, chance.choice((0.02, 0.2)))
         readers = play(world, 120, crashes=0.03)
         check(world, readers)
+
+
+def test_whoever_moves_is_still_the_same(seed: int) -> None:
+    """An agent that moves between routers keeps its name, also when nodes crash meanwhile."""
+    for round_ in range(12):
+        chance = random.Random(f"{seed} {round_} moves")
+        world = World(chance, chance.randrange(1, 6), movers=chance.randrange(1, 4))
+        world.signals = True
+        world.faults = Faults(chance.choice((0.0, 0.05)), 0.02, chance.choice((0.02, 0.2)))
+        readers = play(world, 120, crashes=chance.choice((0.0, 0.03)))
+        check(world, readers)
+
+
+def test_the_last_program_has_the_name(seed: int) -> None:
+    """Several programs use one name at the same time, at different routers: the last one has it,
+    and gets everything after what was confirmed; the others are told once, and end."""
+    for round_ in range(12):
+        chance = random.Random(f"{seed} {round_} programs")
+        world = World(chance, chance.randrange(1, 6), movers=chance.randrange(1, 4))
+        world.signals = True
+        world.faults = Faults(chance.choice((0.0, 0.05)), 0.05, chance.choice((0.02, 0.5)))
+        points = frozenset(chance.sample(range(POINTS), chance.randrange(1, POINTS)))
+        programs: list[Subscriber] = []
+        for step in range(100):
+            what = chance.random()
+            if not programs or what < 0.08:
+                programs.append(world.subscribe(f"n.{len(programs)}", points, "n"))
+                while not has_name(programs[-1]):
+                    world.run(1)
+            elif what < 0.3:
+                confirm_some(world, chance.choice(programs))
+            elif what < 0.33:
+                world.crash(chance.choice([ROOT, *world.routers]))
+            elif what < 0.4:
+                move_some(world, programs)
+            else:
+                point = chance.randrange(POINTS)
+                world.publish("p", point, bytes([point]) + f"{step}".encode())
+            world.run(chance.random() * 2)
+        settle(world)
+        world.publish("p", min(points), bytes([min(points)]))  # all who still listen hear this
+        world.run(3 * world.times.expire)
+        *others, last = programs
+        assert last.phase is Phase.ON
+        for one in others:
+            assert one.phase is Phase.REFUSED
+            assert one.refusal == (
+                "the subscription 'n' was continued by another program, or by another call of this "
+                "one, so this one has ended"
+            )
+        began = last.stream.begun
+        due = [
+            record.payload
+            for record in world.disk.records()
+            if record.serial > began and record.payload[0] in points
+        ]
+        assert told_to(last) == due
+        assert not [what for what in last.inbox if isinstance(what, Lost | Break)]
+
+
+def has_name(one: Subscriber) -> bool:
+    assert one.confirming is not None
+    return one.phase is Phase.ON and one.confirming.claimed
+
+
+def told_to(one: Subscriber) -> list[bytes]:
+    return [what.payload for what in one.inbox if isinstance(what, Told)]
+
+
+def confirm_some(world: World, one: Subscriber) -> None:
+    serials = [what.serial for what in one.inbox if isinstance(what, Told)]
+    if serials:
+        world.send(one.name, one.confirm(world.chance.choice(serials), world.now))
+
+
+def test_whoever_lost_the_name_confirms_nothing(seed: int) -> None:
+    world = World(random.Random(seed), 3)
+    first = world.subscribe("n.0", {1}, "n")
+    world.run(10)
+    world.publish("p", 1, b"\1a")
+    world.run(5)
+    second = world.subscribe("n.1", {1}, "n")
+    world.run(5)
+    assert told_to(first) == told_to(second) == [b"\1a"]
+    before = world.root.naming.cursors.known["\0n"].serial
+    confirm_some(world, first)
+    world.run(5)
+    assert world.root.naming.cursors.known["\0n"].serial == before
+    assert (first.phase, second.phase) == (Phase.REFUSED, Phase.ON)
+    world.send("n.0", first.drop_name(world.now))  # nor can it drop the name
+    world.run(5)
+    confirm_some(world, second)
+    world.run(5)
+    assert world.root.naming.cursors.known["\0n"].serial > before
+    other = world.subscribe("n.2", {1}, "n")
+    world.run(5)
+    world.crash(ROOT)  # it does not remember who had the name; those who have it say so
+    world.run(40)
+    world.publish("p", 1, b"\1b")
+    world.run(3 * world.times.expire)
+    assert (second.phase, other.phase) == (Phase.REFUSED, Phase.ON)
+
+
+def test_late_messages_of_one_that_is_gone(seed: int) -> None:
+    """They do not take the name from the one that has it."""
+    world = World(random.Random(seed), 2)
+    gone = world.subscribe("n.0", {1}, "n")
+    world.run(10)
+    world.send("n.0", gone.stop(world.now))
+    one = world.subscribe("n.1", {1}, "n")
+    world.run(10)
+    epoch, interest = one.epoch, encode({1})
+    for late in (m.Resume(epoch, 7, "n", one.node, interest), m.Confirm(epoch, 8, "n", term=1)):
+        world.send("n.0", [(ROOT, late)])
+    world.run(5)
+    for payload in (b"\1a", b"\1b"):
+        world.publish("p", 1, payload)
+        world.run(2 * world.times.expire)
+        confirm_some(world, one)
+    assert one.phase is Phase.ON
+    assert told_to(one) == [b"\1a", b"\1b"]
+
+
+def test_a_name_that_was_dropped_and_returns(seed: int) -> None:
+    """A program that still has the old one does not keep the new one."""
+    world = World(random.Random(seed), 2)
+    for number in range(3):  # so that its term is high
+        first = world.subscribe(f"n.{number}", {1}, "n")
+        world.run(10)
+    world.send("x", [(ROOT, m.Confirm(first.epoch, 1, "n", drop=True))])
+    world.run(5)
+    assert not world.root.naming.cursors.known
+    second = world.subscribe("m", {1}, "n")
+    world.run(10)
+    world.publish("p", 1, b"\1a")
+    world.run(3 * world.times.expire)
+    assert (first.phase, second.phase) == (Phase.REFUSED, Phase.ON)
 
 
 def test_what_was_confirmed_does_not_come_again(seed: int) -> None:

@@ -4,10 +4,10 @@ grant them, and what they refuse."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 
 import msgspec
 import pytest
+from tests.routing.sent import to
 from tests.routing.world import Disk, Sets, encode
 
 from tidings.filters import parse
@@ -51,10 +51,6 @@ def a_router(door: Door) -> Router:
     door.guard(router)
     router.receive(UP, m.Which(1), 0.0)
     return router
-
-
-def to(sent: Iterable[tuple[object, m.Message]], name: str) -> list[m.Message]:
-    return [message for who, message in sent if who == name]
 
 
 def ask(root: Rendezvous, who: str, points: set[int], within: m.Within = ()) -> m.Answer:

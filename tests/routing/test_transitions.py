@@ -8,7 +8,7 @@ from tidings.routing.forwarding.transitions import (
     TRANSITIONS,
     Action,
     Event,
-    State,
+    NodeState,
     diagram,
     next_step,
 )
@@ -16,15 +16,15 @@ from tidings.routing.forwarding.transitions import (
 
 def test_every_state_is_reached_and_left() -> None:
     reached = {after for after, _ in TRANSITIONS.values()}
-    assert reached == set(State)
-    assert {state for state, _ in TRANSITIONS} == set(State)
+    assert reached == set(NodeState)
+    assert {state for state, _ in TRANSITIONS} == set(NodeState)
     assert {event for _, event in TRANSITIONS} == set(Event)
     assert {action for _, actions in TRANSITIONS.values() for action in actions} == set(Action)
 
 
 def test_what_is_not_in_the_table_changes_nothing() -> None:
-    assert next_step(State.ABSENT, Event.GONE) == (State.ABSENT, ())
-    assert next_step(State.ACTIVE, Event.GONE) == (State.ACTIVE, ())
+    assert next_step(NodeState.ABSENT, Event.GONE) == (NodeState.ABSENT, ())
+    assert next_step(NodeState.ACTIVE, Event.GONE) == (NodeState.ACTIVE, ())
 
 
 def test_the_diagram_has_every_step() -> None:

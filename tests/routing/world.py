@@ -458,6 +458,23 @@ class World:
             there = [router.home, other]
             self.send(name, router.move(self.chance.choice(there), self.now))
 
+    def relink(self, name: str) -> None:
+        """A subscriber loses its link, with what is under way over it, and is linked to another
+        node."""
+        one = self.subscribers[name]
+        old = one.router
+        self._events = [
+            event for event in self._events
+            if event[2][0] != "message" or {*event[2][1:3]} != {name, old}
+        ]  # fmt: skip
+        heapq.heapify(self._events)
+        node = self.root if old == ROOT else self.routers[str(old)]
+        node.context.now = self.now
+        node.drop(name)
+        self.send(old, node.drain_outgoing())
+        one.router = self.choose()
+        self._skipped.add((one.router, name))
+
     def cut_off(self, name: str) -> None:
         """Nothing from or to it arrives any more, not even what is under way."""
         self.cut.add(name)

@@ -55,7 +55,7 @@ rows = pa.RecordBatch.from_pylist(json.loads(sys.argv[4]))
 def answer():
     worker._opened.clear()
     view = worker.view_of(worker.Pinned(str(folder), 1))
-    matched = view.matched(rows)
+    matched = view.match_places(rows)
     lists = view.node_lists(*matched), view.subscription_lists(*matched)
     return view.nodes(rows).to_pylist(), [sorted(one) for one in lists[1].to_pylist()]
 

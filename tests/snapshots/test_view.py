@@ -25,7 +25,7 @@ def test_pieces_are_the_whole_and_no_larger_than_allowed(
     rng = random.Random(f"{seed} pieces {texts} {most}")
     view = some_view(rng, texts)
     batch = pa.record_batch({"x": [rng.randrange(-9, 45) for _ in range(50)]})
-    starts, places = view.matched(batch)
+    starts, places = view.match_places(batch)
     whole = view.subscription_lists(starts, places)
     monkeypatch.setattr(module, "MOST_BYTES", most)
     at, parts = 0, []
@@ -44,7 +44,7 @@ def test_pieces_are_the_whole_and_no_larger_than_allowed(
 
 def test_no_events_are_one_piece_and_ids_that_are_a_part_of_others_are_measured() -> None:
     view = some_view(random.Random(1), texts=True)
-    starts, places = view.matched(pa.record_batch({"x": pa.array([], pa.int64())}))
+    starts, places = view.match_places(pa.record_batch({"x": pa.array([], pa.int64())}))
     assert [(first, last) for first, last, _ in view.pieces(starts, places)] == [(0, 0)]
     before = pa.array(["something else"])
     ids = pa.concat_arrays([before, view.ids])[1:]

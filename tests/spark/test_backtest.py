@@ -17,10 +17,10 @@ from tidings import AttributesError, EnvironmentProblem, FilterError, TidingsErr
 from tidings.matching.matcher import Matcher
 from tidings.snapshots import Snapshot
 from tidings.spark import backtest
-from tidings.spark.backtests import backtest_plots, tally
+from tidings.spark.backtests import backtest_plots, fire_counts
 from tidings.spark.backtests.backtest_result import Backtest
 from tidings.spark.backtests.backtest_worker import micros_of
-from tidings.spark.backtests.tally import Earliest, Tally, TooManyCounts
+from tidings.spark.backtests.fire_counts import Earliest, FireCounts, TooManyCounts
 from tidings.spark.backtests.time_buckets import TimeBucket
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def test_columns_of_any_kind(spark: SparkSession) -> None:
     assert [str(one) for one in found.stretches] == ["2013-01-01T09:00:00"]
     row = found.samples("b")[0].row
     assert row["tags"] == '["x","y"]'
-    assert row["long.name"] == "é" * tally.MOST_LETTERS
+    assert row["long.name"] == "é" * fire_counts.MOST_LETTERS
     assert "m" not in row
 
 
@@ -248,7 +248,7 @@ def test_too_many_counts_are_refused(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filters = {str(at): f"delay > {at}" for at in range(30)}
-    monkeypatch.setattr(tally, "MOST_COUNTS", 1000)  # of the driver; workers have their own
+    monkeypatch.setattr(fire_counts, "MOST_COUNTS", 1000)  # of the driver; workers have their own
     with pytest.raises(TidingsError, match=r"30 filters in at least \d+ .* use a coarser `every`"):
         backtest(table, filters, every="hour")
     assert backtest(table, filters, every="month").rows == 2000
@@ -292,13 +292,13 @@ def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
     batch = pa.record_batch({"a": rng.integers(0, 500, rows)})
     lists = matcher.match_batch(batch).to_pylist()
     times = rng.integers(-50, 50, rows) * 3_600_000_000
-    times[rng.random(rows) < 0.1] = tally.NEVER
+    times[rng.random(rows) < 0.1] = fire_counts.NEVER
     orders = rng.integers(-(2**62), 2**62, rows)
     every = TimeBucket.parse("day")
-    total = Tally(filters, 3, np.int64)
+    total = FireCounts(filters, 3, np.int64)
     cuts = np.sort(rng.integers(0, rows, 6))
     for first, last in zip([0, *cuts], [*cuts, rows], strict=True):
-        part = Tally(filters, 3)
+        part = FireCounts(filters, 3)
         for start in range(first, last, 100):
             some = slice(start, min(start + 100, last))
             starts = np.cumsum([0, *map(len, lists[some])])
@@ -313,7 +313,7 @@ def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
     days = times // 86_400_000_000
     for at in range(filters):
         fired = np.array([at in found for found in lists])
-        timed = fired & (times != tally.NEVER)
+        timed = fired & (times != fire_counts.NEVER)
         expected = Counter(days[timed].tolist())
         pairs = zip(total.stretches.tolist(), total.counts[:, at].tolist(), strict=True)
         assert {day: count for day, count in pairs if count} == expected
@@ -326,8 +326,8 @@ def test_a_tally_of_parts_is_that_of_the_whole(seed: int) -> None:
 
 
 def test_a_tally_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "MOST_COUNTS", 20)
-    one = Tally(4, 0)
+    monkeypatch.setattr(fire_counts, "MOST_COUNTS", 20)
+    one = FireCounts(4, 0)
     nothing = np.zeros(6, np.int64), np.zeros(0, np.int64)
     one.add_rows(nothing, np.arange(5), np.arange(5))
     with pytest.raises(TooManyCounts) as caught:
@@ -347,7 +347,7 @@ def test_rows_that_were_outdone_are_let_go() -> None:
 
 def test_times_of_columns() -> None:
     texts = pa.array(["1970-01-01T00:00:01Z", "1970-01-01 00:00:01", None, "never", "1970-01-02"])
-    never, second, day = tally.NEVER, 1_000_000, 86_400_000_000
+    never, second, day = fire_counts.NEVER, 1_000_000, 86_400_000_000
     assert micros_of(texts).tolist() == [second, second, never, never, day]
     assert micros_of(pa.array([dt.date(1970, 1, 2), None])).tolist() == [day, never]
     assert micros_of(pa.nulls(2)).tolist() == [never, never]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import arrivals
 from tests.spark.channels import ToldChannel
 from tests.waiting import eventually
 
@@ -76,9 +77,7 @@ def flights(first: int, count: int = 20) -> list[dict[str, Any]]:
 
 
 def put(folder: Path, name: str, rows: list[Any]) -> None:
-    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    (folder / f".{name}").write_text("\n".join(lines) + "\n")
-    (folder / f".{name}").rename(folder / "in" / name)
+    arrivals.put(folder, name, (row if isinstance(row, str) else json.dumps(row) for row in rows))
 
 
 def run(spark: SparkSession, folder: Path) -> Pipeline:

@@ -19,7 +19,7 @@ from tidings.model import TidingsError
 from tidings.network import TimedOut
 from tidings.spark.channel.followed_channel import FollowedChannel, open_mirror
 from tidings.spark.channel.mirror import Mirror, Unknown
-from tidings.spark.channel.owner import Owner, Stopped, read_waiting
+from tidings.spark.channel.owner import ChannelOwner, Stopped, read_waiting
 from tidings.spark.tagging.worker import view_of
 
 ROWS = [{"x": x, "place": place} for x in range(0, 60, 7) for place in ("Oslo", "Rome", None)]
@@ -51,7 +51,7 @@ def change(told: ToldChannel, chance: random.Random) -> None:
 
 
 def follow(told: ToldChannel, folder: Path, rebuild_after: int = 1000) -> FollowedChannel:
-    return FollowedChannel(Owner("tidings://there", folder=folder), folder, rebuild_after)
+    return FollowedChannel(ChannelOwner("tidings://there", folder=folder), folder, rebuild_after)
 
 
 def matching(state: dict[int, str], attributes: Attributes | None = None) -> list[list[int]]:
@@ -67,7 +67,7 @@ def check(followed: FollowedChannel, version: int, state: dict[int, str]) -> Non
     assert found == wanted
     parsed = {node: parse(text, attributes=followed.attributes) for node, text in state.items()}
     for tag, all_ in zip(
-        view.lowest_members(*view.matched(BATCH)).to_pylist(), wanted, strict=True
+        view.lowest_members(*view.match_places(BATCH)).to_pylist(), wanted, strict=True
     ):
         # every node that matches is in the tag, or covers one that is; nobody in it need not be
         assert tag == sorted(set(tag) & set(all_))
@@ -176,13 +176,13 @@ def test_waiting_can_be_interrupted_or_forbidden(
     channel: ToldChannel,
     tmp_path: Path,
 ) -> None:
-    owner = Owner("tidings://there", folder=tmp_path)
+    owner = ChannelOwner("tidings://there", folder=tmp_path)
     channel.down = 1
     owner.stop.set()
     with pytest.raises(Stopped, match="ended while it waited for the channel tidings://there"):
         owner.describe()
     with pytest.raises(TimedOut):
-        Owner("tidings://there", patient=False).describe()
+        ChannelOwner("tidings://there", patient=False).describe()
 
 
 def test_a_new_life_has_other_numbers(

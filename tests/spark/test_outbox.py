@@ -207,16 +207,16 @@ time.sleep(60)
 
 def test_one_process_writes_at_a_time(outbox: Outbox) -> None:
     with (
-        outbox.locked(),
+        outbox.hold_lock(),
         pytest.raises(TidingsError, match="another pipeline writes"),
-        outbox.locked(),
+        outbox.hold_lock(),
     ):
         pass
     command = [sys.executable, "-c", HOLDER, str(outbox.path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(TidingsError, match="another pipeline writes"), outbox.locked():
+        with pytest.raises(TidingsError, match="another pipeline writes"), outbox.hold_lock():
             pass
         other.kill()
     os.close(outbox.take_lock())  # a process that was killed has let go

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
+from tests.arrivals import put
 from tests.waiting import wait_for
 
 from tidings import TidingsError, parse
@@ -76,12 +77,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "pipeline.toml").write_text(FILE.format(format="json"))
     ChangeLog(tmp_path / "subscriptions").put_many(SUBSCRIPTIONS)
     return tmp_path
-
-
-def put(folder: Path, name: str, lines: list[str]) -> None:
-    beside = folder / f".{name}"
-    beside.write_text("\n".join(lines) + "\n")
-    beside.rename(folder / "in" / name)
 
 
 def run(spark: SparkSession, folder: Path) -> Pipeline:

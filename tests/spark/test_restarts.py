@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests import arrivals
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
@@ -69,9 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 def put(folder: Path, batch: int, bad: str | None = None) -> None:
     rows = [json.dumps({"id": 10 * batch + at, "price": at}) for at in range(10)]
-    beside = folder / f".{batch}"
-    beside.write_text("\n".join([*rows, *([bad] if bad else [])]) + "\n")
-    beside.rename(folder / "in" / f"{batch:04d}.json")
+    arrivals.put(folder, f"{batch:04d}.json", [*rows, *([bad] if bad else [])])
 
 
 def opened(spark: SparkSession, folder: Path) -> Pipeline:
@@ -191,7 +190,7 @@ def test_a_start_that_fails_lets_go(spark: SparkSession, folder: Path) -> None:
     (pipeline.outbox.home / "stream").write_text("one")
     with pytest.raises(TidingsError, match="belongs to another checkpoint"):
         pipeline.start()
-    with pipeline.outbox.locked():
+    with pipeline.outbox.hold_lock():
         pass
 
 
@@ -219,12 +218,12 @@ def test_close_waits_for_a_commit_that_is_under_way(
     time.sleep(0.3)
     with (
         pytest.raises(TidingsError, match="another pipeline writes"),
-        Outbox(folder / "out").locked(),
+        Outbox(folder / "out").hold_lock(),
     ):
         pass
     go_on.set()
     closing.join(120)
-    with Outbox(folder / "out").locked():
+    with Outbox(folder / "out").hold_lock():
         pass
     query.awaitTermination()
     check(folder, 1)

@@ -21,7 +21,7 @@ from tidings.model import TidingsError
 from tidings.network import Refusal
 from tidings.spark.channel import row_parts
 from tidings.spark.channel.handing_over import HandingOver, read_handed
-from tidings.spark.channel.owner import Owner
+from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.channel.row_parts import MOST_ROW_BYTES, PART_BYTES, parts_of
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox import Outbox
@@ -129,7 +129,7 @@ def test_rows_without_payloads_are_encoded(tmp_path: Path) -> None:
 
 
 def handing(folder: Path) -> HandingOver:
-    owner = Owner("tidings://there", folder=folder)
+    owner = ChannelOwner("tidings://there", folder=folder)
     return HandingOver(owner, folder, folder / "channel", "s")
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.archives import unpack
 
 from tidings import Matcher, TidingsError
-from tidings.spark.session.shipping import pack, shipped_settings
+from tidings.spark import pack, shipped_settings
 
 SCRIPT = """
 import pyarrow as pa

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.store.test_compaction import begin_file, make_older, segments_of
 from tests.store.test_journal import opened, write
 
 from tidings import Attributes, parse
@@ -379,3 +380,39 @@ def test_a_failed_adoption_leaves_the_channel_as_it_was(
     assert log.subscriptions() == {"a": ("x > 1", 1)}
     assert log.adopt(Snapshot.build({"b": "x > 2"})) == 2
     assert ChangeLog(tmp_path).subscriptions() == {"a": ("x > 1", 1), "b": ("x > 2", 2)}
+
+
+@pytest.mark.parametrize("adopts", [False, True])
+def test_who_begins_a_file_drops_old_ones_and_keeps_the_bulks(tmp_path: Path, adopts: bool) -> None:
+    """The checkpoint has the bulks of dropped files, and what changed in them since."""
+    log = ChangeLog(tmp_path / "log", segment_bytes=150)
+    twin = ChangeLog(tmp_path / "twin", segment_bytes=150)
+    bulk = Snapshot.build({f"b{k}": f"a > {k}" for k in range(9)})
+    more = Snapshot.build({"c": "a > 1", "d": "a > 70"})
+    for one in (log, twin):
+        one.put("y", "a > 3")
+        version = one.adopt(bulk, owner="loader")
+        one.drop("b1")
+        one.put("b2", "a > 20")
+        begin_file(one)
+        begin_file(one)
+    kept = segments_of(log)[-1]
+    make_older(log, segments_of(log)[:-1])
+    for one in (log, twin):
+        if adopts:  # an adoption that begins a file
+            while (one.path / kept).stat().st_size < 150:
+                one.put("y", "a > 3")
+            one.adopt(more)
+        else:
+            begin_file(one)
+    assert segments_of(log)[0] == kept
+    assert len(segments_of(log)) < len(segments_of(twin))
+    with pytest.raises(LogError, match="dropped"):
+        log.changes(version)
+    assert (log.bulk_of(version) / "nodes.arrow").exists()
+    for one in (log, ChangeLog(log.path)):
+        assert one.version == twin.version
+        assert one.state() == twin.state()
+    assert log.put("e", "a > 5") == twin.put("e", "a > 5")
+    assert log.subscriptions()["e"] == twin.subscriptions()["e"]
+    assert ChangeLog(log.path).repair().problems == []

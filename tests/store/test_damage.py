@@ -22,12 +22,6 @@ SECTOR = 512
 WAY_OUT = "restore '{0}' from a backup, or run `tidings subscriptions repair {0}`, which keeps"
 
 
-@pytest.fixture
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fsync", "fdatasync"):
-        monkeypatch.setattr(os, name, lambda handle: None)
-
-
 def segments(folder: Path) -> list[Path]:
     return sorted(folder.glob("0*.log"))
 

@@ -90,7 +90,7 @@ def test_pipelines_compile_and_follow_them(tmp_path: Path, attributes: Attribute
     live.apply(changes)
     view = live.view(log.version)
     found: list[list[str]] = []
-    for _, _, matched in view.pieces(*view.matched(pa.RecordBatch.from_pylist(rows))):
+    for _, _, matched in view.pieces(*view.match_places(pa.RecordBatch.from_pylist(rows))):
         found += view.subscription_lists(*matched).to_pylist()
     assert [set(ids) for ids in found] == [
         {id_ for id_, one in current.items() if one.matches(event)} for event in events

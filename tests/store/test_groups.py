@@ -59,7 +59,7 @@ def test_what_is_appended_is_there_and_can_be_read_again(tmp_path: Path) -> None
     log, found, losses = open_log(tmp_path / "a" / "b")
     assert found == {1: [b"one", b""], 2: [b"two"]}
     assert not losses
-    mark = log.acknowledged()
+    mark = log.read_mark()
     assert mark is not None
     assert mark.number == 2
 
@@ -289,13 +289,13 @@ def test_a_value_is_given_to_groups_that_the_mark_does_not_tell_of(tmp_path: Pat
     log.append([b"2"], 20)
     (tmp_path / "end").write_bytes(older)
     log = GroupLog(tmp_path)
-    mark = log.acknowledged()
+    mark = log.read_mark()
     assert mark is not None
     assert log.has_more(end_of(mark))
     walk = log.walk(end_of(mark))
     assert [group.records for group in walk] == [[b"2"]]
     assert log.take_end(walk, 20) == []
-    assert log.marked == log.acknowledged()
+    assert log.marked == log.read_mark()
     assert log.marked is not None
     assert (log.marked.number, log.marked.value) == (2, 20)
     assert not log.has_more(log.end)
@@ -327,7 +327,7 @@ def test_writers_in_turn_keep_what_was_dropped(tmp_path: Path) -> None:
     list(walk)
     assert one.take_end(walk) == []
     one.append([b"more"])
-    mark = one.acknowledged()
+    mark = one.read_mark()
     assert mark is not None
     assert mark.oldest == 5
     assert not open_log(tmp_path)[2]

@@ -30,8 +30,8 @@ from tidings.store.journal import (
     Retention,
     checkpoint,
     journal as module,
-    lookup,
-    segments,
+    log_segments,
+    record_lookup,
 )
 from tidings.store.journal.upkeep import upkeep
 
@@ -68,7 +68,7 @@ def record(serial: int, node: int = 7, payload: bytes = b"x" * 100) -> Record:
 def test_against_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 500)
     monkeypatch.setattr(module, "SEGMENT_BYTES", 700)
-    monkeypatch.setattr(segments, "LINGER", 0.0)
+    monkeypatch.setattr(log_segments, "LINGER", 0.0)
     chance = random.Random(seed)
     journal = opened(tmp_path / "j" / "journal.db", 77)
     lives, owners = [Life(77, 1)], dict[int, tuple[str, ...]]()
@@ -349,7 +349,7 @@ def kept(journal: FileJournal) -> list[int]:
 @pytest.fixture
 def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEGMENT_BYTES", 10_000)
-    monkeypatch.setattr(segments, "SMALL", 1_000)
+    monkeypatch.setattr(log_segments, "SMALL", 1_000)
 
 
 @pytest.mark.usefixtures("_small_segments")
@@ -357,7 +357,7 @@ def test_what_nobody_needs_goes_soon(tmp_path: Path, monkeypatch: pytest.MonkeyP
     journal = filled(tmp_path / "journal", 1000)
     journal.prune(1000)
     assert journal.take() is None  # it stays for a while: who was cut off may come back
-    monkeypatch.setattr(segments, "LINGER", 0.0)
+    monkeypatch.setattr(log_segments, "LINGER", 0.0)
     write(journal)
     assert kept(journal) == []
     assert sum(path.stat().st_size for path in (tmp_path / "journal").iterdir()) < 5_000
@@ -409,7 +409,7 @@ def test_the_budget_of_the_disk_holds_while_older_segments_are_read(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     journal.close()
-    monkeypatch.setattr(lookup.Lookup, "read_older", lambda *_: None)
+    monkeypatch.setattr(record_lookup.RecordLookup, "read_older", lambda *_: None)
     journal = FileJournal(tmp_path / "journal", Retention(disk_bytes=30_000))
     journal.begin_life(2)
     journal.append(record(1001))
@@ -425,7 +425,7 @@ def test_older_segments_are_not_read_on_once_it_was_opened_again(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     added: list[object] = []
-    monkeypatch.setattr(segments.Segment, "add", lambda _, *group: added.append(group))
+    monkeypatch.setattr(log_segments.LogSegment, "add", lambda _, *group: added.append(group))
     journal._lookup.is_over = True
     journal._lookup.read_older(journal._log.end)
     assert added == []
@@ -442,14 +442,14 @@ def test_older_segments_that_can_not_be_read_are_lost_and_said_to_be(
     journal = filled(tmp_path / "journal", 1000)
     journal._keep(journal._caught_up())
     journal.close()
-    add, calls = segments.Segment.add, itertools.count(1)
+    add, calls = log_segments.LogSegment.add, itertools.count(1)
 
-    def fail(self: segments.Segment, records: list[bytes], places: list[Place]) -> None:
+    def fail(self: log_segments.LogSegment, records: list[bytes], places: list[Place]) -> None:
         if next(calls) > 10:
             raise problem
         add(self, records, places)
 
-    monkeypatch.setattr(segments.Segment, "add", fail)
+    monkeypatch.setattr(log_segments.LogSegment, "add", fail)
     journal = ready(FileJournal(tmp_path / "journal"))
     found, lost = journal.find([Range(7, 1, 1000)])
     assert lost == [Range(7, len(found) + 1, 1000)]

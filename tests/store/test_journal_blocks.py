@@ -31,10 +31,10 @@ from tidings.store.journal import (
     block_kernels,
     checkpoint,
     encode_block,
+    entries,
     journal as module,
-    things,
 )
-from tidings.store.journal.state import State
+from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import upkeep
 
 BEFORE = Path(__file__).parent / "before" / "journal-2"  # written before there were versions
@@ -68,7 +68,7 @@ def test_a_block_has_the_bytes_of_its_notifications(seed: int) -> None:
     chance = random.Random(seed)
     for rows in (1, 2, 17, 300):
         block = a_block(chance, rows, serial=70, stamp=9, source="ä/out")
-        single = [things.encode(record) for record in block.records()]
+        single = [entries.encode(record) for record in block.records()]
         packed = encode_block(block)
         together = layout.encode_group(5, 1, 2, [b"first", packed, b"last"])
         assert together == layout.encode_group(5, 1, 2, [b"first", *single, b"last"])
@@ -192,13 +192,13 @@ def test_a_loss_is_another_life_for_sources_too(tmp_path: Path, seed: int) -> No
 # -- the history -----------------------------------------------------------------------------------
 
 
-def a_state(chance: random.Random) -> State:
+def a_state(chance: random.Random) -> JournalState:
     history = History(5, 90, 3, 4, 16, [(0, 40)], (7, 8), '{"n": "integer"}')
     for node in range(20, 40):
         around = tuple(chance.sample(range(20), 3))
         history.drop(node, Gone(node + 41, around[:1], around[1:], around[:2], node, 7))
     sources = {f"s{at}": Progress(at, 1, 2, True, False, 9) for at in range(30)}
-    return State(serial=7, last_node=90, lives=[(5, 1)], history=history, sources=sources)
+    return JournalState(serial=7, last_node=90, lives=[(5, 1)], history=history, sources=sources)
 
 
 def test_the_checkpoint_has_it(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_a_checkpoint_of_a_later_release_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "CONTENT", 9)
-    checkpoint.write(tmp_path, State())
+    checkpoint.write(tmp_path, JournalState())
     monkeypatch.undo()
     with pytest.raises(EnvironmentProblem, match="has the format 9, expected at most 6; use the"):
         checkpoint.read(tmp_path, None)

@@ -13,13 +13,14 @@ from tests.store.test_journal import BEFORE, check_before
 from tidings.store import ChangeLog
 from tidings.store.groups import Position, layout
 from tidings.store.journal import FileJournal, checkpoint
-from tidings.store.journal.state import Counter, Node, State
+from tidings.store.journal.state import Counter, JournalState, StoredNode
 
 
-def a_state(chance: random.Random, nodes: int = 40) -> State:
-    return State(
+def a_state(chance: random.Random, nodes: int = 40) -> JournalState:
+    return JournalState(
         Position(7, 3, 900, 5), 70, nodes, [(77, 1), (78, 9)],
-        {n: Node(chance.randbytes(chance.randrange(200)), ("a",)) for n in range(1, nodes + 1)},
+        {n: StoredNode(chance.randbytes(chance.randrange(200)), ("a",))
+         for n in range(1, nodes + 1)},
         {n: Counter(n, 2 * n, 70) for n in range(1, nodes + 1)},
         {f"p{n}": n for n in range(30)},
     )  # fmt: skip

@@ -16,7 +16,13 @@ from tidings.routing.protocol.lineage import Lineage
 from tidings.routing.protocol.messages import Range
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
-from tidings.store.journal import FileJournal, Retention, checkpoint, journal as module, segments
+from tidings.store.journal import (
+    FileJournal,
+    Retention,
+    checkpoint,
+    journal as module,
+    log_segments,
+)
 from tidings.store.journal.upkeep import summary, upkeep
 
 pytestmark = pytest.mark.usefixtures("_small")
@@ -26,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("_small")
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEGMENT_BYTES", 2_000)
     monkeypatch.setattr(upkeep, "CHECKPOINT_BYTES", 4_000)
-    monkeypatch.setattr(segments, "SMALL", 1_000)
+    monkeypatch.setattr(log_segments, "SMALL", 1_000)
 
 
 def shortened(path: Path, node: int = 7) -> FileJournal:
@@ -87,7 +93,7 @@ def test_a_batch_that_is_taken_back_leaves_word_of_the_checkpoint(
         raise ValueError("whatever")
 
     with monkeypatch.context() as patch:
-        patch.setattr(segments.Segment, "add", fail)
+        patch.setattr(log_segments.LogSegment, "add", fail)
         with pytest.raises(EnvironmentProblem, match="whatever"):
             write(journal)
     journal.close()

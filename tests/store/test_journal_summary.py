@@ -14,10 +14,10 @@ from tidings.model import EnvironmentProblem
 from tidings.routing.protocol.messages import Mark
 from tidings.routing.root import Block, Cursor, Gone, Progress, Record
 from tidings.store.groups import START, GroupLog
-from tidings.store.journal import FileJournal, checkpoint, journal as module, segments
+from tidings.store.journal import FileJournal, checkpoint, journal as module, log_segments
 from tidings.store.journal.rows import Row
-from tidings.store.journal.state import Counting, State
-from tidings.store.journal.upkeep import Tally, summary, upkeep
+from tidings.store.journal.state import Counting, JournalState
+from tidings.store.journal.upkeep import CounterSums, summary, upkeep
 
 
 class Writer:
@@ -123,9 +123,9 @@ class Writer:
         return self.counts[node]
 
 
-def state_of(folder: Path) -> State:
+def state_of(folder: Path) -> JournalState:
     """The state after all groups, each record decoded again."""
-    log, state = GroupLog(folder), State(folder=folder)
+    log, state = GroupLog(folder), JournalState(folder=folder)
     counting = Counting(state)
     for group in log.walk(START):
         counting.apply_all(record for record in group.records if record is not None)
@@ -140,7 +140,7 @@ def has_more(kept: upkeep.Upkeep, gone: object = ()) -> bool:
     return kept._log.end.number > kept.since.number
 
 
-def plain(state: State) -> object:
+def plain(state: JournalState) -> object:
     history = {name: getattr(state.history, name) for name in ("life", "version", "gone", "base")}
     return {**msgspec.structs.asdict(state), "history": history}
 
@@ -177,7 +177,7 @@ def test_a_checkpoint_is_the_state_of_the_log(
             before, serial = state_of(path), writer.serial
             writer.record()
             with monkeypatch.context() as patched:
-                patched.setattr(segments.Segment, "add", fail)
+                patched.setattr(log_segments.LogSegment, "add", fail)
                 with pytest.raises(EnvironmentProblem):
                     writer.flush()
             assert plain(state_of(path)) == plain(before), "it is taken back"
@@ -220,7 +220,7 @@ def test_a_checkpoint_reads_nothing_again(
 def test_a_tally_of_many_nodes(seed: int) -> None:
     """Against a plain count, with node numbers as large as they become after losses."""
     chance = random.Random(seed)
-    tally, state, times = Tally(), State(), dict[int, int]()
+    tally, state, times = CounterSums(), JournalState(), dict[int, int]()
     serial = 1
     nodes = [chance.randrange(1, 1 << chance.choice((8, 40, 62))) for _ in range(5_000)]
     for _ in range(20):

@@ -17,10 +17,7 @@ from tidings.store import ChangeLog, LogError
 BEFORE = Path(__file__).parent / "logs_before"
 
 
-@pytest.fixture(autouse=True)
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fsync", "fdatasync"):
-        monkeypatch.setattr(os, name, lambda handle: None)
+pytestmark = pytest.mark.usefixtures("no_sync")
 
 
 def filled(folder: Path, *, segment_bytes: int = 1) -> ChangeLog:
@@ -56,9 +53,9 @@ def test_an_end_that_was_cut_off(tmp_path: Path) -> None:
     # four versions are lost, and each may have had a filter of its own: no number comes again
     assert [change.node for change in reader.changes(13)] == [14, 1]
     for version in (9, 12):
-        with pytest.raises(LogError, match=f"version {version} was lost when the log was rep"):
+        with pytest.raises(LogError, match=f"version {version} .*was lost when the log was rep"):
             reader.subscriptions(version)
-        with pytest.raises(LogError, match=f"version {version} was lost when the log was rep"):
+        with pytest.raises(LogError, match=f"version {version} .*was lost when the log was rep"):
             reader.changes(version)
     with pytest.raises(LogError, match=r"the state at version 8 was dropped, expected version 13"):
         reader.subscriptions(8)

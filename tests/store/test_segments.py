@@ -8,7 +8,7 @@ import pytest
 from tests.store.test_journal import opened, ready, record, write
 
 from tidings.routing.protocol.messages import Range
-from tidings.store.journal import FileJournal, Retention, journal as module, segments
+from tidings.store.journal import FileJournal, Retention, journal as module, log_segments
 
 
 def add(journal: FileJournal, first: int, last: int) -> None:
@@ -42,8 +42,8 @@ def test_what_is_before_a_checkpoint_in_the_middle_of_a_segment_is_found_after_t
 def test_a_segment_stays_as_long_as_somebody_needs_its_first_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "LINGER", 0.0)
-    monkeypatch.setattr(segments, "SMALL", 100)
+    monkeypatch.setattr(log_segments, "LINGER", 0.0)
+    monkeypatch.setattr(log_segments, "SMALL", 100)
     journal = halved(tmp_path / "journal", Retention(marks=9))
     journal._log.begin_segment()
     add(journal, 9, 9)

@@ -30,7 +30,7 @@ from tidings.studies.chain.judging import (
     judge_published,
 )
 from tidings.studies.chain.listener import digest_row
-from tidings.studies.chain.listeners import TOLD
+from tidings.studies.chain.listener_processes import TOLD
 
 ROWS = [draw_row(random.Random(at), at) | {"made": at} for at in range(60)]
 BATCH = 20  # rows

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.waiting import eventually
 
-from tidings.studies.chain import Nodes
+from tidings.studies.chain import ChainNodes
 from tidings.studies.host.ports import is_listening
 
 SCRIPT = """
@@ -34,7 +34,7 @@ def test_nodes_end_when_their_starter_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_killed_node_comes_back_at_its_port(tmp_path: Path) -> None:
-    nodes = Nodes(tmp_path, {"a": "integer"}, {"edge": "root"})
+    nodes = ChainNodes(tmp_path, {"a": "integer"}, {"edge": "root"})
     port = int(nodes.addresses["edge"].rpartition(":")[2])
     try:
         nodes.start()

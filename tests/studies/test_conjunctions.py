@@ -14,17 +14,21 @@ from tidings.studies.workloads.conjunctions import (
     LIKE,
     PREFIX,
     SUFFIX,
-    Attribute,
     AttributeTest,
     ConjunctionBuilder,
     Conjunctions,
+    DrawnAttribute,
     StructuredFilter,
     concatenate,
     event_lines,
     sql_of_tests,
 )
 
-ATTRIBUTES = (Attribute("s", "string"), Attribute("i", "integer"), Attribute("x", "double"))
+ATTRIBUTES = (
+    DrawnAttribute("s", "string"),
+    DrawnAttribute("i", "integer"),
+    DrawnAttribute("x", "double"),
+)
 
 
 @pytest.fixture

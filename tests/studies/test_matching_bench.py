@@ -60,7 +60,9 @@ def test_wrong_counts_are_not_measured() -> None:
 
 def test_threads_that_find_other_matches_are_not_measured() -> None:
     workload = make_workload("flights", 200, 30)
-    with pytest.raises(WrongMatches, match=r"\d+ matches on 2 threads, expected \d+, as on 1"):
+    with pytest.raises(
+        WrongMatches, match=r"\d+ matches with 2 threads, expected \d+, the number found with 1"
+    ):
         measure(RacingMatcher(), workload, batch=30, threads=[1, 2], repeats=1, sample=5)
 
 

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from tidings.routing.forwarding.label_graph import LabelGraph
-from tidings.studies.workloads.scenarios import SCENARIOS, Attributes, Baseball, Scenario, Traffic
+from tidings.studies.workloads.scenarios import (
+    SCENARIOS,
+    Baseball,
+    Scenario,
+    ScenarioAttributes,
+    Traffic,
+)
 
-SMALL: list[Scenario] = [Baseball(6), Traffic(7), Attributes(3, 2)]
+SMALL: list[Scenario] = [Baseball(6), Traffic(7), ScenarioAttributes(3, 2)]
 
 
 @pytest.mark.parametrize("scenario", SMALL, ids=lambda one: one.name)
@@ -59,7 +65,7 @@ def test_how_often_what_is_drawn(seed: int) -> None:
     baseball = Baseball()
     drawn = baseball.rank[baseball.subscriptions(chance, 100_000)]
     assert np.bincount(drawn) / 100_000 == pytest.approx([0.1, 0.4, 0.5], abs=0.01)
-    attributes = Attributes()
+    attributes = ScenarioAttributes()
     drawn = attributes.rank[attributes.subscriptions(chance, 100_000)]
     assert drawn.mean() == pytest.approx(6 * 0.7, abs=0.03)
     values = np.array(attributes.notifications(chance, 10_000))

@@ -70,6 +70,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name != "RootNode":  # it loads the kernels, which routers do without
+    if name != "RootNode":  # it loads the kernels, which routers do not need
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module("tidings.broker.root").RootNode

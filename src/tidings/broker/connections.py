@@ -19,7 +19,7 @@ from tidings.broker.admission.connection_limits import GREETING, ConnectionLimit
 from tidings.broker.admission.direct_tickets import PREFIX, DirectTicket, DirectTickets
 from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.neighbour_places import Places
-from tidings.broker.admission.permissions import Permissions, Register, Tokens
+from tidings.broker.admission.permissions import PermissionRegister, Permissions, Tokens
 from tidings.broker.admission.signing import SKEW, PublicKeys
 from tidings.model import EnvironmentProblem
 from tidings.network import Link, TlsProbe
@@ -52,7 +52,7 @@ class Connections:
         self._make_link = make_link
         self._probes: dict[TlsProbe, None] = {}  # the oldest first
         self._accepted: weakref.WeakSet[Link] = weakref.WeakSet()
-        self._register = Register(door.tokens)
+        self._register = PermissionRegister(door.tokens)
         self._tickets = PublicKeys(door.tickets)
         self._places = Places(door.limits)
         self._permissions: dict[Link, Permissions] = {}
@@ -214,11 +214,11 @@ class Connections:
         self.door = msgspec.structs.replace(self.door, tokens=tokens, tickets=tickets)
         self._tickets = PublicKeys(tickets)
         if not self.door.is_guarded:
-            return 0  # anybody may connect, as before
-        self._register = Register(tokens)
+            return 0  # anybody may still connect
+        self._register = PermissionRegister(tokens)
         ended = 0
         for link, before in [*self._permissions.items()]:
-            if before.direct:  # its router judges it when its ticket is renewed
+            if before.direct:  # its router checks its rights when the ticket is renewed
                 continue
             if before.expires:
                 ended += 1

@@ -38,6 +38,8 @@ def write_node_file(
             plain["public"] = member.public
         if tree.tokens is not None:
             plain["token"] = keys[member.name]
+    if tree.ticket_key is not None:
+        plain["ticket_key"] = str(tree.ticket_key)
     tables: dict[str, Mapping[str, Any]] = {"times": tree.times}
     if member.upstream is None:
         own = tree.channels.get(member.channel, tree)
@@ -47,7 +49,7 @@ def write_node_file(
         if tree.direct is not None:
             known = msgspec.to_builtins(tree.direct)
             tables["direct"] = known if own is tree else {**known, "address": ""}
-        tables["preprocessor"] = own.preprocessor.given()
+        tables["preprocessor"] = own.preprocessor.list_given()
     elif tree.channels:
         direct = list_other_roots(tree, member)
         roots = {name: branches[name] for name in direct}

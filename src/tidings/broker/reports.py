@@ -11,7 +11,7 @@ the reports of a neighbour can crowd out others only if there are very many neig
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from heapq import nsmallest
 from typing import Protocol
 
 import msgspec
@@ -24,7 +24,9 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous
 
 MOST_LISTED = 5_000  # links in a report: 3 MB with the longest names
-_KINDS = {"above": 0, "router": 1, "agent": 2, "watcher": 3, "direct": 4}
+# the order in which links are listed; of the same kind, those with the longest queues come first
+_ORDER: tuple[m.Kind, ...] = ("above", "router", "agent", "watcher", "direct")
+_KINDS = {kind: number for number, kind in enumerate(_ORDER)}
 
 
 class LinkCounts(Protocol):
@@ -171,33 +173,68 @@ class Reporting(Protocol):
 
 
 def status_of(node: Reporting, now: float) -> m.NodeStatus:
-    """The status of a node, without the nodes below it."""
-    machine, totals = node.machine, node.reports.past
+    """The status of a node, without the nodes below it. Cost: a look at each link, and more for the
+    few that are listed, because nothing is forwarded meanwhile."""
+    machine, past = node.machine, node.reports.past
     upstream = machine.upstream if isinstance(machine, Router) else None
-    links = []
+    published, told_in = past.published, past.told_in
+    told_out, dropped = past.told_out, past.dropped
+    waiting = below = 0
+    order: list[tuple[int, int, int, str, Name]] = []  # in which links are listed
     for name, link in node.links.items():
-        above = name == upstream
-        totals = totals.plus(link, above)
+        if name == upstream:
+            kind: m.Kind = "above"
+            told_in += link.told_in
+        else:
+            kind = "direct" if node.is_direct(name) else node.reports.kind(name)
+            published += link.told_in
+            below += 1
+        told_out += link.told_out
+        dropped += link.dropped
+        waits = link.waiting
+        waiting += waits
+        order.append((_KINDS[kind], -waits, -link.dropped, str(name), name))
+    links = []
+    for number, waits, _, _, name in nsmallest(m.MOST_LINKS, order, key=lambda one: one[:4]):
+        link = node.links[name]
         links.append(
             m.LinkStatus(
-                shorten(node.above if above else str(name)),
-                "above" if above else "direct" if node.is_direct(name)
-                else node.reports.kind(name),
-                link.bytes_in, link.bytes_out, link.told_in, link.told_out,
-                link.waiting, link.dropped, _count_subscribed(machine, name),
-                millis(now - link.heard),
+                name=shorten(node.above if name == upstream else str(name)),
+                kind=_ORDER[number],
+                bytes_in=link.bytes_in,
+                bytes_out=link.bytes_out,
+                told_in=link.told_in,
+                told_out=link.told_out,
+                waiting=-waits,
+                dropped=link.dropped,
+                nodes=_count_subscribed(machine, name),
+                heard=millis(now - link.heard),
             )
-        )  # fmt: skip
+        )
     return m.NodeStatus(
-        0, shorten(machine.name), "rendezvous" if upstream is None else "router",
-        shorten(f"{node.door.address.host}:{node.port}"), millis(now - node.began), 0,
-        node.channels.count_nodes(), machine.epoch, machine.serial,
-        totals.published, totals.told_in, totals.told_out, totals.dropped,
-        sum(link.kind != "above" for link in links), _select_links(links), node.undeclared,
-        len(node.channels), len(node.channels) - len(node.channels.awake),
-        reached=shorten(node.reached), most=node.door.limits.neighbours,
-        rate=node.rate.measure(totals.told_out, now), waiting=sum(one.waiting for one in links),
-    )  # fmt: skip
+        depth=0,
+        name=shorten(machine.name),
+        kind="rendezvous" if upstream is None else "router",
+        listen=shorten(f"{node.door.address.host}:{node.port}"),
+        uptime=millis(now - node.began),
+        age=0,
+        nodes=node.channels.count_nodes(),
+        epoch=machine.epoch,
+        serial=machine.serial,
+        published=published,
+        told_in=told_in,
+        told_out=told_out,
+        dropped=dropped,
+        neighbours=below,
+        links=tuple(links),
+        undeclared=node.undeclared,
+        channels=len(node.channels),
+        asleep=len(node.channels) - len(node.channels.awake),
+        reached=shorten(node.reached),
+        most=node.door.limits.neighbours,
+        rate=node.rate.measure(told_out, now),
+        waiting=waiting,
+    )
 
 
 def shorten(text: str) -> str:
@@ -215,12 +252,6 @@ def _count_subscribed(machine: Router | Rendezvous, name: Name) -> int:
         return len(machine.held)
     known = machine.neighbours.get(name)
     return 0 if known is None else len(known.nodes)
-
-
-def _select_links(links: Iterable[m.LinkStatus]) -> tuple[m.LinkStatus, ...]:
-    """The first MOST_LINKS links: routers come first, then links with the longest queues."""
-    order = sorted(links, key=lambda one: (_KINDS[one.kind], -one.waiting, -one.dropped, one.name))
-    return tuple(order[: m.MOST_LINKS])
 
 
 def _is_tree(nodes: tuple[m.NodeStatus, ...], sender: str) -> bool:

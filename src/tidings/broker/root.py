@@ -84,7 +84,7 @@ class FramedRendezvous(Rendezvous):
     ) -> None:
         super().__init__(name, interests, journal, memory, times, cache, limits, definition)
         self.released: list[bytes | FrameRun] = []
-        # the encoded first labels of nodes
+        # the encoded initial labels of nodes
         self._labels: NodeCache[bytes] = self.caches.add(NodeCache())
         self._alone: dict[int, bytes] = {}  # labels of one node, for notifications with many marks
 
@@ -106,7 +106,7 @@ class FramedRendezvous(Rendezvous):
             self.released.append(encode_block(block, self.epoch, labels))
 
     def _labels_of(self, nodes: Sequence[int], known: dict[int, bytes]) -> list[bytes]:
-        """The encoded first labels of nodes."""
+        """The encoded initial labels of nodes."""
         try:
             return [*map(known.__getitem__, nodes)]
         except KeyError:
@@ -368,6 +368,7 @@ class RootNode(Server):
             self._folder,
             self.declaration.kind,
         )
+        interests.log_refused()
         self._renew(interests)
         memory = self.journal.memory(interests.all_placed())
         self._frames = FrameCache(self._cache_bytes)
@@ -408,7 +409,7 @@ class RootNode(Server):
             self.kind, self.declaration = kind, declaration
             self.take_machine(self._load_machine())
             self._spawn(self._renew_helpers())
-            # they may not have been heard meanwhile, and must acknowledge the revision
+            # followers may not have been heard meanwhile, and must acknowledge the revision
             heard = {name: one._replace(time=self.now) for name, one in following.items()}
             self.machine.following.followers = heard
             return declaration.revision or Revision(Ontology({}))

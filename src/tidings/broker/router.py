@@ -16,7 +16,7 @@ from tidings.routing.forwarding import LOCATOR, Forwarding, Name, Router, Sent
 from tidings.routing.protocol import Times, frames, messages as m
 
 OVERLOAD = 4 << 20  # bytes that wait for a slow node above, beyond which nothing is read from below
-CHANNEL_CACHE_BYTES = 1 << 20  # of each channel other than the router's own, while it has traffic
+CHANNEL_CACHE_BYTES = 1 << 20  # for each channel with traffic, except the router's own
 
 
 class RouterNode(Server):
@@ -38,11 +38,13 @@ class RouterNode(Server):
         hops: Mapping[str, Sequence[Address]] | None = None,
         routes: Mapping[str, Route] | None = None,
         places: Literal["upstream", "preprocessor"] = "upstream",
+        show_token: bool = False,
     ) -> None:
         """`upstream` has the addresses of the node above, for the router's own channel; `hops` has
         those of other nodes above. `routes` say which hop other channels take; the hop "" is
         `upstream`. `places` says who is asked where a new node belongs in the graph of the router's
-        own channel."""
+        own channel. With `show_token`, preprocessors see `token` if the node above signs no
+        tickets."""
         self._frames = FrameCache(cache_bytes)
         machine = Router(name, UPSTREAM, times, self._frames, draw_life(), door.limits)
         named = {
@@ -65,7 +67,7 @@ class RouterNode(Server):
         if places == "preprocessor":
             self.locator = Locator(
                 self._send_above, m.Hello(name, door.channel, token), machine.times, tls,
-                self._take_places, self._note_preprocessors,
+                self._take_places, self._note_preprocessors, show_token=show_token,
             )  # fmt: skip
 
     def renew(self, tokens: Tokens | None, token: str = "") -> int:

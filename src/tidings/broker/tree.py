@@ -119,7 +119,7 @@ class RunningTree:
         while True:
             began = time.monotonic()
             how = await self._run(branch)
-            if not branch.listening.is_set():  # it never listened; a restart would not help
+            if not branch.listening.is_set():  # the node never listened; a restart would not help
                 log = self._log_of(branch)
                 raise EnvironmentProblem(f"{branch.name} can't be started: {how} (see {log})")
             if time.monotonic() - began > SETTLED:
@@ -182,7 +182,7 @@ class RunningTree:
         branch.listening.set()
         again = "" if branch.starts == 1 else " again"
         self._announce(f"{branch.name} listens{again} on {branch.address()}")
-        if branch.rights != self._rights:  # they changed while the node started
+        if branch.rights != self._rights:  # the tokens or keys changed while the node started
             self._renew(branch)
 
     def _log_of(self, branch: NodeProcess) -> Path:
@@ -206,12 +206,12 @@ class RunningTree:
         preprocessors, of the file as it was read again. The rendezvous points also read their
         ontologies again."""
         if (found.tokens is None) != (self.tree.tokens is None):
-            there = (
-                "no [tokens], expected some" if found.tokens is None else "[tokens], expected none"
-            )
+            there = "no [tokens], but there were some"
+            if found.tokens is not None:
+                there = "[tokens], but there were none"
             raise ConfigError(
-                f"found {there}, as when the tree was started; to add or remove [tokens], restart "
-                "the tree"
+                f"found {there} when the tree was started; to add or remove [tokens], restart the "
+                "tree"
             )
         channels = {
             name: msgspec.structs.replace(

@@ -3,6 +3,8 @@
     channel = "quotes"
     folder = "quotes"                for the journal, the logs and the nodes' own files
     patience = 30                    seconds without a sign of life after which a node is killed
+    ticket_key = "tickets.key"       the private key with which all nodes sign tickets, as in a
+                                     router's file
 
     [root]                           the rendezvous point; may be left out
     name = "root"
@@ -46,6 +48,7 @@ from tidings.broker.config import (
     find_time_problems,
     find_token_problems,
     read_kind,
+    read_ticket_key,
 )
 from tidings.files import SecretError, check_secret, find_problems, read_toml
 from tidings.model import Extra, Problem
@@ -63,7 +66,7 @@ class Member(NamedTuple):
     listen: Address  # port 0 means any free port
     upstream: str | None
     depth: int
-    channel: str = ""  # of a rendezvous point in `[channels]`
+    channel: str = ""  # for a rendezvous point in `[channels]`
     public: str | None = None  # as in a router's file
     places: Literal["upstream", "preprocessor"] = "upstream"
 
@@ -99,6 +102,7 @@ class Tree(msgspec.Struct, frozen=True):
     members: tuple[Member, ...]  # each member comes after the one above it; the root is the first
     channels: dict[str, OtherRoot] = {}  # other channels
     direct: Direct | None = None
+    ticket_key: Path | None = None
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
 
     @property
@@ -136,6 +140,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     router: dict[str, _Router] = {}
     channels: dict[str, OtherRoot] = {}
     direct: Direct | None = None
+    ticket_key: str | None = None
 
 
 def load_tree(path: str | Path) -> Tree:
@@ -172,6 +177,11 @@ def _problems(file: _File, folder: Path) -> Iterator[Problem]:
         yield Problem(
             ("folder",), f"folder: {folder} is a file; expected a folder or an unused path"
         )
+    if file.ticket_key is not None and file.tokens is None:
+        yield Problem(
+            ("ticket_key",),
+            "found ticket_key and no [tokens], expected [tokens] that say who may connect",
+        )
     yield from find_grant_problems(file.grants)
     yield from find_preprocessor_problems(file.preprocessor)
     if file.direct is not None and file.direct.address:
@@ -190,27 +200,32 @@ def _with_absolute_path(table: PreprocessorTable, path: Path) -> PreprocessorTab
 
 
 def _tree(path: Path, file: _File, folder: Path) -> Tree:
+    key, warning = None, ""
+    if file.ticket_key is not None:
+        key = (path.parent / file.ticket_key).absolute()
+        _, warning = read_ticket_key(path, key)
     return Tree(
-        path,
-        folder.absolute(),
-        file.channel,
-        file.policy,
-        file.columns,
-        file.extra,
-        _with_absolute_path(file.preprocessor, path),
-        file.tokens,
-        file.grants,
-        file.times,
-        file.patience,
-        tuple(_members(file)),
-        {
+        path=path,
+        folder=folder.absolute(),
+        channel=file.channel,
+        policy=file.policy,
+        columns=file.columns,
+        extra=file.extra,
+        preprocessor=_with_absolute_path(file.preprocessor, path),
+        tokens=file.tokens,
+        grants=file.grants,
+        times=file.times,
+        patience=file.patience,
+        members=tuple(_members(file)),
+        channels={
             name: msgspec.structs.replace(
                 one, preprocessor=_with_absolute_path(one.preprocessor, path)
             )
             for name, one in file.channels.items()
         },
-        file.direct,
-        tuple(filter(None, [check_secret(path) if file.tokens else ""])),
+        direct=file.direct,
+        ticket_key=key,
+        warnings=tuple(filter(None, [check_secret(path) if file.tokens else "", warning])),
     )
 
 

@@ -11,7 +11,7 @@ batches.
     interests/    the filters of the channel, by the million, at its rendezvous point
     link.py       the link to the owner, for code without `async`
     link_work.py  a question or a hand-over, which lasts over several connections
-    connection.py one connection
+    owner_connection.py one connection
 
 For spark, and for users who tag by other means (docs/network.md). Start at link.py.
 """

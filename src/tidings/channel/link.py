@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from tidings.channel.changes import Changes, Description, NodeChange
-from tidings.channel.connection import Connection, LostConnection
 from tidings.channel.link_work import Asking, Handing, Later, Work
+from tidings.channel.owner_connection import Connection, LostConnection
 from tidings.channel.tagged_part import Part
 from tidings.network import TimedOut, context_for, parse_address
 from tidings.routing.protocol import messages as m
@@ -118,7 +118,7 @@ class ChannelLink:
                 return
             except (LostConnection, Later) as problem:
                 reason = str(problem)
-            except BaseException:  # late answers must not be mistaken for answers to the next work
+            except BaseException:  # a late answer must not be mistaken for one to the next question
                 self._drop()
                 raise
             self._drop()

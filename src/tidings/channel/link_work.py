@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from tidings.channel.connection import Connection
+from tidings.channel.owner_connection import Connection
 from tidings.channel.tagged_part import Part
 from tidings.network import Outdated, Refusal
 from tidings.routing.clients import Follower, Hander

@@ -20,13 +20,13 @@ NAMES = (
     "channel", "pipeline", "outbox", "dead-letters", "subscriptions", "snapshot", "bench",
 )  # fmt: skip
 """The commands and the groups of commands. The help lists the groups last."""
-NODES = frozenset({"router", "preprocessor"})  # they need no pandas, except for code of others
+NODES = frozenset({"router", "preprocessor"})  # only code of applications needs pandas in these
 
 
 @cache
 def load_command(name: str) -> Command | typer.Typer:
-    """Import a command or a group of commands. Each has an import of its own, because to import
-    all of them and to register their options would make up a third of the time of a short one."""
+    """Import a command or a group of commands. Each is imported separately, because importing all
+    of them and registering their options would take a third of the time of a short command."""
     match name:
         case "check":
             from tidings.cli.filters.check_command import check_filters

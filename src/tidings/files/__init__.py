@@ -1,7 +1,7 @@
 """Durable and private files, lock files, cache folders, secrets and settings.
 
     durable.py         replaces files atomically, and syncs files and folders
-    atomic_folder.py   replaces whole folders: readers find the old one or the new one
+    atomic_folder.py   fills or replaces whole folders: readers find the old one or the new one
     lock_files.py      one writer, or many readers, among the processes of one machine
     private.py         files (0600) and folders (0700) that only their owner can access
     places.py          local paths, and addresses such as s3://bucket/folder
@@ -13,7 +13,12 @@ This room reads settings but does not interpret them. This room is for other roo
 Start at durable.py.
 """
 
-from tidings.files.atomic_folder import current_folder, folder_identity, replacing_folder
+from tidings.files.atomic_folder import (
+    current_folder,
+    filling_folder,
+    folder_identity,
+    replacing_folder,
+)
 from tidings.files.durable import (
     make_durable_folder,
     place_file,
@@ -55,6 +60,7 @@ __all__ = [
     "copy_here",
     "copy_missing",
     "current_folder",
+    "filling_folder",
     "find_lines",
     "find_problems",
     "folder_identity",

@@ -12,6 +12,8 @@ use the old folder, which is complete. Readers open the files one after another,
 `folder_identity` before and after to detect a replacement in between.
 
 A folder is complete once it contains its *mark*, the file that is written last.
+
+If all processes would write the same, none has to replace the folder of another: `filling_folder`.
 """
 
 from __future__ import annotations
@@ -40,6 +42,24 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+@contextmanager
+def filling_folder(path: Path) -> Iterator[Path]:
+    """A path at which the block makes a folder; at the end of the block the folder gets its place.
+    If another process was first, its folder stays, and that of the block is removed."""
+    make_folder(path.parent)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield scratch / path.name
+        try:
+            (scratch / path.name).rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+        sync(path.parent)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def current_folder(path: Path, mark: str) -> Path:

@@ -57,7 +57,7 @@ class Misfit(msgspec.Struct, frozen=True):
     expected: str  # "numbers", "a string"
     function: str = ""  # the function that takes the column; "" for a comparison
 
-    def told(self, many: bool = True) -> str:
+    def describe(self, many: bool = True) -> str:
         """The expectation in words: "filters compare it with numbers", "length takes a string"."""
         if self.function:
             return f"{self.function} takes {self.expected}"

@@ -84,13 +84,13 @@ class Authority(Generic[V, N]):
     def version(self) -> int:
         return self._preprocessor.graph.version
 
-    def copied(self) -> StatelessPreprocessor[N]:
+    def copy(self) -> StatelessPreprocessor[N]:
         """A copy of the preprocessor as it is now; later changes do not affect it."""
         twin: Any = copy.copy(self._preprocessor)
         twin.graph = self._preprocessor.graph.copy()
         return StatelessPreprocessor(twin, self.life)
 
-    def corrected(self, tag: Tag, notification: N) -> list[V]:
+    def correct(self, tag: Tag, notification: N) -> list[V]:
         """The lowest nodes that now match a notification that a copy has tagged."""
         graph, history = self._preprocessor.graph, self._history
         if tag.life != self.life or not history.knows(tag.version):

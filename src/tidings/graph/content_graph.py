@@ -138,7 +138,7 @@ class ContentGraph(Lattice[Node, Event]):
                 for filter_ in node._filters:
                     self._same(filter_, kept)
                 if self._follower is not None:
-                    self._follower.gone(node.id, [kept.id])
+                    self._follower.note_removal(node.id, [kept.id])
         return kept
 
     @property

@@ -27,10 +27,10 @@ class History:
         # for each removed node, the version that removed it, and its substitutes
         self._gone: dict[int, tuple[int, tuple[int, ...]]] = {}
 
-    def gone(self, number: int, to: Iterable[int]) -> None:
+    def note_removal(self, number: int, to: Iterable[int]) -> None:
         self._gone[number] = (self.floor + len(self._next), tuple(to))
 
-    def changed(self, version: int, next_number: int) -> None:
+    def note_version(self, version: int, next_number: int) -> None:
         assert version == self.floor + len(self._next)
         self._next.append(next_number)
 

@@ -86,10 +86,10 @@ def reach(nodes: set[V], up: bool) -> set[V]:
 class Follower(Protocol):
     """Receives every change to a graph, to keep its history."""
 
-    def gone(self, number: int, to: Iterable[int]) -> None:
+    def note_removal(self, number: int, to: Iterable[int]) -> None:
         """A node was removed; the nodes `to` are its substitutes."""
 
-    def changed(self, version: int, next_number: int) -> None:
+    def note_version(self, version: int, next_number: int) -> None:
         """The graph has a new version; `next_number` is the number of the next new node."""
 
 
@@ -160,7 +160,7 @@ class Lattice(ABC, Generic[V, N]):
         del self._nodes[node.id]
         self._forget(node)
         if self._follower is not None:
-            self._follower.gone(node.id, [parent.id for parent in parents])
+            self._follower.note_removal(node.id, [parent.id for parent in parents])
         self._changed()
 
     def copy(self) -> Self:
@@ -196,7 +196,7 @@ class Lattice(ABC, Generic[V, N]):
     def _changed(self) -> None:
         self.version += 1
         if self._follower is not None:
-            self._follower.changed(self.version, self._next)
+            self._follower.note_version(self.version, self._next)
 
     @staticmethod
     def _cut_off(node: V) -> None:

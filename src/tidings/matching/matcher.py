@@ -34,7 +34,7 @@ from tidings.matching.segments.misfits import find_misfits, find_readers
 from tidings.matching.segments.part import Part
 from tidings.matching.segments.segment import Segment
 from tidings.matching.segments.segment_builder import build_segment, gather_boxes, segment_of
-from tidings.matching.segments.tested import Tested, tested
+from tidings.matching.segments.tested import Tested, list_tested
 from tidings.matching.write_buffer import WriteBuffer
 from tidings.model import (
     Event,
@@ -132,7 +132,7 @@ class Matcher(HeldFilters):
         self._hold(Part(segment), Register(found.ids, found.texts))
 
     @classmethod
-    def compiled(
+    def from_segment(
         cls,
         segment: Segment,
         filters: Sequence[Filter | str] | pa.ChunkedArray,
@@ -331,11 +331,11 @@ class Matcher(HeldFilters):
         for sealed in self._state.parts:
             sealed.part.prepare()
 
-    def tested(self) -> Tested:
+    def list_tested(self) -> Tested:
         """The attributes that filters read, by path, with the kinds of values that they are
         compared with."""
         state, _ = self._seal()
-        return tested(sealed.part.segment for sealed in state.parts)
+        return list_tested(sealed.part.segment for sealed in state.parts)
 
     def misfits(self, types: Types) -> dict[Misfit, list[Hashable]]:
         """The ids of the filters that don't fit columns of these types, grouped by what the filters

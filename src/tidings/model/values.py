@@ -54,7 +54,7 @@ def normalise(value: Any) -> Any:
     its Python value, and a tuple or set becomes a list.
     """
     kind = type(value)
-    if kind is str or kind is float or kind is bool or value is None:
+    if kind is str or kind is float or kind is bool or value is None or value is ABSENT:
         return value
     if kind is int:
         return value if INT_MIN <= value <= INT_MAX else _as_double(value)
@@ -76,8 +76,6 @@ def _normalise_other(value: Any) -> Any:
         return normalise(int(value))
     if isinstance(value, (tuple, set, frozenset)):
         return list(value)
-    if value is ABSENT:
-        return value
     if type(value).__name__ == "NAType":  # pandas.NA
         return None
     if str(getattr(value, "dtype", "")) in _FINER_TIMES:

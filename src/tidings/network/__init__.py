@@ -3,7 +3,7 @@
     application ── Agent ── Link ──frames──> Link ── broker ── Forwarder ──frames──> Link ── ...
 
     agent.py, blocking.py     subscribe and publish, with asyncio or in a thread of its own
-    agents/                   what agents give: subscriptions, the state of the link, errors
+    agents/                   what agents provide: subscriptions, the state of the link, errors
     link.py                   one connection, with bounds on what waits
     forwarding.py             frames through a router; their payloads are never decoded
     scanning.py, scan_kernels.py    the same with compiled kernels, in a busy router

@@ -73,19 +73,22 @@ class Agent(AgentChannel):
         on_break: Callable[[Break], object] | None = None,
         on_link: Callable[[str], object] | None = None,
         tag: Tagging = "root",
+        show_token: bool = False,
         direct: bool = True,
         advice: ChoosingTimes | None = None,
     ) -> None:
         own = places[0].channel
         link = AgentLink(places, m.Hello(name, own, token), tls, times or Times(), on_link)
-        super().__init__(link, own, on_break=on_break, tag=tag, direct=direct)
-        self._may_be_direct = direct
+        super().__init__(
+            link, own, on_break=on_break, tag=tag, direct=direct, show_token=show_token
+        )
+        self._may_be_direct, self._may_show_token = direct, show_token
         self._others: dict[str, AgentChannel] = {}
         if advice is not None:
             self._moving = Moving(link, advice)
 
     async def start(self, timeout: float | None = None) -> None:
-        """Connect; EnvironmentProblem or Refusal if that fails."""
+        """Connect; raise EnvironmentProblem or Refusal if that fails."""
         await self._agent_link.start(timeout)
         if self._moving is not None:
             self._tasks.append(asyncio.create_task(self._moving.move_forever()))
@@ -131,6 +134,7 @@ class Agent(AgentChannel):
                 on_break=on_break,
                 tag=tag or "root",
                 direct=self._may_be_direct,
+                show_token=self._may_show_token,
             )
             found.begin_tagging()
         _check_same_tag(found, tag)
@@ -171,6 +175,7 @@ async def connect(
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
+    show_token: bool = False,
     direct: bool = True,
     advice: bool | ChoosingTimes = False,
 ) -> AsyncIterator[Agent]:
@@ -191,10 +196,14 @@ async def connect(
     `tag` says who tags what the agent publishes: the rendezvous point ("root"), this process
     ("local"), or a preprocessor that the agent finds through the channel ("preprocessor"). The last
     two need the right to preprocess; if no preprocessor answers, the rendezvous point tags.
+    Preprocessors are shown a ticket that the router signs. With `show_token`, the agent shows them
+    its token if the router signs no tickets; without it, it never does, and is refused where tokens
+    are needed.
 
-    If the rendezvous point offers it, because few others want the same notifications, the agent
-    receives them over a second link, which it opens to the rendezvous point itself; without
-    `direct`, it never does. If the second link can't be opened, nothing changes.
+    If few others want the same notifications, the rendezvous point may offer the agent a second
+    link, to the rendezvous point itself, over which the agent then receives its notifications.
+    Without `direct`, the agent never opens one. If the second link can't be opened, nothing
+    changes.
 
     With `advice`, the agent asks its channel which routers there are and how busy they are,
     measures the round trips, and moves to a router that is much better, without losing anything.
@@ -214,6 +223,7 @@ async def connect(
         on_break=on_break,
         on_link=on_link,
         tag=tag,
+        show_token=show_token,
         direct=direct,
         advice=ChoosingTimes() if advice is True else advice or None,
     )

@@ -535,6 +535,7 @@ def connect_blocking(
     on_break: Callable[[Break], object] | None = None,
     on_link: Callable[[str], object] | None = None,
     tag: Tagging = "root",
+    show_token: bool = False,
     direct: bool = True,
     advice: bool | ChoosingTimes = False,
 ) -> BlockingAgent:
@@ -544,8 +545,8 @@ def connect_blocking(
     agent = BlockingAgent(
         lambda: connect(
             address, name=name, token=token, tls=tls, authorities=authorities, times=times,
-            timeout=timeout, on_break=on_break, on_link=on_link, tag=tag, direct=direct,
-            advice=advice,
+            timeout=timeout, on_break=on_break, on_link=on_link, tag=tag,
+            show_token=show_token, direct=direct, advice=advice,
         )
     )  # fmt: skip
     agent.start()

@@ -19,9 +19,9 @@ import msgspec
 
 from tidings.network import scanning
 from tidings.routing.forwarding import (
-    Changes,
     Downstream,
     Forwarding,
+    GraphChanges,
     HeaderCache,
     Mode,
     Name,
@@ -52,7 +52,7 @@ class Forwarder:
         self.router = router
         self._plans: HeaderCache[bytes, Plan] = HeaderCache(MOST_PLANS)
         self._equal: dict[Plan, Plan] = {}  # equal plans share one object
-        self._changes = router.caches.add(Changes())
+        self._changes = router.caches.add(GraphChanges())
         self._seen = 0  # frames
         self._table = scanning.new_table()
 

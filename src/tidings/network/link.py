@@ -103,13 +103,13 @@ class Link(asyncio.Protocol):
         else:
             self._put(frames.encode(message), number)
             if self.waiting > 2 * self.most_waiting:
-                self.close("it does not read its messages")
+                self.close("the receiver does not read its messages")
 
     def send_all(self, messages: Iterable[m.Message], number: int = 0) -> None:
         """Send messages that are not notifications, as one piece."""
         self._put(b"".join(map(frames.encode, messages)), number)
         if self.waiting > 2 * self.most_waiting:
-            self.close("it does not read its messages")
+            self.close("the receiver does not read its messages")
 
     def send_notifications(self, data: bytes | memoryview, count: int, number: int = 0) -> None:
         """Send frames of notifications, unless too much data is already waiting."""
@@ -126,7 +126,7 @@ class Link(asyncio.Protocol):
     def drop(self, count: int) -> None:
         """Count notifications that are not sent, because the other end is too slow."""
         if count and self.policy is Policy.DISCONNECT:
-            self.close("it reads too slowly")
+            self.close("the receiver reads too slowly")
         self.dropped += count
 
     @property

@@ -14,7 +14,7 @@ rows.
     json_rows.py   the careful reader, for a line that msgspec refused
     texts.py       a column of texts read as a type
     json_texts.py  the way back: rows as payloads
-    contents/      the attributes of one notification: JSON, MessagePack or XML
+    content_formats/  the attributes of one notification: JSON, MessagePack or XML
 
 Texts are read by the rules of declared attributes, so this room imports from `filters`. It is for
 other rooms (spark, routing, channel), not for users. Start at decoded.py, then json_batch.py.

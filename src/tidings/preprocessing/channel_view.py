@@ -67,7 +67,7 @@ class ChannelView:
         self._kind = _kind_of(told)
         self.attributes = self._kind.attributes
         self._nodes: dict[int, str] = {}
-        self._keys: dict[bytes, int] = {}  # identities of filters, with their nodes
+        self._keys: dict[bytes, list[int]] = {}  # identities of filters, with their nodes
         self._live: VersionedSnapshot | None = None
         self._changes = 0
         self._state: _State | None = None
@@ -103,7 +103,7 @@ class ChannelView:
         """The calls of predicates that must be decided before these notifications are tagged."""
         found: dict[bytes, PredicateCall] = {}
         for content in contents if len(self._calls) else ():
-            with contextlib.suppress(TidingsError):  # it can't be tagged at all
+            with contextlib.suppress(TidingsError):  # some can't be tagged at all
                 event = self._contents.read(content)
                 found.update((call.key, call) for call in self._calls.missing(event))
         return [*found.values()]
@@ -144,9 +144,9 @@ class ChannelView:
         """Load the kernels before the first tag, because without a cache this takes seconds."""
         load_kernels()
         probe = pa.RecordBatch.from_pydict({"probe": pa.array([1.0, 2.0])})
-        state.view.lowest_members(*state.view.matched(probe))
+        state.view.lowest_members(*state.view.match_places(probe))
         many = Snapshot.build({1: "n > 1", 2: "n > 2"}).view
-        many.lowest_members(*many.matched(pa.RecordBatch.from_pydict({"n": pa.array([2, 3])})))
+        many.lowest_members(*many.match_places(pa.RecordBatch.from_pydict({"n": pa.array([2, 3])})))
 
     def _is_new(self, one: m.NodeChange) -> bool:
         """Whether the filter of a new node can be read; if so, note its identity."""
@@ -155,7 +155,7 @@ class ChannelView:
             filter_ = self._parse(one.filter)
         except FilterError:
             return False
-        self._keys[filter_.key] = one.node
+        self._keys.setdefault(filter_.key, []).append(one.node)
         self._calls.add(one.node, filter_.form)
         return True
 
@@ -173,17 +173,20 @@ class ChannelView:
     def _compile(self, version: int) -> None:
         distinct = DistinctFilters(self.attributes, self._kind.functions)
         numbers: dict[bytes, int] = {}
+        keys: dict[bytes, list[int]] = {}
         calls = CallIndex(self.decisions)
         for node, text in sorted(self._nodes.items()):
             try:
-                numbers.setdefault(distinct.add(node, text), node)
+                key = distinct.add(node, text)
+                numbers.setdefault(key, node)
+                keys.setdefault(key, []).append(node)
                 if any(name in text for name in self._kind.functions):
                     calls.add(node, self._parse(text).form)
             except FilterError:
                 continue
         self._calls = calls
         self._live = VersionedSnapshot(Snapshot(version, *build_nodes(distinct, numbers)))
-        self._keys = numbers
+        self._keys = keys
         self._changes = 0
 
     def _change(self, number: int, one: m.NodeChange) -> Change:
@@ -210,7 +213,7 @@ class ChannelView:
         if read is None:
             return [self._tag_or_leave(state, content) for content in contents]
         view = state.view
-        found = view.lowest_members(*view.matched(read.batch))
+        found = view.lowest_members(*view.match_places(read.batch))
         starts = found.offsets.to_numpy().astype(np.int64)
         front = np.array([state.life, state.version], "<i8").tobytes()
         data, places = found.values.to_numpy().astype("<i8").tobytes(), (8 * starts).tolist()
@@ -222,8 +225,9 @@ class ChannelView:
     def place(self, interest: str, dialect: str = "sql") -> Place:
         """The node of a filter; raises TidingsError if the filter is refused."""
         state = self._need_state()
-        node = self._keys.get(self.read_interest(interest, dialect).key, 0)
-        return Place(node if node in self._nodes else 0, state.life, state.version)
+        same = self._keys.get(self.read_interest(interest, dialect).key, ())
+        node = min((one for one in same if one in self._nodes), default=0)
+        return Place(node, state.life, state.version)
 
     def read_interest(self, interest: str, dialect: str = "sql") -> Filter:
         """The filter of an interest of this channel; raises TidingsError if it is refused."""

@@ -20,10 +20,10 @@ snapshot.py, then view.py.
 """
 
 from tidings.snapshots.building import (
+    BuiltGraph,
+    BuiltNodes,
     DistinctFilters,
     Forms,
-    Graph,
-    Nodes,
     build_graph,
     build_nodes,
     members_of,
@@ -38,10 +38,10 @@ from tidings.snapshots.view import View
 __all__ = [
     "FORMAT",
     "VERSION",
+    "BuiltGraph",
+    "BuiltNodes",
     "DistinctFilters",
     "Forms",
-    "Graph",
-    "Nodes",
     "Shape",
     "Snapshot",
     "Verification",

@@ -40,11 +40,11 @@ from tidings.model import FilterError, Id, RefusedFilters, TidingsError, id_pair
 
 Array = npt.NDArray[Any]
 Functions = Mapping[str, Callable[..., Any]]
-Told = Callable[[int], None]
+OnProgress = Callable[[int], None]
 REMEMBERED = 1 << 14  # the most forms that are cached after a text was parsed again
 
 
-class Nodes(msgspec.Struct, frozen=True):
+class BuiltNodes(msgspec.Struct, frozen=True):
     """The nodes of a graph by place, and their members, which are subscriptions, node by node."""
 
     numbers: Array  # int64 [N], ascending
@@ -86,7 +86,7 @@ class Forms(Sequence[Form]):
         return parse(text, attributes=self._attributes, functions=self._functions).form
 
 
-class Graph(msgspec.Struct, frozen=True):
+class BuiltGraph(msgspec.Struct, frozen=True):
     """The edges between the nodes of N distinct filters, and the index over them."""
 
     parent_starts: Array  # int64 [N + 1]
@@ -141,15 +141,18 @@ class DistinctFilters:
 
 
 def build_graph(
-    gathered: GatheredHulls, forms: Sequence[Form], blocks: Blocks, progress: Told = lambda _: None
-) -> Graph:
+    gathered: GatheredHulls,
+    forms: Sequence[Form],
+    blocks: Blocks,
+    progress: OnProgress = lambda _: None,
+) -> BuiltGraph:
     """The graph of distinct filters in the order of their numbers, built from their hulls, and the
     index over its nodes."""
     places = np.arange(len(forms))
     edges = cover_hulls(gathered, forms, blocks, progress).chain_equals()
     parents = _group(*edges, len(places))
     del edges
-    return Graph(*parents, segment_of_hulls(gathered, places, forms))
+    return BuiltGraph(*parents, segment_of_hulls(gathered, places, forms))
 
 
 def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
@@ -164,9 +167,9 @@ def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
 def build_nodes(
     distinct: DistinctFilters,
     numbers: Mapping[bytes, int] | None = None,
-    progress: Told = lambda _: None,
+    progress: OnProgress = lambda _: None,
     threads: int | None = None,
-) -> tuple[Nodes, Matcher]:
+) -> tuple[BuiltNodes, Matcher]:
     """The graph of distinct filters, and a matcher over its nodes whose ids are the nodes' places.
 
     `numbers` maps the keys of filters to numbers of nodes; without it, nodes are numbered from 1.
@@ -186,14 +189,14 @@ def build_nodes(
     given = [numbers[key] for key in keys] if numbers is not None else range(1, len(keys) + 1)
     place_of = np.empty(len(order), np.int64)
     place_of[order] = np.arange(len(order))
-    nodes = Nodes(
+    nodes = BuiltNodes(
         np.array(given, np.int64),
         pa.array(keys, pa.binary()),
         graph.parent_starts,
         graph.parents,
         *members_of(place_of[owners], ids, len(keys)),
     )
-    matcher = Matcher.compiled(
+    matcher = Matcher.from_segment(
         graph.segment, _hold_texts(filters), distinct.attributes, functions=distinct.functions,
         background=False,
     )  # fmt: skip

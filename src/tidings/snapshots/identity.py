@@ -13,8 +13,8 @@ from tidings.matching.disk import (
     MANIFEST,
     Manifest,
     SnapshotError,
-    matcher_folder as index,
     need_files,
+    need_matcher_files,
     read_manifest,
 )
 from tidings.snapshots.remote import remote_identity
@@ -47,5 +47,5 @@ def need_whole(path: Path) -> Manifest:
     """
     manifest = read_manifest(path, FORMAT, VERSION)
     need_files(path, manifest)
-    need_files(path / "index", read_manifest(path / "index", index.FORMAT, index.VERSION))
+    need_matcher_files(path / "index")
     return manifest

@@ -8,6 +8,7 @@ are checked when the copy is opened, as for any snapshot.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from tidings.files import (
     address_of,
     copy_here,
+    filling_folder,
     make_folder,
     open_cache_folder,
     open_place,
@@ -52,24 +54,14 @@ def fetch_snapshot(address: str | Path) -> Path:
     place = home / "snapshot"
     if place.is_dir():
         return place
+    if not (home.is_dir() and os.access(home, os.W_OK)):  # executors may have no cache folder
+        place = Path(tempfile.mkdtemp(prefix="tidings-snapshot-"), "snapshot")
     try:
-        beside = Path(tempfile.mkdtemp(prefix=".", dir=home))
-    except OSError:  # executors may have no cache folder
-        beside = Path(tempfile.mkdtemp(prefix="tidings-snapshot-"))
-        place = beside / "snapshot"
-    try:
-        copied = beside / "copy"
-        make_folder(copied)
-        copy_here(address, copied, _names(address))
-        copied.rename(place)
-    except FileNotFoundError as problem:
-        raise _failure(address, "read", problem) from problem
+        with filling_folder(place) as folder:
+            make_folder(folder)
+            copy_here(address, folder, _names(address))
     except OSError as problem:
-        if not place.is_dir():  # else another process has already copied the snapshot
-            raise _failure(address, "read", problem) from problem
-    finally:
-        if place.parent != beside:
-            shutil.rmtree(beside, ignore_errors=True)
+        raise _failure(address, "read", problem) from problem
     return place
 
 

@@ -44,9 +44,9 @@ class Shape:
     def children(self, place: int) -> Array:
         """The places of a node's children; those with the most subscriptions come first."""
         found = self._children[self._starts[place] : self._starts[place + 1]]
-        return self.ranked(found)
+        return self.rank(found)
 
-    def ranked(self, places: Array) -> Array:
+    def rank(self, places: Array) -> Array:
         """Sort places: those with the most subscriptions first, then by number."""
         found: Array = places[np.lexsort((places, -self.members[places]))]
         return found
@@ -63,5 +63,5 @@ class Shape:
 
     def largest(self, most: int) -> list[int]:
         """The places of the nodes with the most subscriptions."""
-        found: list[int] = self.ranked(np.arange(len(self.numbers)))[:most].tolist()
+        found: list[int] = self.rank(np.arange(len(self.numbers)))[:most].tolist()
         return found

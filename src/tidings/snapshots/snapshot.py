@@ -42,7 +42,7 @@ from tidings.matching.disk import (
     write_table,
 )
 from tidings.model import FilterError, GraphError, Id
-from tidings.snapshots.building import DistinctFilters, Functions, Nodes, build_nodes, gather
+from tidings.snapshots.building import BuiltNodes, DistinctFilters, Functions, build_nodes, gather
 from tidings.snapshots.remote import fetch_snapshot, put_snapshot
 from tidings.snapshots.view import View
 
@@ -53,7 +53,7 @@ FORMAT, VERSION = "tidings-snapshot", 3
 class Snapshot:
     """The subscriptions of a channel at one version. Safe to use from several threads."""
 
-    def __init__(self, number: int, nodes: Nodes, matcher: Matcher) -> None:
+    def __init__(self, number: int, nodes: BuiltNodes, matcher: Matcher) -> None:
         self.number = number
         self.matcher = matcher
         self.refused: dict[Id, FilterError] = {}
@@ -165,7 +165,7 @@ class Snapshot:
         table = read_table(folder / "nodes.arrow")
         ids = read_table(folder / "subscriptions.arrow").column("id").combine_chunks()
         parents = table.column("parents").combine_chunks()
-        nodes = Nodes(
+        nodes = BuiltNodes(
             as_array(table.column("number")),
             table.column("key").combine_chunks(),
             parents.offsets.to_numpy().astype(np.int64),

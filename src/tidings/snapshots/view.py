@@ -58,13 +58,13 @@ class View:
 
     def nodes(self, events: Any, *, threads: int = 1) -> Any:
         """A ListArray with the numbers of the lowest nodes for each event of a batch, ascending."""
-        return self.node_lists(*self.matched(events, threads=threads))
+        return self.node_lists(*self.match_places(events, threads=threads))
 
     def subscriptions(self, events: Any, *, threads: int = 1) -> Any:
         """A ListArray with the ids of the subscriptions that match each event of a batch."""
-        return self.subscription_lists(*self.matched(events, threads=threads))
+        return self.subscription_lists(*self.match_places(events, threads=threads))
 
-    def matched(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
+    def match_places(self, events: Any, *, threads: int = 1) -> tuple[Array, Array]:
         """(starts, places): event i matches the nodes at places[starts[i] : starts[i + 1]].
 
         The index may contain nodes of later versions, which are left out.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tidings.spark.session.java import java_home
     from tidings.spark.session.kafka import kafka_jars, kafka_settings
     from tidings.spark.session.session import local_session
+    from tidings.spark.session.shipping import pack, shipped_settings
     from tidings.spark.sources import register
     from tidings.spark.tagging.parquet import tag_parquet
     from tidings.spark.tagging.tagging import tag
@@ -44,8 +45,10 @@ __all__ = [
     "kafka_jars",
     "kafka_settings",
     "local_session",
+    "pack",
     "read_outbox",
     "register",
+    "shipped_settings",
     "subscriptions",
     "tag",
     "tag_live",
@@ -59,8 +62,10 @@ _HOMES = {
     "kafka_jars": "tidings.spark.session.kafka",
     "kafka_settings": "tidings.spark.session.kafka",
     "local_session": "tidings.spark.session.session",
+    "pack": "tidings.spark.session.shipping",
     "read_outbox": "tidings.spark.outbox.outbox_tables",
     "register": "tidings.spark.sources",
+    "shipped_settings": "tidings.spark.session.shipping",
     "subscriptions": "tidings.spark.loading.loading",
     "tag": "tidings.spark.tagging.tagging",
     "tag_live": "tidings.spark.pipeline.live_tagging",

@@ -7,12 +7,12 @@ process, as long as the log still has that version:
                                                   subscriptions(3), then changes(after=3)
 
 On disk, the changes are entries of the channel's log, which its rendezvous point writes too, if it
-has one: see folder.py and journal/things.py. So both use the same versions and the same numbers of
+has one: see folder.py and journal/entries.py. So both use the same versions and the same numbers of
 nodes. A node that the rendezvous point made, for agents, counts as a subscription here; its id is
 made of its number.
 
-reader.py follows a log, and writer.py appends to it. Before a log is read or written, settling.py
-makes it readable.
+reader.py follows a log, and writer.py appends to it. Before a log is read or written,
+log_opening.py makes it readable.
 
 Threads that write at the same time share one sync: the first thread appends the changes of all
 waiting threads as one group.
@@ -20,11 +20,13 @@ waiting threads as one group.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,14 +45,15 @@ from tidings.model import (
 )
 from tidings.store import folder as f
 from tidings.store.change_records import SEGMENT_BYTES, AdoptedHere, LogError, decode_interest
-from tidings.store.forgetting import forget
+from tidings.store.compaction import KEPT_SECONDS, forget, last_version_before
 from tidings.store.journal import FileJournal
+from tidings.store.journal.entries import anonymous_id
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
-from tidings.store.journal.state import State as LogState
-from tidings.store.journal.things import anonymous_id
+from tidings.store.journal.state import JournalState as LogState
 from tidings.store.known_log import RequestedChange
 from tidings.store.layered import own_part
+from tidings.store.log_opening import settle
 from tidings.store.owner import (
     Asked,
     Died,
@@ -61,7 +64,6 @@ from tidings.store.owner import (
     made_in,
 )
 from tidings.store.reader import Reader, state_at
-from tidings.store.settling import settle
 from tidings.store.writer import PendingGroup, Writer
 
 if TYPE_CHECKING:
@@ -73,6 +75,8 @@ Dialects = dict[Id, str]  # the dialects of subscriptions whose filters are not 
 T = TypeVar("T")
 MOST_OWNER = 200  # characters
 PAUSE = 0.02  # seconds until an owner is asked again
+
+_log = logging.getLogger(__name__)
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -220,12 +224,13 @@ class ChangeLog:
         with self._writing:
             try:
                 self._settle()
-                try:
-                    return self._writer.adopt(snapshot, owner)
-                except f.Owned:  # a pipeline gives up the folder, and follows the log from then on
-                    if not ask_for_folder(self.path):
-                        raise
-                    return self._writer.adopt(snapshot, owner)
+                with self._forgetting():
+                    try:
+                        return self._writer.adopt(snapshot, owner)
+                    except f.Owned:  # a pipeline gives up the folder, and then follows the log
+                        if not ask_for_folder(self.path):
+                            raise
+                        return self._writer.adopt(snapshot, owner)
             except f.Owned:
                 raise
             except (OSError, EnvironmentProblem) as problem:
@@ -281,7 +286,8 @@ class ChangeLog:
         try:
             try:
                 self._settle()
-                self._writer.commit(wanted)
+                with self._forgetting():
+                    self._writer.commit(wanted)
             except f.Owned:
                 for one in wanted:
                     try:
@@ -408,6 +414,21 @@ class ChangeLog:
             except (OSError, EnvironmentProblem) as problem:
                 raise LogError(f"the log can't drop files: {problem}") from problem
 
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """If the block begins a new file, drop those that nobody has written to for a long time.
+        The changes are acknowledged, so a failure is only logged; the next new file is another
+        chance."""
+        begun = self._writer.begun
+        yield
+        if self._writer.begun == begun:
+            return
+        try:
+            if version := last_version_before(self.path, time.time() - KEPT_SECONDS):
+                forget(self.path, version, is_owner=self._writer.is_owner)
+        except (OSError, EnvironmentProblem) as problem:
+            _log.warning("the log '%s' can't drop old files: %s", self.path, problem)
+
     def repair(self) -> Repair:
         """Repair a damaged log: keep the readable changes, and accept the loss of the others.
 
@@ -513,7 +534,7 @@ class ChangeLog:
             except (LogError, FileNotFoundError):
                 settle(self.path, self._key_of)
                 self._reader.forget_points()
-                with f.unchanged(self.path):
+                with f.keep_unchanged(self.path):
                     return read()
         except (OSError, EnvironmentProblem) as problem:
             raise LogError(f"the log can't be read: {problem}") from problem

@@ -1,6 +1,6 @@
 """Changes as readers of a channel's log get them, and the errors of a log.
 
-    entry (journal/things.py)                      change
+    entry (journal/entries.py)                      change
     ---------------------------------------------  -----------------------------------------------
     a named subscription is set or ended (rows)    its id, text, dialect and node
     the rendezvous point made a node               a subscription whose id is made of the node
@@ -21,7 +21,7 @@ import msgspec
 from tidings.model import Id, TidingsError
 from tidings.routing.protocol import unpack_interest
 from tidings.store.groups import Walk
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import SQL, SUBSCRIPTIONS, Rows, decode_rows
 
 SEGMENT_BYTES = 8 << 20
@@ -50,7 +50,7 @@ class Gap(Exception):
         self.version = version
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class ChangeRecord(msgspec.Struct, frozen=True, gc=False):
     """A change, and the identity of its filter if its node is new."""
 
     version: int
@@ -62,7 +62,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     owner: str = ""
 
 
-def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Record]:
+def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[ChangeRecord]:
     """The changes in the records of a group, in order. Raises Gap if the version `after`, or
     changes after it, were lost."""
     for data in records:
@@ -72,16 +72,20 @@ def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Reco
         if kind == SUBSCRIPTIONS:
             rows = decode_rows(data)
             for version, one in enumerate(rows.rows, rows.first):
-                yield Record(version, one.id, one.filter, one.node, one.key, one.dialect, one.owner)
+                yield ChangeRecord(
+                    version, one.id, one.filter, one.node, one.key, one.dialect, one.owner
+                )
             continue
         thing = t.decode_small(data)
         if isinstance(thing, t.Added):
             id_ = t.anonymous_id(thing.node, integer=thing.integer)
             text, dialect = decode_interest(thing.interest)
-            yield Record(thing.node, id_, text, thing.node, thing.key or None, dialect, thing.owner)
+            yield ChangeRecord(
+                thing.node, id_, text, thing.node, thing.key or None, dialect, thing.owner
+            )
         elif isinstance(thing, t.Dropped) and not thing.named and thing.gone.version:
             id_ = t.anonymous_id(thing.node, integer=thing.integer)
-            yield Record(thing.gone.version, id_, None, 0)
+            yield ChangeRecord(thing.gone.version, id_, None, 0)
         elif isinstance(thing, t.Adopted) and thing.version > after:
             raise AdoptedHere(thing)
         elif isinstance(thing, t.Repaired) and any(last >= after for _, last in thing.lost):
@@ -108,7 +112,9 @@ def last_version(records: Iterable[bytes]) -> int:
     return found
 
 
-def read_groups(walk: Walk, version: int, after: int, folder: Path, last: int) -> Iterator[Record]:
+def read_groups(
+    walk: Walk, version: int, after: int, folder: Path, last: int
+) -> Iterator[ChangeRecord]:
     """The changes after the version `after`, from a walk that begins at a version; raises LogError
     at the first damage, and Gap if changes were lost. `last` is the latest acknowledged version."""
     for group in walk:

@@ -1,6 +1,6 @@
 """The folder of a channel: who may write to it, and its format.
 
-    00000000000000000001.log ...   groups of entries: see journal/things.py and groups/
+    00000000000000000001.log ...   groups of entries: see journal/entries.py and groups/
     end                            how far the log was acknowledged
     checkpoint                     the state after one of the groups
     channel                        the version of this format
@@ -59,8 +59,8 @@ def make_folder(folder: Path) -> None:
 
 
 def note_format(folder: Path) -> None:
-    """Write the format, once everything in the folder has it. What older formats have is a part of
-    later ones, so a folder gets the latest format when it is next written."""
+    """Write the format, once everything in the folder has it. Each format includes all older ones,
+    so a folder gets the latest format when it is next written."""
     found = read_format(folder)
     if found is None or found.format < CURRENT:
         files.replace_file(folder / FORMAT, msgspec.json.encode(Format()) + b"\n")
@@ -106,7 +106,7 @@ def writing_at_once(folder: Path) -> Iterator[Literal["free", "busy", "owned"]]:
 
 
 @contextmanager
-def unchanged(folder: Path) -> Iterator[None]:
+def keep_unchanged(folder: Path) -> Iterator[None]:
     """Keep others from writing or dropping files; an owner may still append."""
     with files.share_lock(folder / LOCK):
         yield

@@ -15,9 +15,9 @@ import numpy as np
 from tidings.model import Id, TidingsError
 from tidings.store.change_records import decode_interest
 from tidings.store.groups import GroupLog
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import SQL, Entry, Rows, entry_of
-from tidings.store.journal.state import State
+from tidings.store.journal.state import JournalState
 from tidings.store.layered import Layered, own_part, put_over
 from tidings.store.live_ids import LiveIds, ProjectedIds
 
@@ -43,7 +43,7 @@ KeyOf = Callable[[str, str], bytes | None]
 class KnownLog:
     """The content of a log that a writer keeps in memory."""
 
-    def __init__(self, log: GroupLog, state: State, key_of: KeyOf) -> None:
+    def __init__(self, log: GroupLog, state: JournalState, key_of: KeyOf) -> None:
         self.log = log
         self.at = state.at
         self.version = state.version
@@ -61,7 +61,7 @@ class KnownLog:
         self._folder = state.folder
         self._take(state)
 
-    def _take(self, state: State) -> None:
+    def _take(self, state: JournalState) -> None:
         for node, one in own_part(state.nodes).items():
             if any(bulk.first <= node <= bulk.version for bulk in state.bulks):
                 continue  # the bulk has its identity and its uses
@@ -216,7 +216,7 @@ class KnownLog:
 
     def _add(self, node: int, key: bytes) -> None:
         self.uses[node] = 0
-        if key:  # it is lost if the log was damaged
+        if key:  # the identity is lost if the log was damaged
             self.numbers[key] = node
 
     def _add_anonymous(self, node: int, interest: bytes, key: bytes) -> None:

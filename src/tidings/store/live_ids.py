@@ -15,7 +15,7 @@ from pathlib import Path
 from tidings.model import Id, TidingsError
 from tidings.store.layered import Layer, put_over
 
-RESERVED = re.compile(r"node [0-9]+")  # see `anonymous_id` in journal/things.py
+RESERVED = re.compile(r"node [0-9]+")  # see `anonymous_id` in journal/entries.py
 
 
 class LiveIds:

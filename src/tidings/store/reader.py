@@ -4,7 +4,7 @@ point, and the state at a version.
 The end mark of the log of groups says how far any process has acknowledged entries, so a reader
 needs no lock. To find the end, a reader reads one small file and calls stat once. Data after the
 mark comes from a writer that is still writing, or from a writer that died. After a writer died,
-settling.py keeps the data or cuts it off.
+log_opening.py keeps the data or cuts it off.
 
 Cost: a reader that follows a log reads all groups since it last read the end mark, and those of a
 rendezvous point contain notifications too.
@@ -22,18 +22,18 @@ import msgspec
 
 from tidings.store.change_records import (
     AdoptedHere,
+    ChangeRecord,
     Gap,
     LogError,
-    Record,
     damage_error,
     last_version,
     read_groups,
 )
 from tidings.store.groups import START, GroupLog, Mark, Position, end_of
 from tidings.store.groups.end_mark import NAME as END
-from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.losses import version_in
-from tidings.store.journal.state import Counting, State
+from tidings.store.journal.state import Counting, JournalState
 
 NOTHING = Mark(log=0, oldest=1, number=0, segment=1, offset=0, chain=0, value=0)
 MOST_POINTS = 256
@@ -90,7 +90,7 @@ class Reader:
         self._log = GroupLog(self._folder)
         self._points, self._firsts = [], {}
 
-    def changes(self, after: int, end: Mark) -> Iterator[Record]:
+    def changes(self, after: int, end: Mark) -> Iterator[ChangeRecord]:
         """The changes after the version `after`, up to and including `end`."""
         if after >= version_in(end):
             return
@@ -147,10 +147,10 @@ class Reader:
             self._firsts[segment] = None if known is None else Point(known, start)
         return self._firsts[segment]
 
-    def _refuse(self, version: int, oldest: int, base: State) -> NoReturn:
+    def _refuse(self, version: int, oldest: int, base: JournalState) -> NoReturn:
         raise LogError(
-            f"the log '{self._folder}' no longer has all changes after version {version}, only "
-            f"those after {oldest}: version {version} {_fate_of(version, base)}"
+            f"version {version} of the log '{self._folder}' {_fate_of(version, base)}; the log has "
+            f"only the changes after version {oldest}"
         )
 
     def _complain(self, problem: str, end: Mark) -> NoReturn:
@@ -160,7 +160,7 @@ class Reader:
 
 def state_at(
     folder: Path, mark: Mark, version: int | None = None, *, counted: bool = False
-) -> State:
+) -> JournalState:
     """The state at a version up to the end of the log, by default at the end; raises LogError if it
     was dropped. Only with `counted` does the state have counters, publishers and serials."""
     state, last = read_checkpoint(folder, mark), version_in(mark)
@@ -191,7 +191,7 @@ def state_at(
     return state
 
 
-def read_checkpoint(folder: Path, mark: Mark) -> State:
+def read_checkpoint(folder: Path, mark: Mark) -> JournalState:
     """The state in the checkpoint of a log that ends at a mark; raises LogError if it is
     damaged."""
     last = version_in(mark)
@@ -208,7 +208,7 @@ def read_checkpoint(folder: Path, mark: Mark) -> State:
     return state
 
 
-def _fate_of(version: int, base: State) -> str:
+def _fate_of(version: int, base: JournalState) -> str:
     """Why a version that is older than the checkpoint is not available."""
     if any(first <= version <= last for first, last in base.lost):
         return "was lost when the log was repaired"
@@ -217,7 +217,7 @@ def _fate_of(version: int, base: State) -> str:
 
 def read_mark(folder: Path, log: GroupLog) -> Mark:
     """The end mark; raises LogError if it is missing, or if the log ends before it."""
-    mark = log.acknowledged()
+    mark = log.read_mark()
     if mark is None:
         if log.segments() or (folder / checkpoint.NAME).exists():
             raise damage_error(folder, f"its end mark {folder / END} is missing or corrupt", 0, 0)

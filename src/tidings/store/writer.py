@@ -23,13 +23,13 @@ from tidings.model import EnvironmentProblem, TidingsError
 from tidings.store import folder as f
 from tidings.store.change_records import LogError
 from tidings.store.groups import GroupLog, LostEnd, Mark
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import Entry, encode_rows
 from tidings.store.known_log import KeyOf, KnownLog, RequestedChange
 from tidings.store.live_ids import ProjectedIds
+from tidings.store.log_opening import end_value, take_rest
 from tidings.store.reader import describe_reversal, read_checkpoint, read_mark
-from tidings.store.settling import end_value, take_rest
 
 if TYPE_CHECKING:
     from tidings.snapshots import Snapshot
@@ -54,6 +54,7 @@ class Writer:
         self._refusal: str | None = None
         self._known: KnownLog | None = None
         self._latest = 0  # the latest version seen
+        self.begun = 0  # how many segments this writer has begun
         self.is_owner = False
         """Does this process own the folder, and commit for others too?"""
 
@@ -126,7 +127,7 @@ class Writer:
     def _catch_up(self) -> KnownLog:
         """Read the changes of other writers, and prepare the log for appending."""
         known = self._known
-        if known is not None and known.log.marked == known.log.acknowledged() and \
+        if known is not None and known.log.marked == known.log.read_mark() and \
                 not known.log.has_more(known.at):  # fmt: skip
             return known  # nobody else wrote
         mark = read_mark(self._folder, GroupLog(self._folder))
@@ -186,4 +187,5 @@ class Writer:
             known.at = known.log.append([*begun, *records], value).end
         except ValueError as problem:
             raise LogError(f"{problem}; write fewer changes at once") from problem
+        self.begun += bool(begun)
         self._latest = known.version

@@ -46,9 +46,9 @@ from tidings.studies.tables import (
 from tidings.studies.workloads.answers import match_counts, matching_pairs
 from tidings.studies.workloads.checking import WrongMatches
 from tidings.studies.workloads.conjunctions import (
-    Attribute,
     AttributeTest,
     Conjunctions,
+    DrawnAttribute,
     StructuredFilter,
     sql_of_tests,
 )
@@ -57,11 +57,11 @@ from tidings.studies.workloads.workloads import RECIPES, Recipe, Workload, make_
 
 __all__ = [
     "RECIPES",
-    "Attribute",
     "AttributeTest",
     "Comparison",
     "Conjunctions",
     "Disagreement",
+    "DrawnAttribute",
     "Engine",
     "GraphReport",
     "Machine",

@@ -2,7 +2,8 @@
 
     python -m tests.broker.hostile.attacker NAME ROOT EDGE SIDE SEED OUT
 
-It goes on until SIGTERM, and writes what it did and how often it was refused to a file.
+It goes on until SIGTERM, and writes what it did and how often it was refused to a file. Beside that
+file it makes another one after its first stroke, because on a busy machine it takes long to start.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def main() -> None:
     name, root, edge, side, seed, out = sys.argv[1:]
     over: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: over.append(number))
+    begun = Path(f"{out}.begun")
     attack = ATTACKS[name](Ports(int(root), int(edge), int(side)), random.Random(int(seed)))
     while not over:
         start = time.monotonic()
@@ -51,6 +53,8 @@ def main() -> None:
             attack.counts["strokes"] += 1
         except Over:
             attack.forget_ended()
+        if not begun.exists():
+            begun.touch()
         attack.take(max(0.0, min(0.1, attack.pause)))
         time.sleep(max(0.02, attack.pause - (time.monotonic() - start)))
     attack.close()

@@ -19,7 +19,8 @@ IN_FORCE = 15.0  # seconds in which what the honest pair subscribes to comes int
 
 
 def attacked(folder: Path, seed: int, seconds: float, bound: float) -> None:
-    """`bound` is for the 99th of a hundred notifications, in seconds."""
+    """`bound` is for the 99th of a hundred notifications, in seconds, without the time in which
+    there was no core for the nodes: see cores.py."""
     chosen = os.environ.get("TIDINGS_ATTACKS", "")
     run = Run(folder, seed, chosen.split(",") if chosen else None)
     run.go(seconds)
@@ -37,12 +38,11 @@ def attacked(folder: Path, seed: int, seconds: float, bound: float) -> None:
     assert pair.in_force
     assert max(pair.in_force) < IN_FORCE, "see the table"
     for found in (pair.told, pair.acknowledged):
-        _, attacked_ = run.parted(found)
-        assert percentile(attacked_, 0.99) < bound, "see the table"
+        assert percentile(run.with_cores(found), 0.99) < bound, "see the table"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(700)
 def test_an_honest_pair_goes_on(tmp_path: Path, seed: int) -> None:
     """A short run; others may be busy on the machine."""
     attacked(tmp_path, seed, 25, bound=5.0)

@@ -13,12 +13,12 @@ all of them: root, root-tea.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from tests.forking import Forked
 
 from tidings.routing.protocol.times import Times
 from tidings.studies.host.ports import free_ports
@@ -52,7 +52,7 @@ class Process:
         self._errors = folder / f"{name}.errors"
         path = os.pathsep.join([str(HOME / "src"), str(HOME)])
         with self._errors.open("ab") as errors:
-            self.process = subprocess.Popen(
+            self.process = Forked(
                 [*within, sys.executable, *command],
                 stdout=errors,
                 stderr=errors,

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import msgspec
 
 from tidings.network import Link
-from tidings.routing.forwarding import Name
 from tidings.routing.protocol import Limits
 
 GREETING = 10.0  # seconds within which a new connection must send its greeting
@@ -24,6 +25,14 @@ REPORT = 10.0  # seconds between two log lines about refusals
 _log = logging.getLogger(__name__)
 
 
+class Seen(msgspec.Struct):
+    """What the last check saw of a neighbour's link."""
+
+    batches: int
+    at: float  # when the number of batches last changed
+    bytes_in: int
+
+
 class ConnectionLimits:
     """The strangers of a node, and its counters of refusals."""
 
@@ -32,10 +41,9 @@ class ConnectionLimits:
         self.counts: Counter[str] = Counter()
         """Connections that were closed, by reason."""
         self._strangers: dict[Link, asyncio.TimerHandle] = {}
-        # for each neighbour: its link, its number of batches, and when either last changed
-        self._quiet: dict[Name, tuple[Link, int, float]] = {}
-        self._came: dict[Link, int] = {}  # the bytes received so far, by link
+        self._seen: dict[Link, Seen] = {}  # of neighbours
         self._busy = 0  # neighbours that sent something, at the last check or since they connected
+        self._busy_now = self._queued = 0  # of the check that is under way
         self._reported: dict[str, int] = {}
         self._report_at = 0.0
 
@@ -69,6 +77,7 @@ class ConnectionLimits:
 
     def remove(self, link: Link) -> None:
         """Forget a link that was closed."""
+        self._seen.pop(link, None)
         timer = self._strangers.pop(link, None)
         if timer is not None:
             timer.cancel()
@@ -78,37 +87,52 @@ class ConnectionLimits:
 
     # -- neighbours ----------------------------------------------------------------------------
 
-    def check(self, links: dict[Name, Link], now: float, patience: float) -> None:
+    def check(self, links: Iterable[Link], now: float, patience: float) -> None:
+        """Check all neighbours at once."""
+        links = [*links]
+        self.check_some(links, now, patience)
+        self.end_check(links)
+
+    def check_some(self, links: Iterable[Link], now: float, patience: float) -> None:
         """Close the links of neighbours that sent no complete message for too long, unless reading
-        from them is paused. If all queues together are too long, the links with the longest queues
-        are closed too."""
-        quiet: dict[Name, tuple[Link, int, float]] = {}
-        for name, link in [*links.items()]:
-            before = self._quiet.get(name)
-            if before is None or before[:2] != (link, link.batches) or link.paused:
-                before = link, link.batches, now
-            quiet[name] = before
-            if now - before[2] > patience:
+        from them is paused. A check of many neighbours is done in several steps, because nothing is
+        forwarded meanwhile; `end_check` is the last step.
+
+        When more neighbours send, less is read from each of them at once. So neighbours that send
+        little need not wait for neighbours that never stop sending. Routers get a full turn,
+        because they forward the messages of many clients."""
+        share = self._share()
+        for link in links:
+            if link.is_over:
+                continue
+            size, batches = link.bytes_in, link.batches
+            seen = self._seen.get(link)
+            if seen is None:
+                seen = self._seen[link] = Seen(batches, now, -1)
+            if seen.batches != batches or link.paused:
+                seen.batches, seen.at = batches, now
+            if seen.bytes_in != size:
+                seen.bytes_in = size
+                self._busy_now += 1
+            self._queued += link.waiting + link.unfinished
+            link.read_at_once(TURN if link.routes else share)
+            if now - seen.at > patience:
                 self.send_away(link, "no complete message arrived in time")
-        self._quiet = quiet
-        self._share_time(links)
-        sizes = {link: link.waiting + link.unfinished for link in links.values()}
+
+    def end_check(self, links: Iterable[Link]) -> None:
+        """If the queues of all these neighbours together are too long, close the links with the
+        longest queues."""
+        self._busy, self._busy_now = self._busy_now, 0
+        queued, self._queued = self._queued, 0
+        if queued <= self.limits.all_queues_bytes:
+            return
+        sizes = {one: one.waiting + one.unfinished for one in links if not one.is_over}
         total = sum(sizes.values())
         for link in sorted(sizes, key=sizes.__getitem__, reverse=True):
             if total <= self.limits.all_queues_bytes:
                 break
             total -= sizes[link]
             self.send_away(link, "all queues together are too long, and this is one of the longest")
-
-    def _share_time(self, links: dict[Name, Link]) -> None:
-        """When more neighbours send, read less from each of them at once. So neighbours that send
-        little need not wait for neighbours that never stop sending. Routers get a full turn,
-        because they forward the messages of many clients."""
-        came = {link: link.bytes_in for link in links.values()}
-        self._busy = sum(self._came.get(link) != size for link, size in came.items())
-        self._came = came
-        for link in came:
-            link.read_at_once(TURN if link.routes else self._share())
 
     def begin_reading(self, link: Link) -> None:
         """Set how much is read at once from a new neighbour, until the next check. Each new

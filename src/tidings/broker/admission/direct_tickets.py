@@ -49,7 +49,7 @@ class DirectTickets:
             return "the ticket for a direct link is not known here"
         try:
             found = msgspec.msgpack.decode(urlsafe_b64decode(body), type=DirectTicket)
-        except (binascii.Error, ValueError, msgspec.DecodeError):  # never, if we signed it
+        except (binascii.Error, ValueError, msgspec.DecodeError):  # impossible if we signed it
             return "the ticket for a direct link can't be read"
         if found.agent != agent:
             return f"the ticket for a direct link is not for {agent[:80]!r}"

@@ -15,7 +15,7 @@ from tidings.broker.admission.permissions import Permissions
 from tidings.broker.admission.signing import PublicKeys
 from tidings.routing.forwarding import Downstream, Name, Sent, Signed
 
-CHECK = 100  # what checking a signature costs, in entries of an answer
+CHECK = 100  # checking a signature is charged like this many entries of an answer
 BUSY = "too many questions were asked; present the grant again later"
 
 

@@ -51,7 +51,7 @@ class Door(msgspec.Struct, frozen=True):
     public: str | None = None  # the HOST:PORT by which agents reach the node; empty for none
     ticket_key: str = ""  # the private key with which the node signs tickets; empty for none
 
-    def reached(self, port: int) -> str:
+    def address_at(self, port: int) -> str:
         """The address by which agents reach the node, which listens on a port; empty if they should
         not, or if it is not known."""
         place = self.public

@@ -151,7 +151,7 @@ class Permissions(msgspec.Struct, frozen=True):
         )
 
 
-class Register:
+class PermissionRegister:
     """The known tokens, by their digests, which are computed once.
 
     A greeting costs one digest and one lookup, whatever the number of tokens. The time of the

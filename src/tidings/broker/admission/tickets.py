@@ -15,19 +15,19 @@ from tidings.broker.admission.signing import TICKET_LIFETIME, KeyProblem, Signer
 from tidings.routing.forwarding import Downstream, Name
 from tidings.routing.protocol import Ticket, messages as m
 
-SIGN = 100  # what a signature costs, in entries of an answer
+SIGN = 100  # a signature is charged like this many entries of an answer
 
 
 class Tickets:
     """Signs tickets with the key of a node, if it has one."""
 
     def __init__(self, node: str, door: Door) -> None:
-        """KeyProblem if the key can't be used, or if anybody may connect under any name."""
+        """Raises KeyProblem if the key can't be used, or if anybody may connect under any name."""
         self._signer = Signer(door.ticket_key) if door.ticket_key else None
         if self._signer is not None and not door.is_guarded:
             raise KeyProblem(
-                f"{node}: found a key that signs tickets and no tokens, expected [tokens] that say "
-                "who may connect"
+                f"{node}: found a key for signing tickets, but no tokens; expected [tokens] that "
+                "say who may connect"
             )
 
     def sign(

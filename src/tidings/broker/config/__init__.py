@@ -1,5 +1,9 @@
 """A node's file: read, checked, and made into a node.
 
+    file ──config_file──> node_settings ──configured_node──> a node that can be started
+               `──config_problems──> every problem, with its line
+    SIGHUP ──renewal──> the file again, for the node that runs
+
     config_file.py           reads a router's file; its docstring shows all settings
     node_settings.py         the settings, as the file has them
     config_problems.py       the problems in a file, each with its place
@@ -10,7 +14,7 @@
 Used by the files of trees and by cli, which imports it from `broker`. Start at config_file.py.
 """
 
-from tidings.broker.config.config_file import load_config, read_kind
+from tidings.broker.config.config_file import load_config, read_kind, read_ticket_key
 from tidings.broker.config.config_problems import (
     find_column_problems,
     find_grant_problems,
@@ -42,6 +46,7 @@ __all__ = [
     "make_door",
     "make_node",
     "read_kind",
+    "read_ticket_key",
     "renew",
     "revise",
 ]

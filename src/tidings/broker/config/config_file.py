@@ -15,6 +15,7 @@
     ticket_key = "edge-1.key"        the private key with which it signs tickets for its clients
     places = "preprocessor"          who says where new nodes belong in the router's graph; or
                                      "upstream": see docs/tagging.md
+    show_token = true                show it to preprocessors, if the node above signs no tickets
 
     extra = "keep"                   what happens to fields that [columns] does not declare
 
@@ -129,12 +130,23 @@ def read_kind(
         kind = read_preprocessor(table, path.parent.absolute())
         attributes = declared_attributes(columns, extra, kind)
         if kind.kind != "content":
-            from tidings.channel import Declaration  # loads the kernels, which routers do without
+            from tidings.channel import Declaration  # loads the kernels, which routers don't need
 
             Declaration("", attributes, kind, "")
     except TidingsError as problem:
         raise ConfigError(f"{path}: preprocessor: {problem}") from None
     return kind
+
+
+def read_ticket_key(path: Path, key: Path) -> tuple[str, str]:
+    """The private key that the file `path` names, and a warning if others may read it; raises
+    ConfigError if it is not a private key, and SecretError if it can't be read."""
+    secret, warning = read_secret(key)
+    try:
+        Signer(secret)
+    except KeyProblem as problem:
+        raise ConfigError(f"{path}: ticket_key: {problem}") from None
+    return secret, warning
 
 
 def _with_secrets(path: Path, config: Config) -> Config:
@@ -150,12 +162,9 @@ def _with_secrets(path: Path, config: Config) -> Config:
             token, warning = read_secret(config.at(config.token_file))
             warnings.append(warning)
         if config.ticket_key is not None:
-            secret, warning = read_secret(config.at(config.ticket_key))
+            secret, warning = read_ticket_key(path, config.at(config.ticket_key))
             warnings.append(warning)
-            Signer(secret)
     except SecretError as problem:
         raise ConfigError(str(problem)) from None
-    except KeyProblem as problem:
-        raise ConfigError(f"{path}: ticket_key: {problem}") from None
     said = tuple(filter(None, warnings))
     return msgspec.structs.replace(config, token=token, ticket_secret=secret, warnings=said)

@@ -42,6 +42,11 @@ def find_setting_problems(found: Config) -> Iterator[Problem]:
                 yield Problem((name,), f"found [{name}], which only a router may have")
         if found.places != "upstream":
             yield Problem(("places",), "found places, which only a router may have")
+    if found.show_token and found.places != "preprocessor":
+        yield Problem(
+            ("show_token",),
+            'found show_token, expected it only beside places = "preprocessor"',
+        )
     if found.ticket_key is not None and found.tokens is None and (
         found.tls is None or found.tls.authorities is None
     ):  # fmt: skip

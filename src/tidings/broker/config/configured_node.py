@@ -49,7 +49,7 @@ def make_node(config: Config) -> Server:
     )
     forwarding = _forwarding(config)
     if config.journal is not None:
-        from tidings.broker.root import RootNode  # loads the kernels, which routers do without
+        from tidings.broker.root import RootNode  # loads the kernels, which routers don't need
 
         journal = config.at(config.journal)
         attributes = declared_attributes(config.columns, config.extra, config.kind)
@@ -72,6 +72,7 @@ def make_node(config: Config) -> Server:
         hops=hops,
         routes=_routes(config),
         places=config.places,
+        show_token=config.show_token,
     )
 
 

@@ -47,6 +47,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forwarding: Literal["adaptive", "labels", "lists"] = "adaptive"
     bandwidth: Annotated[float, msgspec.Meta(gt=0)] | None = None
     places: Literal["upstream", "preprocessor"] = "upstream"
+    show_token: bool = False
     extra: Extra | None = None
     columns: dict[str, Any] = {}  # names with types, perhaps in nested tables
     preprocessor: PreprocessorTable = PreprocessorTable()

@@ -78,7 +78,7 @@ class PreprocessorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     predicates: tuple[str, ...] | None = None
     predicate_millis: Annotated[int, msgspec.Meta(ge=1, le=60_000)] | None = None
 
-    def given(self) -> dict[str, Any]:
+    def list_given(self) -> dict[str, Any]:
         """The settings that are present, by the names that the file uses."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return {name: one for name, one in found.items() if one is not None}
@@ -86,7 +86,7 @@ class PreprocessorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 def find_preprocessor_problems(table: PreprocessorTable) -> Iterator[Problem]:
     """The problems that a check of types can't find."""
-    kind, given = table.kind, table.given().keys() - {*_OF_ALL}
+    kind, given = table.kind, table.list_given().keys() - {*_OF_ALL}
     for name in sorted(given - {*_SETTINGS[kind]}):
         kinds = " or ".join(repr(one) for one, names in _SETTINGS.items() if name in names)
         yield Problem(
@@ -94,7 +94,7 @@ def find_preprocessor_problems(table: PreprocessorTable) -> Iterator[Problem]:
             f"preprocessor: found {name}, which only the kind {kinds} has, with the kind '{kind}'",
         )
     needed = _NEEDED.get(kind)
-    if needed is not None and not table.given().get(needed):
+    if needed is not None and not table.list_given().get(needed):
         yield Problem(_PLACE, f"preprocessor: found no {needed}, which the kind '{kind}' needs")
     if table.predicate_millis is not None and not table.predicates:
         yield Problem(
@@ -129,7 +129,7 @@ def _read_kind(table: PreprocessorTable, folder: Path) -> KindDefinition:
     parents: dict[str, tuple[str, ...]] = {}
     columns: dict[str, dict[str, str]] = {}
     if table.kind == "topics":
-        from tidings.store import load_ontology  # loads the kernels, which routers do without
+        from tidings.store import load_ontology  # loads the kernels, which routers don't need
 
         found = load_ontology(folder / (table.ontology or "")).declared()
     else:

@@ -19,10 +19,11 @@ def renew(node: Server, config: Config) -> int:
     """Make a running node use the tokens and the keys of grants that are now in its file; return
     the number of closed links. Everything else in the file takes effect at the next start."""
     if (config.tokens is None) != (node.door.tokens is None):
+        there = "no [tokens], but there were some"
+        if config.tokens is not None:
+            there = "[tokens], but there were none"
         raise ConfigError(
-            "found "
-            + ("no [tokens], expected some" if config.tokens is None else "[tokens], expected none")
-            + ", as when the node was started; to add or remove [tokens], restart the node"
+            f"found {there} when the node was started; to add or remove [tokens], restart the node"
         )
     node.renew_keys(config.grants)
     return node.renew(config.tokens, config.token)

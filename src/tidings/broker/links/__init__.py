@@ -1,5 +1,9 @@
 """Links of a running node.
 
+    node ──above: one link, a lane for each channel──> node above
+     ^ `──locator: where does this node belong?──> preprocessors
+     `── neighbours, as fast as their credit allows
+
     above.py    the link to a node above, which reconnects when it is lost
     lane.py     one channel of a link
     credit.py   the credit that a node gives its neighbours

@@ -18,7 +18,10 @@ import msgspec
 from tidings.network import Preprocessors
 from tidings.routing.protocol import Times, messages as m
 
-MOST_WAITING = 200  # questions; beyond that, the node above is asked
+REMEDY = (  # what helps where preprocessors expect a token
+    "set ticket_key in the file of the node above, or show_token = true in the file of this router"
+)
+MOST_WAITING = 200  # unanswered questions; beyond that, the node above is asked
 
 
 class Locator:
@@ -32,15 +35,19 @@ class Locator:
         tls: ssl.SSLContext | None,
         answered: Callable[[m.Locate, m.Located | None], None],
         changed: Callable[[bool], None],
+        *,
+        show_token: bool = False,
     ) -> None:
         """`send` sends a message of the router's channel to the node above. `answered` gets each
-        question with its answer, and `changed` is called with whether there is a preprocessor."""
+        question with its answer, and `changed` is called with whether there is a preprocessor. With
+        `show_token`, preprocessors see the router's token if the node above signs no tickets."""
         self._answered = answered
         self._waiting: deque[m.Locate] = deque()
         self._asked = asyncio.Event()
         self.preprocessors = Preprocessors(
-            send, hello, times, tls, pause=times.retry / 2, changed=changed
-        )
+            send, hello, times, tls, show_token=show_token, remedy=REMEDY, pause=times.retry / 2,
+            changed=changed,
+        )  # fmt: skip
 
     def ask(self, question: m.Locate) -> None:
         """Ask for the places of nodes, a limited number at a time."""

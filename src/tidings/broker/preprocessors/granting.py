@@ -58,7 +58,7 @@ class Granting:
             raise Refusal(f"{who.name!r} may not subscribe here")
         view = self._agent.view
         if view is None or not self._agent.life:
-            raise Refusal("the nodes of the channel are not known yet")
+            raise Refusal("the nodes of the channel are not known yet; ask again later")
         try:
             text = message.interest.decode()
         except UnicodeDecodeError:
@@ -96,6 +96,6 @@ def _limit_text(found: Filter, attributes: Attributes | None) -> str:
         parse(text, attributes=attributes)
     except FilterError:
         raise Refusal(
-            "found a filter that calls a predicate, expected one without, for a grant"
+            "found a filter that calls a predicate; a grant needs a filter without predicates"
         ) from None
     return text

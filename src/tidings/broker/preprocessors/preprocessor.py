@@ -53,7 +53,7 @@ class PreprocessorNode:
         under any name without them. Raises KeyProblem if it has none."""
         if signer is not None and not door.is_guarded:
             raise KeyProblem(
-                f"{name}: found a key that signs grants and no tokens, expected [tokens] or "
+                f"{name}: found a key for signing grants, but no tokens; expected [tokens] or "
                 "[tickets] that say who may have grants"
             )
         self._granting = None if signer is None else Granting(agent, signer, door.channel)
@@ -107,7 +107,8 @@ class PreprocessorNode:
             if self._agent.view is not None:  # without a view, it could only refuse
                 self._agent.send_up(m.Register(self.address))
             limits = self._connections.connection_limits
-            limits.check(self._connections.links, time.monotonic(), 3 * self._times.expire)
+            links = self._connections.links.values()
+            limits.check(links, time.monotonic(), 3 * self._times.expire)
             self._connections.expire_tickets()
             await asyncio.sleep(min(self._times.resubscribe, self._times.expire / 4))
 
@@ -220,7 +221,7 @@ class PreprocessorNode:
         view = self._agent.view
         try:
             if view is None:
-                raise Refusal("the nodes of the channel are not known yet")
+                raise Refusal("the nodes of the channel are not known yet; ask again later")
             tags = tuple(view.tag_many(message.contents))
         except TidingsError as problem:
             return m.Preprocessed(message.request, refusal=str(problem))
@@ -234,7 +235,7 @@ class PreprocessorNode:
         view = self._agent.view
         try:
             if view is None:
-                raise Refusal("the nodes of the channel are not known yet")
+                raise Refusal("the nodes of the channel are not known yet; ask again later")
             if message.signs:
                 raise Refusal(
                     f"{self.name!r} signs no grants; expected a preprocessor with a key "

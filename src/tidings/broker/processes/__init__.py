@@ -1,6 +1,6 @@
 """Processes that a node or a tree starts on its event loop.
 
-    signals.py    signals to them
+    signals.py    sends signals to them
 
 Used by predicates/ and tree.py. Start at signals.py.
 """

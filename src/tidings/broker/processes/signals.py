@@ -13,7 +13,8 @@ from asyncio.subprocess import Process
 
 
 def send_signal(process: Process, number: int) -> None:
-    """Send a signal, unless the process is known to have ended; its status stays for asyncio."""
+    """Send a signal, unless the process is known to have ended. Its exit status is left for asyncio
+    to collect."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, number)

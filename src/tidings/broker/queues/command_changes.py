@@ -25,7 +25,7 @@ from tidings.store import Asked, ChangeLog, LiveIds, ProjectedIds, need_owner
 from tidings.store.journal import Row
 
 PIECE = 16  # changes; placing one takes some 0.1 to 0.3 ms
-ALONE = 4  # so few filters are read on the event loop
+ALONE = 4  # up to this many filters are read on the event loop
 
 
 class _Known:

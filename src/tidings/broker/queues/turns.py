@@ -46,7 +46,7 @@ class FairLine(Generic[Key]):
         return key in self._turns
 
     def join(self, key: Key) -> None:
-        """Join the line, behind the keys that used the same time."""
+        """Join the line, behind all keys that have used as much time or less."""
         self._number += 1
         self._turns[key] = self._number
         heappush(self._heap, (max(self._clock, self._used.get(key, 0.0)), self._number, key))
@@ -151,7 +151,7 @@ class Turns(Generic[Item]):
             yield item
 
     def _leave(self, link: Lane, waiting: Waiting[Item], name: str) -> None:
-        """Take a name without items out of the lines."""
+        """Remove a name that has no more items from its lines."""
         owner = link.owner
         del waiting.queues[name]
         waiting.names.leave(name)

@@ -39,11 +39,23 @@ def encode_block(block: Block, epoch: int, labels: Sequence[bytes]) -> FrameRun:
     data, places = np.empty(size, np.uint8), np.empty((2, len(block)), np.int64)
     starts, ends = places
     many = kernels.lay_out(
-        frames.NOTIFICATION, frames.VERSION, name, np.uint64(epoch), block.serial, block.stamp,
-        marks.starts, block.pairs, marks.which, label_starts,
-        np.frombuffer(b"".join(labels), np.uint8), payloads.starts,
-        np.frombuffer(payloads.data, np.uint8), data, starts, ends,
-    )  # fmt: skip
+        kind=frames.NOTIFICATION,
+        version=frames.VERSION,
+        name=name,
+        epoch=np.uint64(epoch),
+        serial=block.serial,
+        stamp=block.stamp,
+        mark_starts=marks.starts,
+        marks=block.pairs,
+        which=marks.which,
+        label_starts=label_starts,
+        labels=np.frombuffer(b"".join(labels), np.uint8),
+        payload_starts=payloads.starts,
+        payloads=np.frombuffer(payloads.data, np.uint8),
+        out=data,
+        starts=starts,
+        ends=ends,
+    )
     used = int(ends[many - 1]) if many else 0
     return FrameRun(data[:used].tobytes(), starts[:many].tolist(), ends[:many].tolist())
 

@@ -14,7 +14,7 @@ from tidings.broker.released.block_frames import encode_block
 from tidings.matching.json_columns import JsonReader
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Block, PayloadColumns, Progress, find_runs, number_alone
-from tidings.store.journal import Tally, encode_block as encode_records
+from tidings.store.journal import CounterSums, encode_block as encode_records
 
 FEW = 8  # the number of frames in the run that loads the kernels
 
@@ -28,7 +28,7 @@ def load_block_kernels() -> None:
     progress = Progress(0, 0, 2, whole=True, last=True, stamp=2)
     block = Block("", progress, 1, marks, matched, payloads)
     encode_records(block)
-    tally = Tally()
+    tally = CounterSums()
     tally.add_block(block)
     tally.forget(1)
     frame = frames.encode(m.Publish("a", 1, 1, b"{}", b"ab"))

@@ -85,7 +85,7 @@ def compile_nodes(plan: Plan) -> None:
         return
     base = open_compiled(Path(plan.folder), setting) if plan.base else None
     if base is not None and base.identity != plan.base:
-        raise TidingsError(f"found other nodes in '{plan.folder}', expected those of the plan")
+        raise TidingsError(f"the nodes in '{plan.folder}' are not those that the plan names")
     _merge(plan, setting, numbers, base)
 
 

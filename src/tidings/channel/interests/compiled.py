@@ -41,7 +41,7 @@ from tidings.matching.disk import (
     write_manifest,
     write_table,
 )
-from tidings.matching.jit import compiling
+from tidings.matching.jit import sources_digest
 from tidings.matching.placing import BoxIndex, Corners, IndexArrays, save_segment
 from tidings.matching.segments import Segment
 from tidings.preprocessing import Kind
@@ -80,7 +80,7 @@ def _program() -> str:
     """A digest of the source code that reads and compiles filters. Other source code may read or
     compile them differently."""
     rooms = (Path(str(room.__file__)).parent for room in (model, filters, matching))
-    return " ".join(map(compiling.sources_digest, rooms))
+    return " ".join(map(sources_digest, rooms))
 
 
 class Keys(NamedTuple):

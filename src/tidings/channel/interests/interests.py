@@ -10,7 +10,6 @@ start, the folder is compared with the stored filters, and nodes that differ are
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,7 @@ import msgspec
 
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compiled import Compiled, Setting
-from tidings.channel.interests.node_loading import load_nodes
+from tidings.channel.interests.node_loading import load_nodes, log_aside
 from tidings.channel.interests.reading import Filters
 from tidings.channel.interests.tagging import Tagging
 from tidings.filters import Attributes, Filter, refuse_outside
@@ -50,7 +49,11 @@ class ArrayInterests:
     ) -> None:
         """`interests` are the stored filters with their numbers, ascending; `last` is the highest
         number ever assigned. `extra` counts undeclared fields. Without a `folder`,
-        nothing is compiled. Without a `kind`, interests are filters on the `attributes`."""
+        nothing is compiled. Without a `kind`, interests are filters on the `attributes`.
+
+        Filters with the same identity share a node. A revision of topics or types may tell them
+        apart, so each text has a node of its own there: of two equal ones, the newer lies above the
+        older. In SQL, these texts keep the names of topics and types, so equal texts stay equal."""
         kind = Kind(attributes) if kind is None else kind
         attributes = self.attributes = kind.attributes
         self.extra = ExtraFields() if extra is None else extra
@@ -59,6 +62,7 @@ class ArrayInterests:
         self._folder = folder
         self._setting = Setting(attributes, limits.filter_parts, kind)
         self._last = last
+        self._by_text = kind.definition.kind in ("topics", "types")
         self._long: dict[int, int] = {}  # bytes of long filters, by number
         self._long_bytes = 0
         self._filters = Filters(self._setting)
@@ -73,6 +77,11 @@ class ArrayInterests:
             if len(interest) > LONG and number not in self.refused:
                 self._count_long(number, len(interest))
 
+    def log_refused(self) -> None:
+        """Log the stored filters that are refused now. Interests that are only read, to compare
+        them with others, are not logged."""
+        log_aside(self.refused)
+
     def all_placed(self) -> Places:
         """Every node with its parents, in an order in which parents come first."""
         return self._nodes.in_order()
@@ -81,9 +90,9 @@ class ArrayInterests:
 
     def place(self, interest: bytes) -> Placed:
         filter_ = self._filters.read(interest)
-        known = self._nodes.number_of(filter_.key)
+        known = self._number_of(interest, filter_)
         if known is not None:
-            return _annotate(self.placed(known), filter_)
+            return _annotate(self.make_placed(known), filter_)
         size = len(interest)
         if size > LONG and self._long_bytes + size > self._limits.long_filter_bytes:
             raise LimitError(
@@ -102,19 +111,26 @@ class ArrayInterests:
         seconds that each took. This changes no node, and may run in another thread than the other
         methods. An invalid filter is refused only when it is placed."""
         times: list[float] = []
+        found: dict[int, Filter] = {}
         with shorten_turns():
-            for interest in interests:
+            for at, interest in enumerate(interests):
                 begun = time.thread_time()
-                with contextlib.suppress(TidingsError):
+                try:
                     filter_ = self._filters.parse(interest)
-                    self._nodes.prepare(filter_)
-                    self._filters.keep(interest, filter_)
+                    _ = filter_.key  # computes the canonical form
+                    found[at] = filter_
+                except TidingsError as problem:
+                    self._filters.keep(interest, problem)
                 times.append(time.thread_time() - begun)
+            took = self._nodes.prepare([*found.values()])
+            for (at, filter_), seconds in zip(found.items(), took, strict=True):
+                self._filters.keep(interests[at], filter_)
+                times[at] += seconds
         return times
 
-    def placed(self, number: int) -> Placed:
+    def make_placed(self, number: int) -> Placed:
         """A node with its parents and children."""
-        return self._nodes.placed(number)
+        return self._nodes.make_placed(number)
 
     def take_number(self) -> int:
         """The next number, for a new node or another change."""
@@ -122,12 +138,25 @@ class ArrayInterests:
         return self._last
 
     def look_up(self, interest: bytes) -> tuple[bytes, int | None]:
-        key = self._filters.read(interest).key
-        return key, self._nodes.number_of(key)
+        filter_ = self._filters.read(interest)
+        return filter_.key, self._number_of(interest, filter_)
+
+    def _number_of(self, interest: bytes, filter_: Filter) -> int | None:
+        """The node of an interest, the lowest if there are several."""
+        found = self._nodes.numbers_of(filter_.key)
+        if found and self._by_text:
+            text = self._filters.text(interest)
+            found = [number for number in found if self._nodes.text(number) == text]
+        return min(found, default=None)
 
     def equal_to(self, number: int) -> list[int]:
-        """All nodes with the same identity as a node, that node included."""
-        return self._nodes.numbers_of(self._nodes.key(number))
+        """All nodes with the interest of a node, that node included; the interest is placed at the
+        lowest of them."""
+        found = self._nodes.numbers_of(self._nodes.key(number))
+        if self._by_text:
+            text = self._nodes.text(number)
+            found = [one for one in found if self._nodes.text(one) == text]
+        return found
 
     def identity(self, number: int) -> bytes:
         return self._nodes.key(number)

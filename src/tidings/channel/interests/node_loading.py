@@ -9,6 +9,7 @@ stored filters ──same numbers, same texts?──> compiled nodes, mapped
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +67,11 @@ def load_nodes(
         except TidingsError as problem:
             text = unpack_interest(interest)[0].decode(errors="replace")
             refused[number] = Aside(text, str(problem))
-    _tell(refused)
     return nodes, refused
 
 
-def _tell(refused: dict[int, Aside]) -> None:
+def log_aside(refused: Mapping[int, Aside]) -> None:
+    """Log which filters were set aside, and why."""
     for number, one in list(refused.items())[:MOST_TOLD]:
         _log.warning(
             "the filter of node %d is now refused and was set aside: %.200r: %.300s",

@@ -9,7 +9,9 @@ This module takes filters as objects; reading.py creates them from texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ from tidings.channel.interests.recent import Recent
 from tidings.filters import Filter
 from tidings.matching import Matcher
 from tidings.matching.placing import Found, Question, ask
+from tidings.model import TidingsError
 from tidings.routing.root import Placed, Places
 
 Array = npt.NDArray[Any]
@@ -76,8 +79,9 @@ class Nodes:
     def _filter_at(self, place: int) -> Filter:
         number = int(self.graph.numbers[place])
         for recent in self._recent:
-            if number in recent:
-                return recent.filters[number]
+            found = recent.filters.get(number)
+            if found is not None:
+                return found
         known = self._hulls.filters.get(number)
         return self._parsed(place) if known is None else known
 
@@ -101,10 +105,6 @@ class Nodes:
         assert self.compiled is not None
         return self.compiled.key(place)
 
-    def number_of(self, key: bytes) -> int | None:
-        """The node with an identity; if there are several, the one with the lowest number."""
-        return min(self.numbers_of(key), default=None)
-
     def numbers_of(self, key: bytes) -> list[int]:
         """All nodes with an identity."""
         found = [number for recent in self._recent for number in recent.numbers_of(key)]
@@ -115,18 +115,37 @@ class Nodes:
 
     # -- placing and removing ------------------------------------------------------------------
 
-    def prepare(self, filter_: Filter) -> None:
-        """Find the compiled neighbours of a filter that will be added soon. This may run in another
-        thread: it reads only compiled nodes, and keeps the result for `add`."""
-        compiled = self.compiled
-        if compiled is None or filter_.never:
-            return
-        if next(compiled.places_of(filter_.key), None) is None:
-            question = self._ask(filter_)
-            found = Prepared(filter_, compiled, question, compiled.index.find(question))
-            self._prepared[id(filter_)] = found
-            if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
-                self._prepared = {}
+    def prepare(self, filters: Sequence[Filter]) -> list[float]:
+        """Find the compiled neighbours of filters that will be added soon; return the seconds that
+        each took. This may run in another thread: it reads only compiled nodes, and keeps the
+        results for `add`."""
+        compiled, times = self.compiled, [0.0] * len(filters)
+        simple: dict[int, Question] = {}  # looked up together, because that takes less time
+        if compiled is None:
+            return times
+        for at, filter_ in enumerate(filters):
+            begun = time.thread_time()
+            with contextlib.suppress(TidingsError):  # `add` raises it again
+                if not filter_.never and next(compiled.places_of(filter_.key), None) is None:
+                    question = self._ask(filter_)
+                    if question.simple_box() is not None:
+                        simple[at] = question
+                    else:
+                        found = compiled.index.find(question)
+                        self._prepared[id(filter_)] = Prepared(filter_, compiled, question, found)
+            times[at] = time.thread_time() - begun
+        if simple:
+            begun = time.thread_time()
+            every = compiled.index.find_all([*simple.values()])
+            for (at, question), found in zip(simple.items(), every, strict=True):
+                filter_ = filters[at]
+                self._prepared[id(filter_)] = Prepared(filter_, compiled, question, found)
+            each = (time.thread_time() - begun) / len(simple)
+            for at in simple:
+                times[at] += each
+        if len(self._prepared) > MOST_PREPARED:  # too many filters were never placed
+            self._prepared = {}
+        return times
 
     def add(self, number: int, text: str, filter_: Filter) -> Placed:
         """Add a node. If this fails, nothing has changed."""
@@ -151,7 +170,7 @@ class Nodes:
     def _ask(self, filter_: Filter) -> Question:
         return ask(filter_.form, self._setting.attributes)
 
-    def placed(self, number: int) -> Placed:
+    def make_placed(self, number: int) -> Placed:
         """A node with its parents and children."""
         place = self.graph.need(number)
         return self._as_placed(number, self.graph.parents(place), self.graph.children(place))
@@ -185,9 +204,10 @@ class Nodes:
         if self.compiled is not None:
             neighbours = self.compiled.index.find(question) if ready is None else ready
             for search, found in zip((over, under), neighbours, strict=True):
-                sure, unsure = self._there(found)
-                search.add(sure)
-                search.compare(unsure.tolist(), PARSING)
+                if len(found.sure):
+                    search.add(graph.existing(found.sure))
+                if len(found.unsure):
+                    search.compare(graph.existing(found.unsure).tolist(), PARSING)
         for recent in self._recent:
             over.compare(map(graph.need, recent.above(question)))
             under.compare(map(graph.need, recent.below(question)))
@@ -195,10 +215,6 @@ class Nodes:
             over.compare(map(graph.need, self._hulls.index.may_cover(form)))
             under.compare(map(graph.need, self._hulls.index.may_be_covered(form)))
         return over, under
-
-    def _there(self, found: Found) -> tuple[Array, Array]:
-        """The nodes that were found, without removed nodes."""
-        return self.graph.existing(found.sure), self.graph.existing(found.unsure)
 
     def remove(self, number: int) -> None:
         place = self.graph.need(number)
@@ -251,7 +267,7 @@ class Nodes:
         graph, base = self.graph, self.compiled
         # after a failure, the folder may contain other nodes than the ones opened here
         is_whole = base is None or self._is_waiting
-        places = graph.places() if is_whole else graph.patched()
+        places = graph.places() if is_whole else graph.list_patched()
         starts, parents = graph.parents_of(places)
         edges = PlannedEdges(
             graph.numbers[places].tobytes(),
@@ -265,7 +281,7 @@ class Nodes:
         plan = msgspec.structs.replace(
             plan,
             base="" if base is None or is_whole else base.identity,
-            gone=graph.gone().tobytes(),
+            gone=graph.list_gone().tobytes(),
             edges=edges,
         )
         found = Compilation(plan, graph.begin_cut(), len(self._recent))
@@ -279,7 +295,7 @@ class Nodes:
         self.graph = self.graph.move_to(fresh, compilation.cut)
         self._recent = self._recent[compilation.generations :]
         self.compiled = compiled
-        self._gone = len(self.graph.gone())
+        self._gone = len(self.graph.list_gone())
         self._is_waiting = False
         self._parsed.cache_clear()
 

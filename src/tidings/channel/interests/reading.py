@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidings.channel.interests.compiled import Setting
 from tidings.filters import Filter
-from tidings.model import NotificationError
+from tidings.model import NotificationError, TidingsError
 from tidings.routing.protocol import LONG, unpack_interest
 
 MOST_KEPT = 1 << 20  # bytes of filters that a thread read in advance
@@ -17,14 +17,14 @@ class Filters:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._last: tuple[bytes, Filter] | None = None
-        self._kept: dict[bytes, Filter] = {}
+        self._kept: dict[bytes, Filter | TidingsError] = {}
         self._kept_bytes = 0
 
-    def keep(self, interest: bytes, filter_: Filter) -> None:
-        """Keep a filter until it is read."""
+    def keep(self, interest: bytes, found: Filter | TidingsError) -> None:
+        """Keep a filter until it is read, or why it is invalid, which can take as long to find."""
         if self._kept_bytes > MOST_KEPT:  # too many filters were never placed
             self._kept, self._kept_bytes = {}, 0
-        self._kept[interest] = filter_
+        self._kept[interest] = found
         self._kept_bytes += len(interest)
 
     def read(self, interest: bytes) -> Filter:
@@ -33,6 +33,8 @@ class Filters:
         kept = self._kept.pop(interest, None)
         if kept is not None:
             self._kept_bytes -= len(interest)
+            if isinstance(kept, TidingsError):
+                raise kept.with_traceback(None)
             self._last = interest, kept
             return kept
         found = self.parse(interest)

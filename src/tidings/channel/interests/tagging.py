@@ -66,7 +66,7 @@ class Tagging:
         event = self._contents.read(content)
         filters = {number: self._nodes.filter(number) for number in numbers}
         if any(computes(one.form) for one in filters.values()):
-            raise TooMuchWork("one of the filters computes something")
+            raise TooMuchWork("one of the filters computes a value, which may take too long")
         return [number for number, one in filters.items() if one.matches(event)]
 
     def _lowest(self, event: Event, computed: Iterable[int]) -> list[int]:

@@ -25,7 +25,7 @@ from tidings.cli.common.screen import (
     tasks_bar,
 )
 from tidings.cli.common.subscription_files import (
-    Subscription,
+    FileSubscription,
     note_odd,
     parse_all,
     read_subscriptions,
@@ -178,7 +178,7 @@ def run_backtest(
             show(plain_text(f"the picture is in {png}", "dim"))
 
 
-def _read_filters(texts: list[str], file: str | None, given: str | None) -> list[Subscription]:
+def _read_filters(texts: list[str], file: str | None, given: str | None) -> list[FileSubscription]:
     if bool(texts) == (file is not None):
         raise BadInput("expected filters either as arguments or in a file with --filters")
     if file is not None:
@@ -187,13 +187,13 @@ def _read_filters(texts: list[str], file: str | None, given: str | None) -> list
             found = [msgspec.structs.replace(one, id=str(one.id)) for one in found]
         return found
     return [
-        Subscription(at, text, None, "", f"filter {at}" if len(texts) > 1 else "filter")
+        FileSubscription(at, text, None, "", f"filter {at}" if len(texts) > 1 else "filter")
         for at, text in enumerate(texts, 1)
     ]
 
 
 def _parse_filters(
-    asked: list[Subscription], dialect: str, declared: DeclaredTypes, force: bool
+    asked: list[FileSubscription], dialect: str, declared: DeclaredTypes, force: bool
 ) -> dict[int | str, Filter]:
     """The filters by id. A filter that can never match is refused; with `force`, a note is printed
     instead."""

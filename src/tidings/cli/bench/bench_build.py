@@ -86,7 +86,7 @@ def bench_build(
         steps: dict[str, tuple[float, float]] = {}
         began = [("", time.perf_counter(), processor_seconds(os.getpid()))]
 
-        def told(step: str) -> None:
+        def show_step(step: str) -> None:
             now, used = time.perf_counter(), processor_seconds(os.getpid())
             name, start, before = began[-1]
             steps[name] = now - start, used - before
@@ -95,8 +95,8 @@ def bench_build(
 
         with watch_peaks() as peaks:
             df = spark.read.parquet(table.as_uri())
-            snapshot = build_snapshot(df, Path(folder, "snapshot"), progress=told)
-            told("")
+            snapshot = build_snapshot(df, Path(folder, "snapshot"), progress=show_step)
+            show_step("")
         seconds = began[-1][1] - began[0][1], began[-1][2] - began[0][2]
         steps.pop("", None)
         note("checking")

@@ -27,7 +27,7 @@ MOST_REPORTED = 20  # refused filters
 MOST_NOTED = 5  # how many filters that can never match, or always match, are reported
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class FileSubscription(msgspec.Struct, frozen=True):
     """One subscription, and where it was found: `file` and `place` (such as `line 3`)."""
 
     id: int | str
@@ -76,18 +76,18 @@ class Subscription(msgspec.Struct, frozen=True):
         )
 
 
-Check = Callable[[Subscription, Filter], None]
+Check = Callable[[FileSubscription, Filter], None]
 
 
 def parse_all(
-    listed: Iterable[Subscription],
+    listed: Iterable[FileSubscription],
     dialect: str,
     declared: DeclaredTypes,
     check: Check = lambda _one, _filter: None,
-) -> list[tuple[Subscription, Filter]]:
+) -> list[tuple[FileSubscription, Filter]]:
     """Parse all subscriptions. If filters are refused, by the parser or by `check`, report at most
     MOST_REPORTED of them, with place and id, and raise BadInput."""
-    parsed: list[tuple[Subscription, Filter]] = []
+    parsed: list[tuple[FileSubscription, Filter]] = []
     bad: list[BadInput] = []
     count = 0
     for one in listed:
@@ -109,7 +109,7 @@ def parse_all(
     return parsed
 
 
-def note_odd(parsed: Iterable[tuple[Subscription, Filter]]) -> list[Subscription]:
+def note_odd(parsed: Iterable[tuple[FileSubscription, Filter]]) -> list[FileSubscription]:
     """Print a note on each filter that can never match, or always matches: at most MOST_NOTED
     notes, and how many more there are. Return the subscriptions that can never match."""
     odd = [(one, filter_) for one, filter_ in parsed if filter_.note]
@@ -133,7 +133,7 @@ def refuse_never(filter_: Filter, force: bool, where: str = "") -> None:
         remark(sentence)
 
 
-def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscription]:
+def read_subscriptions(path: str, given: str | None = None) -> Iterator[FileSubscription]:
     """Yield the subscriptions of a file; raise BadInput if it has none or repeats an id."""
     form = input_files.format_of(path, given, FORMATS, "--filters-format")
     seen: dict[str, str] = {}
@@ -146,25 +146,27 @@ def read_subscriptions(path: str, given: str | None = None) -> Iterator[Subscrip
         raise BadInput(f"{input_files.name_of(path)}: found no filter, expected at least one")
 
 
-def _read_text(path: str) -> Iterator[Subscription]:
+def _read_text(path: str) -> Iterator[FileSubscription]:
     for line, text in input_files.read_lines(path):
         bare = text.strip()
         if bare and not bare.startswith("#"):
             # Keep leading spaces, so that errors give positions in the line.
-            yield Subscription(line, text.rstrip(), None, input_files.name_of(path), f"line {line}")
+            yield FileSubscription(
+                line, text.rstrip(), None, input_files.name_of(path), f"line {line}"
+            )
 
 
-def _read_json(path: str) -> Iterator[Subscription]:
+def _read_json(path: str) -> Iterator[FileSubscription]:
     for place, record in input_files.read_objects(path):
         yield _subscription(record, path, place)
 
 
-def _read_parquet(path: str) -> Iterator[Subscription]:
+def _read_parquet(path: str) -> Iterator[FileSubscription]:
     for row, record in enumerate(arrow.read_parquet(path), 1):
         yield _subscription(record, path, f"row {row}")
 
 
-def _read_csv(path: str) -> Iterator[Subscription]:
+def _read_csv(path: str) -> Iterator[FileSubscription]:
     # pyarrow is not used here: an id such as 007 must stay text, and errors must name lines.
     csv.field_size_limit(1 << 30)
     reader = csv.reader((line for _, line in input_files.read_lines(path)), strict=True)
@@ -191,11 +193,11 @@ def _read_csv(path: str) -> Iterator[Subscription]:
 _READERS = {"text": _read_text, "json": _read_json, "csv": _read_csv, "parquet": _read_parquet}
 
 
-def _subscription(record: Mapping[str, Any], path: str, place: str) -> Subscription:
+def _subscription(record: Mapping[str, Any], path: str, place: str) -> FileSubscription:
     name = input_files.name_of(path)
     if record and "filter" not in record and isinstance(record.get("id", []), list | dict):
         # a filter without an id; its id is the number of the line or the element
-        return Subscription(
+        return FileSubscription(
             int(place.rpartition(" ")[2]), _json_text(record), None, name, place, "bare"
         )
     _need_columns(record, f"{name}, {place}")
@@ -206,10 +208,10 @@ def _subscription(record: Mapping[str, Any], path: str, place: str) -> Subscript
         )
     who = None if subscriber is None else str(subscriber)
     if isinstance(text, dict | list):
-        return Subscription(number, _json_text(text), who, name, place, "object")
+        return FileSubscription(number, _json_text(text), who, name, place, "object")
     if not isinstance(text, str):
         raise BadInput(f"{name}, {place}: the filter is {input_files.kind_of(text)}, expected text")
-    return Subscription(number, text, who, name, place)
+    return FileSubscription(number, text, who, name, place)
 
 
 def _json_text(value: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, cycle
 
-from tidings.cli.common.subscription_files import Subscription
+from tidings.cli.common.subscription_files import FileSubscription
 
 NAMES = """Ana Ben Chloe Dev Elif Femi Gita Hugo Ines Jun Kofi Lena Mateo Nia Omar Priya Quinn Rosa
 Sven Tala Uma Viktor Wen Ximena Yusuf Zoe Aldo Bea Cyrus Dina Emil Freya Goran Hana Ivo Jasmin Kai
@@ -75,13 +75,13 @@ WATCHES = {
 }
 
 
-def make_subscriptions() -> list[Subscription]:
+def make_subscriptions() -> list[FileSubscription]:
     """All subscriptions of the demo. Each subscriber is a person with a role."""
     names = cycle(NAMES.split())
     asked = chain(_desks(), _control(), _stations(), _crews(), _hangars(), _analysts(), _regions(),
                   _travellers(), _families(), WATCHES.items())  # fmt: skip
     return [
-        Subscription(number, text, f"{next(names)}, {role}", "demo", f"subscription {number}")
+        FileSubscription(number, text, f"{next(names)}, {role}", "demo", f"subscription {number}")
         for number, (role, text) in enumerate(asked, 1)
     ]
 

@@ -27,6 +27,7 @@ from tidings.cli.common.screen import (
 from tidings.cli.demo.demo_flights import describe, load_flights
 from tidings.cli.demo.demo_subscriptions import make_subscriptions
 from tidings.cli.demo.people import ABOVE, People, Person, place_people
+from tidings.files import place_file
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,7 +65,7 @@ kind = "channel"
 """
 
 
-class Replay:
+class YearReplay:
     """The replay of a year in half a minute, and its results so far."""
 
     def __init__(self, folder: Path, rows: int | None, addresses: Mapping[str, str]) -> None:
@@ -91,9 +92,7 @@ class Replay:
             if (month, day) in LATECOMERS:
                 self.people.join(place_people([LATECOMERS[month, day]]))
                 self.joined[LATECOMERS[month, day][0]] = name
-            beside = self.folder / f".{number}"
-            beside.write_bytes(b"\n".join(lines) + b"\n")
-            beside.rename(self.folder / "in" / f"{name}.json")
+            place_file(self.folder / "in" / f"{name}.json", b"\n".join(lines) + b"\n")
             if stop.wait(max(0.0, began + (number + 1) * pause - time.monotonic())):
                 return
 
@@ -155,17 +154,17 @@ def replay(rows: int | None, json: bool) -> None:
     load_pyarrow()
     from tidings.spark import local_session
     from tidings.spark.pipeline import Pipeline, load_settings
-    from tidings.studies.chain import Nodes
+    from tidings.studies.chain import ChainNodes
 
     with tempfile.TemporaryDirectory(prefix="tidings-demo-") as name:
         folder = Path(name)
-        nodes = Nodes(folder, _columns(), ABOVE)
+        nodes = ChainNodes(folder, _columns(), ABOVE)
         with live_picture(
             lambda: plain_text("starting routers, agents and Spark", "dim")
         ) as screen:
             try:
                 nodes.start()
-                year = Replay(folder, rows, nodes.addresses)
+                year = YearReplay(folder, rows, nodes.addresses)
                 year.subscribe()
                 path = folder / "pipeline.toml"
                 path.write_text(_FILE.format(channel=nodes.addresses["root"]))
@@ -183,7 +182,7 @@ def replay(rows: int | None, json: bool) -> None:
         _show_backtest(spark, rows)
 
 
-def _run(year: Replay, pipeline: Any) -> None:
+def _run(year: YearReplay, pipeline: Any) -> None:
     """Run the pipeline until all days are read and everybody has been notified."""
     stop = threading.Event()
     feeder = threading.Thread(target=year.feed, args=(stop,), daemon=True)
@@ -202,7 +201,7 @@ def _run(year: Replay, pipeline: Any) -> None:
         year.people.close()
 
 
-def _show_end(year: Replay, pipeline: Any) -> None:
+def _show_end(year: YearReplay, pipeline: Any) -> None:
     result = _result(year, pipeline)
     people = year.people
     show(
@@ -233,7 +232,7 @@ def _show_backtest(spark: Any, rows: int | None) -> None:
     show(*map(plain_text, found.plot_text(78).splitlines()))
 
 
-def _result(year: Replay, pipeline: Any) -> dict[str, Any]:
+def _result(year: YearReplay, pipeline: Any) -> dict[str, Any]:
     people = year.people
     counters = pipeline.outbox.counters()
     return {

@@ -22,7 +22,7 @@ from tidings.model import Event
 SEVERAL = "(several)"  # shown as the term of a clause that has several terms
 
 
-class Part(msgspec.Struct, frozen=True):
+class FilterPart(msgspec.Struct, frozen=True):
     """One test, as SQL: a term, and the set of its values."""
 
     term: str
@@ -37,7 +37,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     canonical: str
     identity: str
     wide: bool
-    boxes: list[list[Part]]
+    boxes: list[list[FilterPart]]
     residuals: list[str]
     attributes: list[str]
     warnings: list[str]
@@ -60,7 +60,7 @@ def dissect(filter_: Filter, text: str) -> Anatomy:
     )
 
 
-def _boxes(form: Form) -> list[list[Part]]:
+def _boxes(form: Form) -> list[list[FilterPart]]:
     """The tests of each box. A wide form gives one list: the clauses that must all hold."""
     if form.boxes is not None:
         return [[_part(form, Test(term, s)) for term, s in box.items()] for box in form.boxes]
@@ -69,11 +69,11 @@ def _boxes(form: Form) -> list[list[Part]]:
     return [[_part(form, clause) for clause in clauses]]
 
 
-def _part(form: Form, node: Node) -> Part:
+def _part(form: Form, node: Node) -> FilterPart:
     if isinstance(node, Test):
         term = form.terms[node.term]
-        return Part(node.term, text_of(express_test(term, node.values)), is_opaque(term))
-    return Part(SEVERAL, text_of(express_tree(node, form.terms)), False)
+        return FilterPart(node.term, text_of(express_test(term, node.values)), is_opaque(term))
+    return FilterPart(SEVERAL, text_of(express_tree(node, form.terms)), False)
 
 
 def describe_values(filter_: Filter, event: Event) -> str:

@@ -13,8 +13,8 @@ from tidings.cli.common import options
 from tidings.cli.common.command_errors import BAD_INPUT, BadInput, report
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import count_of, emit, facts, plain_text, show, table
-from tidings.cli.common.subscription_files import Subscription, read_subscriptions
-from tidings.cli.filters.anatomy import SEVERAL, Anatomy, Part, dissect
+from tidings.cli.common.subscription_files import FileSubscription, read_subscriptions
+from tidings.cli.filters.anatomy import SEVERAL, Anatomy, FilterPart, dissect
 from tidings.filters import ODDITIES
 
 
@@ -64,23 +64,25 @@ def check_filters(
     return code
 
 
-def _decided_by(part: Part, wide: bool) -> str:
+def _decided_by(part: FilterPart, wide: bool) -> str:
     if part.residual or (wide and part.term == SEVERAL):
         return "one by one"
     return "index"
 
 
-def _number_filters(filters: list[str]) -> Iterable[Subscription]:
+def _number_filters(filters: list[str]) -> Iterable[FileSubscription]:
     """Number the filters of the command line."""
     for number, text in enumerate(filters, 1):
-        yield Subscription(number, text, file="filter" if len(filters) == 1 else f"filter {number}")
+        yield FileSubscription(
+            number, text, file="filter" if len(filters) == 1 else f"filter {number}"
+        )
 
 
-def _emit(one: Subscription, anatomy: Anatomy) -> None:
+def _emit(one: FileSubscription, anatomy: Anatomy) -> None:
     emit({"id": one.id, **msgspec.structs.asdict(anatomy)})
 
 
-def _show(one: Subscription, anatomy: Anatomy) -> None:
+def _show(one: FileSubscription, anatomy: Anatomy) -> None:
     count = "wide" if anatomy.wide else str(len(anatomy.boxes))
     rows: list[tuple[str, object]] = [
         ("canonical", anatomy.canonical),

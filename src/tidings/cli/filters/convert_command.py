@@ -10,7 +10,7 @@ from tidings.cli.common import options
 from tidings.cli.common.command_errors import BAD_INPUT, BadInput, clean_text, report
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import emit, say
-from tidings.cli.common.subscription_files import Subscription, note_odd, read_subscriptions
+from tidings.cli.common.subscription_files import FileSubscription, note_odd, read_subscriptions
 from tidings.filters import Filter
 from tidings.filters.dialects import DIALECTS
 from tidings.filters.language import Expression, nested_attributes, without_nested
@@ -49,7 +49,7 @@ def convert_filters(
     _need_one_of(target, tuple(sorted(writers)), "--to")
     declared = read_types(types, others)
     code = 0
-    odd: list[tuple[Subscription, Filter]] = []
+    odd: list[tuple[FileSubscription, Filter]] = []
     for one in read_subscriptions(file, filters_format):
         try:
             parsed = one.parse(source, declared)
@@ -76,7 +76,9 @@ def _need_one_of(found: str, expected: tuple[str, ...], option: str) -> None:
         raise BadInput(f"{option}: found '{found}', expected one of {', '.join(expected)}")
 
 
-def _plain_expression(one: Subscription, parsed: Filter, target: str, single: bool) -> Expression:
+def _plain_expression(
+    one: FileSubscription, parsed: Filter, target: str, single: bool
+) -> Expression:
     """The expression of a filter; raise BadInput if it tests values inside lists or structs."""
     expression = without_nested(parsed.expression) if single else parsed.expression
     nested = nested_attributes(expression)

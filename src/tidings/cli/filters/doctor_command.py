@@ -11,7 +11,7 @@ import typer
 from tidings.cli.common import options
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, cut, emit, show, show_rest, table, track
-from tidings.cli.common.subscription_files import Subscription, parse_all, read_subscriptions
+from tidings.cli.common.subscription_files import FileSubscription, parse_all, read_subscriptions
 from tidings.cli.filters.findings import (
     COVERED,
     KINDS,
@@ -71,7 +71,7 @@ def _in_own_words(
     """For filters that consist of fields, add to each finding the fields that cause it. Also add a
     finding for each filter that another filter covers, judged field by field."""
     known = {str(one.subscription.id) for one in findings if one.kind != RESIDUAL_ONLY}
-    own: dict[str | None, list[tuple[Subscription, Wanted]]] = {}
+    own: dict[str | None, list[tuple[FileSubscription, Wanted]]] = {}
     for one, _ in parsed:
         if str(one.id) not in known:
             wanted = {field.path: field.values for field in words.fields(one.text)}
@@ -94,7 +94,7 @@ def covers(wanted: Wanted, other: Wanted) -> bool:
     return all(path in other and other[path] <= values for path, values in wanted.items())
 
 
-def _covering(mine: list[tuple[Subscription, Wanted]], at: int) -> Subscription | None:
+def _covering(mine: list[tuple[FileSubscription, Wanted]], at: int) -> FileSubscription | None:
     """The first filter that covers the filter at an index; of two equal filters, only the later one
     counts as covered."""
     wanted = mine[at][1]

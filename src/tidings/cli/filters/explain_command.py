@@ -16,7 +16,7 @@ from tidings.cli.common.declared_types import DeclaredTypes, read_types
 from tidings.cli.common.events import conform_event, read_events
 from tidings.cli.common.input_files import object_of
 from tidings.cli.common.screen import count_of, emit, plain_text, show, show_rest, table
-from tidings.cli.common.subscription_files import Subscription, read_subscriptions
+from tidings.cli.common.subscription_files import FileSubscription, read_subscriptions
 
 FEW = 3  # alternatives that are shown
 
@@ -75,11 +75,11 @@ def explain_event(
 
 def _subscription(
     text: str | None, path: str | None, wanted: str | None, given: str | None
-) -> Subscription:
+) -> FileSubscription:
     if (text is None) == (path is None):
         raise BadInput("expected either --filter FILTER, or --filters FILE --id ID")
     if text is not None:
-        return Subscription(1, text, file="filter")
+        return FileSubscription(1, text, file="filter")
     assert path is not None
     if wanted is None:
         raise BadInput(f"--filters {path}: found no --id, expected --id ID")
@@ -108,7 +108,7 @@ def _event(
     return found
 
 
-def _emit(subscription: Subscription, explanation: Explanation) -> None:
+def _emit(subscription: FileSubscription, explanation: Explanation) -> None:
     emit(
         {
             "filter": subscription.text.strip(),

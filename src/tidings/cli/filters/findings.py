@@ -8,7 +8,7 @@ import msgspec
 
 from tidings import ContentGraph, Filter, Node
 from tidings.cli.common.screen import track
-from tidings.cli.common.subscription_files import Subscription
+from tidings.cli.common.subscription_files import FileSubscription
 from tidings.filters import ALWAYS_TRUE, NEVER_TRUE, ODDITIES, oddities_of
 
 MANY = 1_000  # the number of filters of one subscriber from which building in bulk is worthwhile
@@ -20,15 +20,15 @@ KINDS = {
     **ODDITIES,
 }
 
-Parsed = tuple[Subscription, Filter]
+Parsed = tuple[FileSubscription, Filter]
 
 
 class Finding(msgspec.Struct, frozen=True):
     """A fault of one subscription; `other` is the subscription that causes it."""
 
     kind: str
-    subscription: Subscription
-    other: Subscription | None = None
+    subscription: FileSubscription
+    other: FileSubscription | None = None
     fields: tuple[str, ...] = ()
     """The fields of an event pattern that cause the fault."""
     note: str = ""
@@ -58,7 +58,7 @@ def count_shared(parsed: Iterable[Parsed]) -> int:
 
 
 def _examine_one(own: list[Parsed]) -> Iterator[Finding]:
-    first: dict[bytes, Subscription] = {}
+    first: dict[bytes, FileSubscription] = {}
     sound: list[Parsed] = []
     for one, filter_ in own:
         odd = oddities_of(filter_.form)

@@ -14,7 +14,7 @@ from tidings.cli.common.command_errors import BadInput
 from tidings.cli.common.declared_types import read_types
 from tidings.cli.common.screen import MOST_ROWS, count_of, emit, say, show, show_rest, table, track
 from tidings.cli.common.subscription_files import (
-    Subscription,
+    FileSubscription,
     note_odd,
     parse_all,
     read_subscriptions,
@@ -72,7 +72,7 @@ def show_graph(
         graph = ContentGraph.build(track(filters, "comparing", len(filters)))
     else:
         graph = ContentGraph(track(filters, "comparing", len(filters)))
-    asking: dict[int, list[Subscription]] = {node.id: [] for node in graph}
+    asking: dict[int, list[FileSubscription]] = {node.id: [] for node in graph}
     for one, filter_ in parsed:
         node = graph.node(filter_)
         assert node is not None
@@ -110,7 +110,7 @@ def _write(picture: str, svg: str, filters: str) -> None:
 class _GraphView:
     """Prints a graph: a table and trees for people, JSON lines for programs."""
 
-    def __init__(self, graph: ContentGraph, asking: dict[int, list[Subscription]]) -> None:
+    def __init__(self, graph: ContentGraph, asking: dict[int, list[FileSubscription]]) -> None:
         self._graph, self._asking = graph, asking
         self._nodes = list(graph)
         self._place = {node.id: place for place, node in enumerate(self._nodes)}
@@ -158,7 +158,7 @@ class _GraphView:
         return node.id, node.filter.sql(), f"{len(self._asking[node.id]):,}"
 
 
-def _asked_by(subscriptions: list[Subscription]) -> str:
+def _asked_by(subscriptions: list[FileSubscription]) -> str:
     ids = ", ".join(str(one.id) for one in subscriptions[:MOST_IDS])
     rest = len(subscriptions) - MOST_IDS
     return f"id {ids}" + (f" and {rest:,} more" if rest > 0 else "")

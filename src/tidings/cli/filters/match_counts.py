@@ -10,7 +10,7 @@ import msgspec
 
 from tidings import ContentGraph, Filter
 from tidings.cli.common.arrow import rows_of
-from tidings.cli.common.subscription_files import Subscription
+from tidings.cli.common.subscription_files import FileSubscription
 from tidings.cli.filters.anatomy import describe_values
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class SubscriptionCount(msgspec.Struct):
     """The matches of one subscription: the number of events, and the first event."""
 
-    subscription: Subscription
+    subscription: FileSubscription
     filter: Filter
     count: int = 0
     first: int = -1
@@ -40,7 +40,7 @@ class MatchCounts:
         self._matcher: Matcher | None = None
         self._loaded = 0  # the number of subscriptions that the matcher already has
 
-    def subscribe(self, subscription: Subscription, filter_: Filter) -> None:
+    def subscribe(self, subscription: FileSubscription, filter_: Filter) -> None:
         self.subscriptions.append(SubscriptionCount(subscription, filter_))
 
     @property

@@ -4,8 +4,8 @@
     router_command.py         runs a node
     channel_command.py        publishes a revised definition of a channel
     preprocessor_command.py   runs a preprocessor
-    key_command.py            makes a key that signs grants
-    publish_command.py, subscribe_command.py    connect to one (connecting.py: options, tokens)
+    key_command.py            makes a key that signs grants or tickets
+    publish_command.py, subscribe_command.py    connect to a router (connecting.py)
     grant_file.py             files with a signed grant
     up_command.py             starts a whole tree of nodes from one file
     top_command.py            shows a running network

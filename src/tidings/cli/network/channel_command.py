@@ -67,7 +67,8 @@ def revise_channel(
     process = owner_of(journal)
     if process is None:
         raise EnvironmentProblem(
-            f"no rendezvous point uses the journal {journal}; {file} takes effect at its next start"
+            f"no running rendezvous point uses the journal {journal}; {file} takes effect when one "
+            "is started"
         )
     place = router or f"tidings://{config.listen}" + (f"/{config.channel}" * bool(config.channel))
 

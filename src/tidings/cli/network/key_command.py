@@ -16,7 +16,7 @@ from tidings.model import EnvironmentProblem, toml_key, toml_text
 def make_key(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write the private key.")],
 ) -> None:
-    """Make a key with which a preprocessor signs grants, or a router tickets.
+    """Make a key with which a preprocessor signs grants, or a router signs tickets.
 
     FILE gets the private key, for `tidings preprocessor --key FILE`, or for ticket_key in a
     router's file; only its owner may read it. The public key is printed, as a line for [grants] in

@@ -193,7 +193,7 @@ class _Sending:
                 )
                 if not done:
                     raise EnvironmentProblem(
-                        f"found no answer for {self._limit:g} seconds: "
+                        f"no answer arrived for {self._limit:g} seconds: "
                         f"{self._count - len(left):,} of {self._count:,} notifications are "
                         "acknowledged, and the others may still have been published"
                     )

@@ -68,6 +68,12 @@ def subscribe_to(
         str | None,
         typer.Option("--grant", metavar="FILE", help="Subscribe with the signed grant in FILE."),
     ] = None,
+    show_token: Annotated[
+        bool,
+        typer.Option(
+            "--show-token", help="Show the token to preprocessors, if the router signs no tickets."
+        ),
+    ] = False,
     direct: Annotated[
         bool,
         typer.Option(
@@ -96,7 +102,8 @@ def subscribe_to(
     command with the same NAME takes it over, and the first one ends.
 
     With --grant, a signed grant of a preprocessor is used. If FILE does not exist, or its grant has
-    expired, a grant for FILTER is asked for, and stored in FILE.
+    expired, a grant for FILTER is asked for, and stored in FILE. The preprocessor sees a ticket of
+    the router; it sees the token only with --show-token, if the router signs no tickets.
 
     With --json, one object per line: serial, payload, subject, time (when it was published, in
     seconds since 1970), attributes (null if the publisher kept them to itself), matched.
@@ -136,7 +143,7 @@ def subscribe_to(
         async with (
             connect(
                 router, name=name or alone, token=token, authorities=authorities, timeout=timeout,
-                on_link=note_link, direct=direct,
+                on_link=note_link, show_token=show_token, direct=direct,
             ) as agent,
             agent.subscribe(
                 "" if grant is not None else interest, dialect, name=durable, order=chosen,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOOK = 0.5  # seconds between two polls of the outbox
 ADDED = ("notification", "version", "nodes", "numbers", "subscriptions")
-PAYLOAD = "_payload"  # the same row again, as subscribers of a channel get it
+PAYLOAD = "_payload"  # the row as subscribers of a channel get it
 
 outbox = typer.Typer(rich_markup_mode=None)
 

@@ -82,7 +82,7 @@ def run_pipeline(
     view = PipelineView(settings.name, json)
     outbox = Outbox(settings.at(settings.outbox.path))
     with wrap_spark_errors(), ExitStack() as stack:
-        with outbox.locked():  # fail now, not after Spark has started
+        with outbox.hold_lock():  # fail now, not after Spark has started
             pass
         with report_steps() as note:
             note("starting Spark")

@@ -79,13 +79,13 @@ def build_snapshot(
     done = 0
     with report_steps() as note:
 
-        def placed(more: int) -> None:
+        def count_placed(more: int) -> None:
             nonlocal done
             done += more
             note(f"ordering by covering: {done:,} of {count_of(len(pairs), 'filter')}")
 
-        placed(0)
-        made = Snapshot.build(pairs, declared.attributes, number=number, progress=placed)
+        count_placed(0)
+        made = Snapshot.build(pairs, declared.attributes, number=number, progress=count_placed)
         note("writing")
         made.save(folder)
     stats = made.stats()
@@ -132,7 +132,7 @@ def show_snapshot(
     ]
     tested = {
         ".".join(path): sorted(families)
-        for path, families in sorted(opened.matcher.tested().items())
+        for path, families in sorted(opened.matcher.list_tested().items())
     }
     here = opened.path or Path(folder)
     sizes = {

@@ -26,4 +26,4 @@ def show_tree(opened: Snapshot, shape: Shape, every: bool = False) -> None:
         text = opened.matcher.filter(place).sql()
         return int(shape.numbers[place]), text, f"{shape.members[place]:,}"
 
-    show_trees(title, shape.ranked(shape.roots).tolist(), below, line, every)
+    show_trees(title, shape.rank(shape.roots).tolist(), below, line, every)

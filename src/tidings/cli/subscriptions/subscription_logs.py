@@ -48,7 +48,7 @@ class LogPlace(msgspec.Struct, frozen=True):
                 raise BadInput(f"{where}: the source has no column '{path[0]}'; {hint}")
         for one in misfits_of(filter_.form, self):
             found = f"the column '{one.path[0]}' is {article(self.columns[one.path[0]] or '')}"
-            raise BadInput(f"{where}: {found}, but {one.told(many=False)}")
+            raise BadInput(f"{where}: {found}, but {one.describe(many=False)}")
 
     def type(self, path: tuple[str, ...]) -> str | None:
         """The family of a column; see `misfits_of`."""

@@ -237,7 +237,3 @@ def make_exists(items: Expression, name: str, condition: Expression) -> Exists:
 def depth_of(node: Expression) -> int:
     """The number of levels of an expression."""
     return 1 + max(map(depth_of, children(node)), default=0)
-
-
-def is_constant(node: Expression) -> bool:
-    return isinstance(node, Literal)

@@ -209,7 +209,7 @@ def _coalesce(*values: Any) -> Any:
 
 def _rlike(text: str, pattern: str) -> bool | None:
     try:
-        return regular.compile_pattern(pattern).found(text)
+        return regular.compile_pattern(pattern).search(text)
     except regular.RegularError:
         return None  # can't happen: patterns are literals, which the parser has checked
 

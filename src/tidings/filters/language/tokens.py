@@ -97,7 +97,7 @@ def _unescape(piece: str, text: str, at: int) -> str:
     if "\\" not in body and quote not in body:
         return body
 
-    def replaced(found: re.Match[str]) -> str:
+    def replace_one(found: re.Match[str]) -> str:
         short, long, octal, char, double = found.groups()
         if double is not None:
             return quote if double[0] == quote else double
@@ -114,7 +114,7 @@ def _unescape(piece: str, text: str, at: int) -> str:
             )
         return chr(code)
 
-    return _ESCAPE.sub(replaced, body)
+    return _ESCAPE.sub(replace_one, body)
 
 
 def _describe_bad_character(piece: str, text: str, at: int) -> str:

@@ -134,7 +134,7 @@ class Like:
     def holds(self, text: str) -> bool | None:
         """Whether a string matches the pattern; null if the string is too long to decide."""
         if self._expression is not None:
-            return regular.cached_program(self._expression).found(text)
+            return regular.cached_program(self._expression).search(text)
         if self._whole:
             return len(text) == self._first.size and self._first.fits(text, 0)
         at, end = self._first.size, len(text) - self._last.size

@@ -79,7 +79,7 @@ class Regular:
         self.longest = MOST_STEPS // positions
         """The length in bytes of the longest text that is searched."""
 
-    def found(self, text: str) -> bool | None:
+    def search(self, text: str) -> bool | None:
         """Whether the pattern matches somewhere in the text; null if the text is too long."""
         if len(text) > self.longest:
             return None

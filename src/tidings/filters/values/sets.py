@@ -85,7 +85,7 @@ def pack_number(value: Any) -> str:
     """Encode a decimal as a string; the family of the cut still marks it as a number."""
     if isinstance(value, LongDecimal):
         return str(value)
-    raise TypeError(f"found {type(value).__name__}, expected a value of a cut")
+    raise TypeError(f"found {type(value).__name__}, expected a value that a cut can have")
 
 
 def unpack_cuts(cuts: list[Cut]) -> list[Cut]:
@@ -197,6 +197,12 @@ class ValueSet(msgspec.Struct, frozen=True, gc=False):
         """The places of the set if there are at most `most`; otherwise None."""
         if len(self.cuts) & 1 or len(self.cuts) > 2 * most:
             return None
+        if len(self.cuts) == 2:
+            first, last = self.cuts
+            # most sets are one string, one number, or an interval of numbers
+            is_usual = len(first) == 3 == len(last) and not first[2]
+            if is_usual and (first[0] == STRING or last[0] < NAN):
+                return [first] if last == (first[0], first[1], 1) else None
         places: list[Key] = []
         for low, high in self.intervals():
             inside = _places_between(low, high)

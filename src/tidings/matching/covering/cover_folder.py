@@ -32,7 +32,7 @@ Arrays = TypeVar("Arrays", Hulls, Prepared)
 _PAIRS = pa.schema({"above": pa.uint32(), "below": pa.uint32()})
 
 
-class Piece(msgspec.Struct, frozen=True):
+class CoverPiece(msgspec.Struct, frozen=True):
     """The metadata of one piece of the pairs in a file."""
 
     first: int
@@ -97,7 +97,7 @@ def write_pairs(path: Path, finder: Finder, first: int, last: int) -> int:
         pa.ipc.new_stream(sink, _PAIRS) as writer,
     ):
         for begin, end, found in finder.pieces(first, last):
-            piece = Piece(begin, end, found.looked_at, finder.join.seen - seen)
+            piece = CoverPiece(begin, end, found.looked_at, finder.join.seen - seen)
             seen = finder.join.seen
             batch = pa.record_batch([found.above, found.below], schema=_PAIRS)
             writer.write_batch(batch, {"piece": msgspec.json.encode(piece)})
@@ -114,7 +114,7 @@ def read_pairs(path: Path, join: CoverJoin) -> Iterator[Block]:
                 batch, noted = reader.read_next_batch_with_custom_metadata()
             except StopIteration:
                 return
-            piece = msgspec.json.decode(noted["piece"], type=Piece)
+            piece = msgspec.json.decode(noted["piece"], type=CoverPiece)
             join.seen += piece.seen
             above, below = (column.to_numpy().copy() for column in batch.columns)
             yield piece.first, piece.last, Pairs(above, below, piece.looked_at)

@@ -188,12 +188,6 @@ class HullGathering:
         return number, starts
 
 
-def gather_hulls(forms: Iterable[Form]) -> tuple[Hulls, Boxes]:
-    """The hulls of forms, and the boxes of forms that have several boxes."""
-    found = gather(forms)
-    return found.hulls, found.boxes
-
-
 def gather(forms: Iterable[Form]) -> GatheredHulls:
     """Gather the hulls of forms; about 3 microseconds per test."""
     gathering = HullGathering()

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ __all__ = ["MAYBE", "NO", "YES", "Neighbours"]
 
 Array = npt.NDArray[Any]
 Spans = dict[tuple[int, int], list[tuple[int, int]]]  # by column and identity of a set
+MOST_PLACED = 1 << 18  # the most cuts whose positions are kept
 MOST_CODES = 5  # the most points that can be adjacent: absent, null, false, true, -Infinity
 
 
@@ -77,8 +79,12 @@ class Neighbours:
         for _, node in list(self._nodes):
             for path in attributes_of(node):
                 self._column(False, name_text(path), Attribute(path), [])
-        self._reads = self._read_by(self._columns, self._nodes)
-        self._computes = bool(self._reads.computed.any())
+        self._plain = len(segment.terms)  # columns before this one may have cuts
+        self._placed: list[dict[Cut, int]] = [{} for _ in self._cuts]  # positions by cut
+        self._room = MOST_PLACED
+        self.reads = self._read_by(self._columns, self._nodes)
+        """The attributes that compiled columns read."""
+        self._computes = bool(self.reads.computed.any())
         self.boxes = ready or self._boxes_of(disassemble(segment), count)
 
     def __len__(self) -> int:
@@ -101,6 +107,10 @@ class Neighbours:
     def null_columns(self) -> Array:
         """bool [C]: whether the first cut of a column is the beginning of null."""
         return np.array([bool(cuts) and cuts[0][0] == 0 for cuts in self._cuts], bool)
+
+    def ends(self) -> Array:
+        """int64 [C]: one more than the last position of a column."""
+        return np.array([2 * len(cuts) + 1 for cuts in self._cuts], np.int64)
 
     def column_of(self, text: str) -> int | None:
         """The column of a term that is not an element of a list."""
@@ -200,7 +210,7 @@ class Neighbours:
             high=np.array(high, np.int32),
             pinned=np.array(pinned, np.uint8),
         )
-        reads = self._reads
+        reads = self.reads
         if nodes:
             more = self._read_by({**self._columns, **foreign}, nodes)
             reads = ColumnReads(
@@ -233,12 +243,53 @@ class Neighbours:
     def _spans(self, column: int, values: ValueSet) -> list[tuple[int, int]]:
         if column >= len(self._cuts) or not self._cuts[column] or self._nodes[column][0]:
             return []
-        cuts = self._cuts[column]
-        end = 2 * len(cuts) + 1
-        return [
-            (_position(cuts, first), (end if last is None else _position(cuts, last)) - 1)
-            for first, last in values.intervals()
-        ]
+        end = 2 * len(self._cuts[column]) + 1
+        found = [self._position(column, cut) for cut in values.cuts]
+        if len(found) & 1:
+            found.append(end)
+        return [(found[at], found[at + 1] - 1) for at in range(0, len(found), 2)]
+
+    def _position(self, column: int, cut: Cut) -> int:
+        """The position of a cut. Positions are kept: a search through the cuts of a column fetches
+        many objects from memory."""
+        placed = self._placed[column]
+        found = placed.get(cut)
+        if found is None:
+            cuts = self._cuts[column]
+            at = bisect_left(cuts, cut)
+            found = 2 * at + (at < len(cuts) and cuts[at] == cut)
+            self._room -= 1
+            if self._room < 0:
+                self._room = MOST_PLACED
+                for one in self._placed:
+                    one.clear()
+            placed[cuts[at] if found & 1 else cut] = found
+        return found
+
+    def encode_simple(self, box: Box) -> list[int] | None:
+        """A box as words for `find_neighbours`; None if a term has no column with cuts."""
+        columns, rows = self._columns, []
+        for text, values in box.items():
+            column = columns.get((False, text))
+            if column is None or column >= self._plain:
+                return None
+            rows.append((column, values))
+        rows.sort(key=itemgetter(0))
+        words, count = [len(rows)], 0
+        places: list[int] = []
+        for column, values in rows:
+            cuts, placed = values.cuts, self._placed[column]
+            for cut in cuts:
+                found = placed.get(cut)
+                places.append(self._position(column, cut) if found is None else found)
+            if len(cuts) & 1:
+                places.append(2 * len(self._cuts[column]) + 1)
+            count += len(cuts) + 1 >> 1
+            pinned = self._computes and values.points(MOST_POINTS) is not None
+            words += column, pinned, count
+        for at in range(1, len(places), 2):
+            places[at] -= 1  # the last position of a span belongs to it
+        return words + places
 
 
 class _Rows(NamedTuple):
@@ -257,8 +308,3 @@ def _join(rows: Sequence[_Rows]) -> tuple[list[int], ...]:
     return sizes, *(
         [value for part in parts for value in part] for parts in zip(*rows, strict=True)
     )
-
-
-def _position(cuts: list[Cut], cut: Cut) -> int:
-    at = bisect_left(cuts, cut)
-    return 2 * at + (at < len(cuts) and cuts[at] == cut)

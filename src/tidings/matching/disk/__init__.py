@@ -19,7 +19,7 @@ from tidings.matching.disk.manifest import (
     read_manifest,
     write_manifest,
 )
-from tidings.matching.disk.matcher_folder import has_rekeyed
+from tidings.matching.disk.matcher_folder import has_rekeyed, need_matcher_files
 from tidings.matching.disk.snapshot_folder import (
     as_array,
     need_place,
@@ -36,6 +36,7 @@ __all__ = [
     "as_array",
     "has_rekeyed",
     "need_files",
+    "need_matcher_files",
     "need_place",
     "read_manifest",
     "read_table",

@@ -149,6 +149,11 @@ def _read_files(path: Path, context: Context) -> OpenedMatcher:
     return OpenedMatcher(segment, probe, filters.column("id"), texts, aside, outdated)
 
 
+def need_matcher_files(path: Path) -> None:
+    """Check every byte of a folder against its digest; raise SnapshotError on a mismatch."""
+    need_files(path, read_manifest(path, FORMAT, VERSION))
+
+
 def has_rekeyed(texts: Any) -> bool:
     """Whether an Arrow column has a filter that may have had another identity in an older
     version."""

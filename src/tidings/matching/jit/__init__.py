@@ -18,15 +18,26 @@ This folder is for matching and other rooms with kernels, not for users. Start a
 """
 
 from tidings.matching.jit.byte_kernels import copy_bytes, put_number
-from tidings.matching.jit.compiling import kernel, short_kernel
+from tidings.matching.jit.compiling import (
+    KERNEL_FILES,
+    SHIPPED_KERNELS,
+    kernel,
+    kernel_folders,
+    short_kernel,
+    sources_digest,
+)
 from tidings.matching.jit.gil import shorten_turns
 from tidings.matching.jit.hash_kernels import find_place
 
 __all__ = [
+    "KERNEL_FILES",
+    "SHIPPED_KERNELS",
     "copy_bytes",
     "find_place",
     "kernel",
+    "kernel_folders",
     "put_number",
     "short_kernel",
     "shorten_turns",
+    "sources_digest",
 ]

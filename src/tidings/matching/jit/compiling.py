@@ -18,7 +18,7 @@ from typing import Any
 from tidings.files import copy_missing, open_cache_folder, user_cache_folder
 
 KEPT = 30 * 24 * 3600.0  # seconds after which an unused folder may be removed
-SHIPPED = "TIDINGS_KERNELS"
+SHIPPED_KERNELS = "TIDINGS_KERNELS"
 """The environment variable that names a folder of kernels from another machine."""
 
 
@@ -67,7 +67,7 @@ _choose_folder()
 import numba  # noqa: E402
 from numba.core.caching import _CacheLocator  # noqa: E402
 
-KERNELS = "*.nb?"  # the files in which Numba caches kernels
+KERNEL_FILES = "*.nb?"  # the files in which Numba caches kernels
 
 
 def kernel_folders() -> dict[str, Path]:
@@ -84,11 +84,11 @@ def _adopt(shipped: Path) -> None:
     """Copy kernels from another machine, except those already in the cache. Numba checks that they
     belong to these sources and this processor."""
     for name, folder in kernel_folders().items():
-        copy_missing(shipped / name, KERNELS, folder)
+        copy_missing(shipped / name, KERNEL_FILES, folder)
 
 
-if os.environ.get(SHIPPED):
-    _adopt(Path(os.environ[SHIPPED]))
+if os.environ.get(SHIPPED_KERNELS):
+    _adopt(Path(os.environ[SHIPPED_KERNELS]))
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -7,7 +7,7 @@
     box_index.py       compiled filters, in rank space, with an index
     sketches.py        filters that are not compiled yet, as arrays that grow
     segments_of_nodes.py    compiles filters, alone or together with those of an earlier segment
-    index_kernels.py, sketch_kernels.py    the hot loops
+    index_kernels.py, lookup_kernels.py, sketch_kernels.py    the hot loops
 
 An index proves some coverings, and returns candidates for others. The filters of candidates are
 then compared (tidings.filters.canonical.covers_among). For channel, not for users. Start at

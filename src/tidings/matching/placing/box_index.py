@@ -3,17 +3,20 @@
     question ──stab──> boxes around its corner ──ask_above──> filters that cover it
              ──sift──> corners in its pieces ──ask_below──> filters that it covers
 
+For simple filters, one call of a kernel does all of this (lookup_kernels.py).
+
 The boxes decide nearly all candidates (tidings.matching.covering.neighbours); the other candidates
 are returned as undecided. Filters that are trees have no corner and are left out: the caller
 compares them one by one.
 
-Cost: 20 bytes per test and 8 per box, in addition to the memory of Neighbours. With 1,000,000
-`mixed` filters, a question visits a few thousand entries and tests, in 0.1 to 0.2 ms. If the new
-filter has no usable test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
+Cost: 24 bytes per test and 8 per box, in addition to the memory of Neighbours. With 1,000,000
+`mixed` filters, a question visits a few thousand entries and tests. If the new filter has no usable
+test (`a IS NULL OR b = 1`), a question takes a pass over all boxes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +28,21 @@ from tidings.matching.covering import MAYBE, YES, CompiledBoxes, Neighbours, Spa
 from tidings.matching.covering.neighbour_kernels import Boxed, ask_above, ask_below
 from tidings.matching.jit import array_pool
 from tidings.matching.placing.box_questions import Piece, Question
-from tidings.matching.placing.index_kernels import Corners, EncodedPiece, best_test, sift, stab
+from tidings.matching.placing.index_kernels import (
+    Corners,
+    EncodedPiece,
+    best_test,
+    encode_boxes,
+    sift,
+    stab,
+)
+from tidings.matching.placing.lookup_kernels import find_neighbours
 from tidings.matching.segments.segment import Segment
 
 Array = npt.NDArray[Any]
 LAST = np.iinfo(np.int32).max - 1
+MOST_FOUND = 1 << 12  # the most neighbours of simple filters that are looked up together
+MOST_CANDIDATES = 1 << 16  # the most candidates of a simple filter
 
 
 class Found(NamedTuple):
@@ -40,6 +53,7 @@ class Found(NamedTuple):
     unsure: Array  # uint32
 
 
+_Pair = tuple[Found, Found]
 _NOTHING = Found(np.zeros(0, np.uint32), np.zeros(0, np.uint32))
 
 
@@ -60,7 +74,8 @@ class BoxIndex:
         segment."""
         self.segment = segment
         self._neighbours = Neighbours(segment, count, None if ready is None else ready.boxes)
-        self.arrays = ready or _arrange(self._neighbours.boxes, segment)
+        ends = self._neighbours.ends()
+        self.arrays = ready or _arrange(self._neighbours.boxes, segment, ends)
         self._split = _find_split(self.arrays.boxes, self._neighbours.null_columns())
 
     def __len__(self) -> int:
@@ -68,8 +83,48 @@ class BoxIndex:
 
     def find(self, question: Question) -> tuple[Found, Found]:
         """The filters that cover the new filter, and those that it covers."""
+        return self.find_all([question])[0]
+
+    def find_all(self, questions: Sequence[Question]) -> list[tuple[Found, Found]]:
+        """Like `find`, for several filters at once."""
         if not len(self):
-            return _NOTHING, _NOTHING
+            return [(_NOTHING, _NOTHING)] * len(questions)
+        words: list[int] = []
+        starts: list[int] = []
+        simple: list[int] = []
+        for at, question in enumerate(questions):
+            box = question.simple_box()
+            encoded = None if box is None else self._neighbours.encode_simple(box)
+            if encoded is not None:
+                simple.append(at)
+                starts.append(len(words))
+                words += encoded
+        found = dict(zip(simple, self._find_simple(words, starts), strict=True)) if simple else {}
+        return [found.get(at) or self.find_general(one) for at, one in enumerate(questions)]
+
+    def _find_simple(self, words: list[int], starts: list[int]) -> Iterator[_Pair | None]:
+        """The neighbours of simple filters; None for a filter with too many candidates."""
+        arrays, count = self.arrays, len(starts)
+        out, ends = np.empty(MOST_FOUND, np.uint32), np.empty((count, 4), np.int64)
+        find_neighbours(
+            np.array(words, np.int64), np.array(starts, np.int64), self.segment.arrays,
+            arrays.masks, arrays.corners, self._split, arrays.loose, *arrays.boxes,
+            self._neighbours.reads, MOST_BOXED, array_pool.empty(MOST_CANDIDATES, np.uint32), out,
+            ends,
+        )  # fmt: skip
+        first = 0
+        for sure_above, above, sure_below, below in ends.tolist():
+            if below < 0:
+                yield None
+            elif below == first:
+                yield _NOTHING, _NOTHING
+            else:
+                up = Found(out[first:sure_above], out[sure_above:above])
+                yield up, Found(out[above:sure_below], out[sure_below:below])
+                first = below
+
+    def find_general(self, question: Question) -> tuple[Found, Found]:
+        """Like `find`, for any filter, in several steps."""
         form = question.form
         known: Spans = {}
         new, reads = self._neighbours.encode(form, known)
@@ -181,7 +236,7 @@ def _cost(pieces: list[_Ranked]) -> int:
     return sum(one.corners for one in pieces)
 
 
-def _arrange(boxes: CompiledBoxes, segment: Segment) -> IndexArrays:
+def _arrange(boxes: CompiledBoxes, segment: Segment, ends: Array) -> IndexArrays:
     slots, boxed, wide = boxes
     sizes = np.diff(boxed.tests)
     owner = np.repeat(np.arange(len(wide)), np.diff(slots))  # the slot of each box
@@ -200,12 +255,16 @@ def _arrange(boxes: CompiledBoxes, segment: Segment) -> IndexArrays:
     column, low = boxed.column[tests], boxed.low[boxed.spans[tests]]
     order = np.lexsort((low, column))
     tests, box = tests[order], box[order]
+    code = np.empty(len(sizes), np.uint32)
+    encode_boxes(boxed, ends, code)
     corners = Corners(
         starts=bounds(np.bincount(column, minlength=len(segment.terms))),
         low=low[order],
         high=boxed.high[boxed.spans[tests + 1] - 1],
         mask=mask[box],
+        code=code[box],
         slot=owner[box].astype(np.uint32),
+        ends=ends,
     )
     # the segment has its boxes in the order of their entries
     by_slot = np.argsort(segment.arrays.box_slot, kind="stable")
@@ -217,8 +276,8 @@ def _arrange(boxes: CompiledBoxes, segment: Segment) -> IndexArrays:
 def _find_split(boxes: CompiledBoxes, nulls: Array) -> Array:
     """Slots that may cover a filter only by several boxes together, one of which tests an attribute
     that the filter does not test. That box admits null, so it is not found by the columns of the
-    filter's corner. Few filters have one: `a <=> 1 AND b = 2 OR NOT (a <=> 1)`. `nulls` says for
-    each column whether its first cut is the beginning of null."""
+    filter's corner. Few filters have such a box; an example is `a <=> 1 AND b = 2 OR NOT (a <=>
+    1)`. `nulls` says for each column whether its first cut is the beginning of null."""
     slots, boxed, _ = boxes
     tests = np.flatnonzero(boxed.spans[1:] > boxed.spans[:-1])
     low = boxed.low[boxed.spans[tests]]

@@ -71,6 +71,19 @@ class Question(NamedTuple):
     known: dict[int, tuple[int, int, int, bool]]
     """The keys of the form's sets, by the `id` of the set; see sketches.py."""
 
+    def simple_box(self) -> Box | None:
+        """The box of a filter that consists of one box, if its corner and its only piece have the
+        same tests."""
+        boxes, corner = self.form.boxes, self.corner
+        if boxes is None or len(boxes) != 1 or corner is None or len(self.alternatives) != 1:
+            return None
+        pieces, size = self.alternatives[0], len(boxes[0])
+        if len(pieces) != 1 or not size:
+            return None
+        (piece,) = pieces
+        is_same = len(corner) == len(piece.tests) == size and piece.is_tight and not piece.reads
+        return boxes[0] if is_same else None
+
 
 def is_plain(form: Form) -> bool:
     """Whether a filter is a union of boxes over plain terms, and not empty."""

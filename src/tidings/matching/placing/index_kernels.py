@@ -3,8 +3,10 @@
 There are two indexes, for C columns. The segment itself is the index for filters above: its access
 tests are searched for the code of a corner. `Corners` is the index for filters below: the tests of
 one box of each filter, sorted by column and first position, so that the tests inside a set are a
-few slices. A *mask* has one bit for each column that a box tests (modulo 64). Masks reject nearly
-all candidates without visiting their boxes.
+few slices. A *mask* has one bit for each column that a box tests (modulo 64). A *code* has four
+bits for each of the first eight tests, in the order of the bits in the mask: about where the set of
+the test begins. Masks and codes reject nearly all candidates without visiting their boxes, which
+would have to be fetched from memory.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from tidings.matching.jit.compiling import kernel
 from tidings.matching.segments.join_kernels import first_from
 
 Array = npt.NDArray[Any]
+NIBBLES = 8  # tests in a code
+STEPS = 15  # coarse positions of a column; the last value of four bits means unknown
 
 
 class Corners(NamedTuple):
@@ -27,7 +31,9 @@ class Corners(NamedTuple):
     low: Array  # int32 [T]: the first position of the set
     high: Array  # int32 [T]: the last position
     mask: Array  # uint64 [T]: the columns of the box
+    code: Array  # uint32 [T]: where the sets of the box begin, coarsely
     slot: Array  # uint32 [T]
+    ends: Array  # int64 [C]: one more than the last position of a column
 
 
 class EncodedPiece(NamedTuple):
@@ -109,8 +115,71 @@ def best_test(corners, piece):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def coarse(position, end):  # type: ignore[no-untyped-def]
+    """A position among the `end` positions of a column, as one of STEPS values."""
+    return min(max(position, 0) * STEPS // end, STEPS - 1)
+
+
+@kernel
+def count_bits(mask):  # type: ignore[no-untyped-def]
+    """The number of bits in a mask (uint64)."""
+    mask -= (mask >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    twos = np.uint64(0x3333333333333333)
+    mask = (mask & twos) + ((mask >> np.uint64(2)) & twos)
+    mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (mask * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@kernel
+def encode_boxes(boxed, ends, out):  # type: ignore[no-untyped-def]
+    """The codes of boxes, out uint32 [B]. If two columns of a box share a bit of the mask, the
+    order of the bits does not identify the tests, so the whole code is unknown."""
+    for box in range(out.shape[0]):
+        first, last = boxed.tests[box], boxed.tests[box + 1]
+        code = np.uint32(0xFFFFFFFF)
+        for test in range(first, last):
+            bit, rank, is_alone = boxed.column[test] % 64, 0, True
+            for other in range(first, last):
+                beside = boxed.column[other] % 64
+                rank += beside < bit
+                is_alone = is_alone and (other == test or beside != bit)
+            if not is_alone:
+                code = np.uint32(0xFFFFFFFF)
+                break
+            if rank < NIBBLES and boxed.spans[test] < boxed.spans[test + 1]:
+                low = np.int64(boxed.low[boxed.spans[test]])
+                nibble = np.uint32(STEPS - coarse(low, ends[boxed.column[test]]))
+                code ^= nibble << np.uint32(4 * rank)
+        out[box] = code
+
+
+@kernel
+def prepare_codes(corners, piece, below, first, last):  # type: ignore[no-untyped-def]
+    """For each test of a piece, the bits of the mask before its column, and the coarse positions
+    of its set."""
+    for test in range(piece.columns.shape[0]):
+        column, end = piece.columns[test], corners.ends[piece.columns[test]]
+        below[test] = (np.uint64(1) << np.uint64(column % 64)) - np.uint64(1)
+        begin, beyond = piece.starts[test], piece.starts[test + 1]
+        first[test] = coarse(np.int64(piece.low[begin]), end) if begin < beyond else 0
+        last[test] = coarse(np.int64(piece.high[beyond - 1]), end) if begin < beyond else STEPS
+
+
+@kernel
+def code_fits(code, mask, below, first, last):  # type: ignore[no-untyped-def]
+    """Whether all tests of a box may begin in the sets of a piece; see `prepare_codes`."""
+    for test in range(below.shape[0]):
+        rank = count_bits(mask & below[test])
+        if rank < np.uint64(NIBBLES):
+            nibble = np.int64((np.uint64(code) >> (rank << np.uint64(2))) & np.uint64(15))
+            if nibble != STEPS and (nibble < first[test] or nibble > last[test]):
+                return False
+    return True
+
+
+@kernel
 def sift(corners, piece, test, is_tight, out):  # type: ignore[no-untyped-def]
-    """The slots whose corners pass one test of a piece and have all its columns.
+    """The slots whose corners pass one test of a piece, have all its columns, and whose codes fit.
 
     If the piece is tight, the set of the slot must not extend beyond the set of the piece. `out`
     (uint32) has room for all corners that `best_test` counts. Returns the number of slots.
@@ -118,13 +187,19 @@ def sift(corners, piece, test, is_tight, out):  # type: ignore[no-untyped-def]
     begin, end = corners.starts[piece.columns[test]], corners.starts[piece.columns[test] + 1]
     last = piece.starts[test + 1]
     highest = piece.high[last - 1] if last > piece.starts[test] else 0
+    tests = piece.columns.shape[0]
+    before = np.empty(tests, np.uint64)
+    least, most = np.empty(tests, np.int64), np.empty(tests, np.int64)
+    prepare_codes(corners, piece, before, least, most)
     count = 0
     for span in range(piece.starts[test], last):
         at = first_from(corners.low, begin, end, piece.low[span])
         beyond = first_from(corners.low, at, end, piece.high[span] + 1)
         while at < beyond:
-            if piece.mask & ~corners.mask[at] == np.uint64(0) and (
-                not is_tight or np.int64(corners.high[at]) <= highest
+            if (
+                piece.mask & ~corners.mask[at] == np.uint64(0)
+                and (not is_tight or np.int64(corners.high[at]) <= highest)
+                and code_fits(corners.code[at], corners.mask[at], before, least, most)
             ):
                 out[count] = corners.slot[at]
                 count += 1

@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 class SketchedTests(NamedTuple):
-    """T tests: those of all boxes, or those of the corner or the piece of a question."""
+    """The sketched tests of all boxes, or of the corner or piece that is looked up."""
 
     column: Array  # uint32
     low: Array  # uint64

@@ -296,7 +296,9 @@ def _by_distinct(node: Expression, path: Path, column: Any, encoder: Encoder) ->
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
     known = in_python(column.dictionary)
-    values = [encoder.ranks.code(evaluate(node, nested(path, value))) for value in (*known, None)]
+    values = [
+        encoder.ranks.code(evaluate(node, nest_value(path, value))) for value in (*known, None)
+    ]
     indices = column.indices.cast(pa.int64()).fill_null(len(known))
     codes: Codes = np.array(values, np.uint32)[np.asarray(indices)]
     return codes
@@ -322,7 +324,7 @@ def _all_fields(fields: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             yield from _all_fields(kind)
 
 
-def nested(path: Path, cell: Any) -> dict[str, Any]:
+def nest_value(path: Path, cell: Any) -> dict[str, Any]:
     """An event that has only this value of a column, at this path."""
     event = {path[-1]: ABSENT if cell is None else cell}
     for step in reversed(path[:-1]):

@@ -126,7 +126,10 @@ class Encoder:
                 return None
         out = np.empty(len(low), dtype=np.uint32)
         lookup.rank_integers(
-            np.ascontiguousarray(low), self.ranks.scaled(kind.scale), self.ranks.number_base, out
+            np.ascontiguousarray(low),
+            self.ranks.scale_thresholds(kind.scale),
+            self.ranks.number_base,
+            out,
         )
         return out
 

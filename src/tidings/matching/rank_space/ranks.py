@@ -132,7 +132,7 @@ class Ranks:
         out = [_least_integer(*cut[1:]) for cut in self._inner(sets.NUMBER)]
         return np.array([least for least in out if least <= INT_MAX], dtype=np.int64)
 
-    def scaled(self, scale: int) -> npt.NDArray[np.int64]:
+    def scale_thresholds(self, scale: int) -> npt.NDArray[np.int64]:
         """Thresholds for decimals, in units of the last digit, which is the digit at `scale`."""
         found = self._scaled.get(scale)
         if found is None:

@@ -203,7 +203,7 @@ def _outcomes(columnar: Columnar, node: Expression) -> Array | None:
 def _by_python(node: Expression, path: Path, values: Any) -> Array:
     numbers = {outcome: at for at, outcome in enumerate(_OUTCOMES)}
     found = [
-        numbers[key(evaluate(node, columns.nested(path, value)))]
+        numbers[key(evaluate(node, columns.nest_value(path, value)))]
         for value in columns.in_python(values)
     ]
     return np.array(found, np.uint8)

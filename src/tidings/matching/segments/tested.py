@@ -17,7 +17,7 @@ _FAMILIES = {
 }  # fmt: skip
 
 
-def tested(segments: Iterable[Segment]) -> Tested:
+def list_tested(segments: Iterable[Segment]) -> Tested:
     """The attributes by path, with the families of values that they are compared with directly.
 
     An attribute that is only read by functions or tested for null has no family.

@@ -1,5 +1,9 @@
 """The parts of agents: links, channels, subscriptions, errors, Arrow data, and tags.
 
+    subscribe ──> agent_channel ──> agent_link ──> router     direct_link ──> rendezvous point
+    items <── subscription <── agent_channel <── agent_link, or direct_link
+    publish ──> publishing, encoding ──tags/──> agent_link
+
     agent_link.py     the link to a router, which reconnects if lost; it carries many channels
     direct_link.py    a second link, to the rendezvous point itself
     agent_channel.py  one channel: a small router with the application's subscriptions

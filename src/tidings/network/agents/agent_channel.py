@@ -49,10 +49,11 @@ class AgentChannel(Publishing):
         on_break: Callable[[Break], object] | None = None,
         tag: Tagging = "root",
         direct: bool = True,
+        show_token: bool = False,
     ) -> None:
         hello, times = link.hello, link.times
         following = Following(self.send_up, times)
-        preprocessors = Preprocessors(self.send_up, hello, times, link.tls)
+        preprocessors = Preprocessors(self.send_up, hello, times, link.tls, show_token=show_token)
         super().__init__(hello.name, times, tag, following, preprocessors, on_break)
         self.channel_name = channel
         self._agent_link = link
@@ -133,6 +134,7 @@ class AgentChannel(Publishing):
         else:
             self._seek()
             if not await self._preprocessors.wait_for_any(HEADER_PATIENCE):
+                self._check_admitted()
                 raise EnvironmentProblem(
                     f"no preprocessor of the channel was found within {HEADER_PATIENCE:g} seconds; "
                     'start one with `tidings preprocessor`, or use connect(..., tag="local")'
@@ -152,6 +154,7 @@ class AgentChannel(Publishing):
         await self._preprocessors.wait_for_any(HEADER_PATIENCE)
         found = await self._preprocessors.place(interest, dialect)
         if found is None:
+            self._check_admitted()
             raise EnvironmentProblem("no preprocessor of the channel answers")
         if found.refusal:
             raise Refusal(found.refusal)
@@ -162,7 +165,8 @@ class AgentChannel(Publishing):
         `subscribe(grant=...)`. Raise EnvironmentProblem if no preprocessor answers, and Refusal if
         the filter is refused, or if no preprocessor signs grants."""
         self._seek()
-        await self._preprocessors.wait_for_any(HEADER_PATIENCE)
+        if not await self._preprocessors.wait_for_any(HEADER_PATIENCE):
+            self._check_admitted()
         problem: TidingsError = EnvironmentProblem("no preprocessor of the channel answers")
         for _ in range(max(1, len(self._preprocessors))):  # some may sign no grants
             found = await self._preprocessors.place(interest, dialect, signs=True)
@@ -171,6 +175,11 @@ class AgentChannel(Publishing):
             if found is not None:
                 problem = Refusal(found.refusal or "the preprocessor signs no grants")
         raise problem
+
+    def _check_admitted(self) -> None:
+        """Raise Refusal if the preprocessors refuse this agent."""
+        if self._preprocessors.refusal:
+            raise Refusal(self._preprocessors.refusal)
 
     async def close(self) -> None:
         """End the subscriptions of this channel. Unacknowledged publications are refused."""
@@ -238,8 +247,9 @@ class AgentChannel(Publishing):
             interest, dialect = str(node), m.NODE
         if name and (fast or order != "serial" or len(name) > m.LONGEST_NAME):
             raise Refusal(
-                "found a named subscription that is fast, unordered or has a long name, expected "
-                f"fast=False, order='serial' and a name of at most {m.LONGEST_NAME} characters"
+                "a subscription with a name must have fast=False, order='serial' and a name of at "
+                f"most {m.LONGEST_NAME} characters; found fast={fast}, order={order!r} and a name "
+                f"of {len(name)} characters"
             )
         if name and self._is_anonymous:
             raise Refusal(
@@ -270,8 +280,9 @@ class AgentChannel(Publishing):
         after `timeout` seconds."""
         if not name or self._is_anonymous:
             raise Refusal(
-                "found no name of a subscription, or an agent without a name or a token, expected "
-                "both, because subscriptions are stored under the agent's name"
+                "found a subscription or an agent without a name; expected drop_named(NAME) of an "
+                "agent with connect(..., name=...) or a token, because subscriptions are stored "
+                "under the agent's name"
             )
         number, self._next = self._next, self._next + 1
         machine = Subscriber(

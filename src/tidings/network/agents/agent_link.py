@@ -69,7 +69,7 @@ class AgentLink:
         self.hello = hello
         self.times = times
         self._on_link = on_link
-        self._gone = ""  # why there is no link, as `on_link` was told
+        self._gone = ""  # why there is no link, as passed to `on_link`
         self._since = time.time()  # when the link last changed
         self._places = deque(places)  # routers; the first is connected, or is tried next
         self.tls = tls
@@ -91,7 +91,7 @@ class AgentLink:
         self._pulsed = self._opened = float("-inf")
 
     async def start(self, timeout: float | None) -> None:
-        """Connect; EnvironmentProblem or Refusal if that fails."""
+        """Connect; raise EnvironmentProblem or Refusal if that fails."""
         try:
             async with asyncio.timeout(timeout):
                 await self._connect_to_any()

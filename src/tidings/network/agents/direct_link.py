@@ -65,8 +65,8 @@ class DirectLink:
         self._link: AgentLink | None = None
         self._is_connecting = False
         self._request = 0
-        self._nodes: tuple[int, ...] = ()  # as they were applied for
-        self._above: tuple[int, ...] = ()  # nodes above them, as in the last answer
+        self._nodes: tuple[int, ...] = ()  # the nodes in the last application
+        self._above: tuple[int, ...] = ()  # the nodes above `_nodes`, from the last answer
         self._changed = float("inf")  # since when other nodes are wanted
         self._due = 0.0
         self._pause = PAUSES[0]
@@ -130,7 +130,7 @@ class DirectLink:
         self._due = now + max(1.0, message.seconds / PARTS)
         if self._link is not None:
             self.send(m.Present(self._request, message.ticket.encode()))
-            self._dispatch(self._router.move(DIRECT, now))  # it may be about to return
+            self._dispatch(self._router.move(DIRECT, now))  # the router may be about to move back
         else:
             self._is_connecting = True
             self._spawn(self._connect(message))
@@ -185,7 +185,7 @@ class DirectLink:
         """The channel has number 0, and can't be refused."""
 
     def displace(self, reason: str) -> None:
-        """Another link has the name of this one; the agent's own link goes on."""
+        """Another link has the name of this one; the agent's own link continues."""
         self.interrupt(reason)
 
     def receive(self, message: m.Message) -> None:

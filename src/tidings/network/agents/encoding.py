@@ -61,8 +61,9 @@ def _encode(attributes: Mapping[str, Any] | bytes | bytearray | memoryview) -> b
         return _encode_json(found)
     if converting.decimal:
         raise Refusal(
-            f"attribute {converting.decimal}: found a decimal that no double equals, together with "
-            "a time or a number that is not finite; expected only one of the two in a notification"
+            f"attribute {converting.decimal}: found a decimal that no double equals, in a "
+            "notification that also has a time or a number that is not finite; expected only one "
+            "of the two"
         )
     return _encode_map(found)
 

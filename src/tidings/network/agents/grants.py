@@ -111,7 +111,7 @@ class HeldGrants:
 
 
 def place_of(grant: SignedGrant) -> tuple[int, int]:
-    """The life and the node of a grant; Refusal if the data is not a grant."""
+    """The life and the node of a grant; raises Refusal if the data is not a grant."""
     found = unpack_grant(grant.data)
     if found is None:
         raise Refusal(f"found {len(grant.data):,} bytes that are not a grant, expected a grant")

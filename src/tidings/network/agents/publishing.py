@@ -342,8 +342,8 @@ class Publishing(ABC):
 
     @property
     def _ahead(self) -> int:
-        """How many chunks of `publish_many` are tagged at a time. A preprocessor tags the next ones
-        while the former is sent; this process can only tag one after the other."""
+        """How many chunks of `publish_many` are tagged at a time. A preprocessor tags the next
+        chunks while the previous one is sent; this process tags one chunk at a time."""
         return AHEAD if self._tagging == "preprocessor" else 1
 
     def _begin_tagging(self, pairs: _Pairs) -> Awaitable[list[bytes]]:

@@ -64,7 +64,7 @@ class Subscription:
         self._is_entered = True
         try:
             async with asyncio.timeout(self._timeout):
-                while self._machine.phase is not Phase.ON:
+                while not self._is_in_force:
                     refusal = self._agent.refusal or self._machine.refusal
                     if self._agent.refusal or self._machine.phase is Phase.REFUSED:
                         raise Refusal(refusal)
@@ -76,6 +76,12 @@ class Subscription:
             self.close()
             raise
         return self
+
+    @property
+    def _is_in_force(self) -> bool:
+        """Is everything delivered from now on, and no other program has the name any more?"""
+        state = self._machine.confirming
+        return self._machine.phase is Phase.ON and (state is None or state.claimed)
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
@@ -120,6 +126,8 @@ class Subscription:
                     if state.refusal:
                         refusal, state.refusal = state.refusal, ""
                         raise Refusal(refusal)
+                    if self._machine.phase is Phase.REFUSED:  # it stays so
+                        raise Refusal(self._machine.refusal)
                     await self._agent.wait_for_change()
         except TimeoutError:
             raise self._agent.overdue(otherwise, timeout) from None
@@ -138,7 +146,7 @@ class Subscription:
     async def __anext__(self) -> Item:
         if not self._is_entered:
             raise Refusal(
-                "found a subscription that may not be in force, expected "
+                "the subscription may not be in force yet; enter it before reading from it, with "
                 "`async with agent.subscribe(...) as told`"
             )
         while not self._machine.inbox:

@@ -1,13 +1,16 @@
 """The attributes of notifications.
 
-    contents.py       one notification, from bytes to a mapping; limits, undeclared fields
-    event_columns.py  many notifications, from JSON to columns
+    b'{"price": 95.0}' ──content_reader──> {"price": 95.0}
+    many of them       ──event_columns───> a record batch
+
+    content_reader.py   one notification, from bytes to a mapping; limits, undeclared fields
+    event_columns.py    many notifications, from JSON to columns
 
 Used by channel, which tags at the rendezvous point, and inside `preprocessing`. Start at
-contents.py.
+content_reader.py.
 """
 
-from tidings.preprocessing.contents.contents import Contents, ExtraFields
+from tidings.preprocessing.contents.content_reader import Contents, ExtraFields
 from tidings.preprocessing.contents.event_columns import EventColumns, Read
 
 __all__ = ["Contents", "EventColumns", "ExtraFields", "Read"]

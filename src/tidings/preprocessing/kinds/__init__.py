@@ -14,7 +14,7 @@ filters in every dialect.
     topic_kind.py    topics, and the test that every notification has one
     type_kind.py     types with their attributes
     application.py   classes that are installed as entry points
-    making.py        a kind from its definition; a definition that replaces an earlier one
+    making.py        makes a kind from its definition; replaces a definition with a later one
 
 Used by channel and by the view of a channel; broker reads definitions from files. Start at kind.py.
 """

@@ -70,7 +70,7 @@ class KindDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def digest(self) -> str:
-        """Distinguishes the definitions of files in reports."""
+        """A digest of the definition, by which reports show which definition a node uses."""
         text = msgspec.structs.replace(self, off={}).encode()
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 

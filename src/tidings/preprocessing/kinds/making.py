@@ -74,7 +74,7 @@ def make_kind(attributes: Attributes | None, definition: KindDefinition) -> Kind
         return Kind(attributes, definition)
     if attributes is None:
         raise TidingsError(
-            "found a channel with [preprocessor] and without declared attributes, expected both"
+            "found a channel with [preprocessor] but without declared attributes, expected both"
         )
     if definition.kind == "application":
         return Application(attributes, definition)

@@ -12,17 +12,17 @@ Predicates are not called while a notification is matched, because they may be s
 return. First the calls that the notification needs are collected (`Undecided`); a helper process
 decides them; then the notification is matched, and each call is looked up.
 
-    installed.py     entry points: which predicates there are, and their versions
-    decisions.py     the results of calls, which filters look up
-    call_index.py    which calls a notification needs
-    helper.py        the program of a helper process; it needs only the standard library
+    installed.py        entry points: which predicates there are, and their versions
+    decisions.py        the results of calls, which filters look up
+    call_index.py       which calls a notification needs
+    helper_program.py   the program of a helper process; it needs only the standard library
 
 Used by kinds and by the view of a channel; broker starts the processes. Start at decisions.py.
 """
 
 from tidings.preprocessing.predicates.call_index import CallIndex
 from tidings.preprocessing.predicates.decisions import Decisions, PredicateCall
-from tidings.preprocessing.predicates.helper import ANSWER, BATCH, Code
+from tidings.preprocessing.predicates.helper_program import ANSWER, BATCH, Code
 from tidings.preprocessing.predicates.installed import HELPER, PREDICATES, need_predicates
 
 __all__ = [

@@ -85,7 +85,9 @@ def need_callable(filter_: Filter, text: str) -> None:
         name = _name_of(call)
         if variables_of(call):
             raise FilterError(
-                f"found the predicate '{name}' on elements of a list, expected attributes", text
+                f"found an element of a list as an argument of the predicate '{name}', expected "
+                "attributes",
+                text,
             )
         if not attributes_of(call):
             raise FilterError(

@@ -12,7 +12,7 @@ from tidings.model import EnvironmentProblem, FilterError
 from tidings.preprocessing.predicates.decisions import Decisions
 
 PREDICATES = "tidings.predicates"
-HELPER = Path(__file__).with_name("helper.py")
+HELPER = Path(__file__).with_name("helper_program.py")
 """The program of a helper process."""
 
 

@@ -10,7 +10,7 @@
     channels.py     the channels of a node: made when a neighbour opens them, and dropped when no
                     neighbour has them any more
     channel.py      one channel: its state machine, and its numbers on links
-    links.py        the links of a node: what is sent over them, and what waits
+    node_links.py   the links of a node: what is sent over them, and what waits
     channel_link.py the channels of one link
     credit.py       how much data of each channel may be in flight on a link
     routes.py       a table from channel to hop
@@ -29,13 +29,13 @@ own programs import `Route`. Start at channels.py.
 
 from tidings.routing.channels.channel import Channel, Machine
 from tidings.routing.channels.channel_link import Out
-from tidings.routing.channels.channels import Channels
+from tidings.routing.channels.channels import KEEP_ALIVE, Channels
 from tidings.routing.channels.credit import WINDOW, Flow, Frames
-from tidings.routing.channels.links import ABOVE, Links
+from tidings.routing.channels.node_links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
 from tidings.routing.channels.routes import Route, Routes
 
 __all__ = [
-    "ABOVE", "WINDOW", "Channel", "Channels", "Flow", "Frames", "Heard", "Links", "Machine", "Out",
-    "Repeats", "Route", "Routes",
+    "ABOVE", "KEEP_ALIVE", "WINDOW", "Channel", "Channels", "Flow", "Frames", "Heard", "Links",
+    "Machine", "Out", "Repeats", "Route", "Routes",
 ]  # fmt: skip

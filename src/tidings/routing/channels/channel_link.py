@@ -11,7 +11,7 @@ from tidings.routing.protocol import messages as m
 Out = tuple[Name, int, Item]
 
 
-class ChannelLink:
+class LinkChannels:
     """The channels of one link, to a neighbour or to a hop."""
 
     __slots__ = ("flow", "heard", "highest", "numbers", "repeats", "said_all")
@@ -33,7 +33,7 @@ class ChannelLink:
 
 
 def answer_pulse(
-    link: Name, known: ChannelLink, message: m.Pulse | m.Repeat, now: float, retry: float
+    link: Name, known: LinkChannels, message: m.Pulse | m.Repeat, now: float, retry: float
 ) -> list[Out]:
     """The answer to a pulse, or to the request to repeat everything."""
     if isinstance(message, m.Pulse):
@@ -44,7 +44,7 @@ def answer_pulse(
     return [(link, number, said) for number, said in known.repeats.said.items()]
 
 
-def pulses(links: dict[Name, ChannelLink]) -> list[Out]:
+def pulses(links: dict[Name, LinkChannels]) -> list[Out]:
     """The pulses that are due on all links. A link without channels gets an empty one, so that its
     other end does not take the link for dead."""
     found = (

@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from tidings.routing.channels.channel import Channel
-from tidings.routing.channels.channel_link import ChannelLink, Out, answer_pulse, pulses
+from tidings.routing.channels.channel_link import LinkChannels, Out, answer_pulse, pulses
 from tidings.routing.channels.credit import Flow
-from tidings.routing.channels.links import ABOVE, Links
+from tidings.routing.channels.node_links import ABOVE, Links
 from tidings.routing.channels.repeats import Heard, Repeats
 from tidings.routing.channels.routes import Routes
 from tidings.routing.channels.sleeping import may_sleep, put_to_sleep, wake
@@ -30,6 +30,7 @@ from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.times import Times
 
 MISSED = 4  # a channel that misses this many beats counts as silent
+KEEP_ALIVE = 8  # ticks, each half a beat, in which neighbours that want nothing get one beat
 QUIET = 2  # beats without traffic after which a channel may sleep
 
 
@@ -139,7 +140,7 @@ class Channels:
     ) -> None:
         """A neighbour has a new link, on which number 0 stands for a channel, or for none."""
         self.end_link(link, now)
-        known = self._links[link] = ChannelLink(flow)
+        known = self._links[link] = LinkChannels(flow)
         if channel is None:
             known.highest = -1
         else:
@@ -233,7 +234,7 @@ class Channels:
     def receive_above(self, hop: Name, number: int, message: m.Message, now: float) -> list[Out]:
         """Handle a message from a hop."""
         channel = self.find_above(hop, number)
-        if channel is None:  # it was closed meanwhile
+        if channel is None:  # the channel was closed meanwhile
             return []
         machine = self.wake(channel, now)
         channel.used = now
@@ -293,6 +294,7 @@ class Channels:
         for channel in [*self.awake.values()]:
             if kept or not channel.is_kept:
                 out += self.send(channel, channel.machine.tick(now), now)
+                out += self.send(channel, channel.machine.keep_alive(now, KEEP_ALIVE), now)
         if now - self._checked >= self.times.beat:
             self._checked = now
             out += self._check(now)
@@ -334,7 +336,7 @@ class Channels:
         hop, links = self._hops[channel.hop], [self._links[one] for one in channel.below]
         said = hop.repeats.said.get(channel.up)
         # some time after its start, a state machine reports how far its neighbours are
-        if not isinstance(said, m.Resubscribe) or said.done < machine.done_below():
+        if not isinstance(said, m.Resubscribe) or said.done < machine.serial_done_below():
             return False
         return (
             all(channel.below.values())

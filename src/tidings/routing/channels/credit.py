@@ -68,7 +68,7 @@ def weigh(item: Item) -> int:
     return _SMALL
 
 
-class Waiting(NamedTuple):
+class WaitingFrames(NamedTuple):
     """A message that waits for credit; `source` holds it for a neighbour."""
 
     item: Item
@@ -103,7 +103,7 @@ class Flow:
         self.most = most
         self._may: dict[int, int] = {0: window} if is_lower else {}
         self._told: dict[int, int] = {}
-        self._queues: dict[int, deque[Waiting]] = {}
+        self._queues: dict[int, deque[WaitingFrames]] = {}
         self._sizes: dict[int, int] = {}
         self.held: dict[int, int] = {}
         """Bytes that came over this link and wait for credit on another, by channel."""
@@ -178,7 +178,7 @@ class Flow:
         if isinstance(item, m.Beat):
             item = self._join_beats(number, item)
         size = weigh(item)
-        self._queues.setdefault(number, deque()).append(Waiting(item, size, source))
+        self._queues.setdefault(number, deque()).append(WaitingFrames(item, size, source))
         self._sizes[number] = self._sizes.get(number, 0) + size
         if source is not None:
             flow, of = source
@@ -238,7 +238,7 @@ class Flow:
         self._may.pop(number, None)
         self._told.pop(number, None)
 
-    def _release(self, number: int, waiting: Waiting) -> None:
+    def _release(self, number: int, waiting: WaitingFrames) -> None:
         left = self._sizes.get(number, 0) - waiting.size
         if left > 0:
             self._sizes[number] = left

@@ -15,7 +15,7 @@ import msgspec
 
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.forwarding.router import Router
-from tidings.routing.forwarding.transitions import State
+from tidings.routing.forwarding.transitions import NodeState
 from tidings.routing.protocol import messages as m
 
 MOST_NODES = 1000  # channels with more nodes do not sleep
@@ -41,7 +41,7 @@ def may_sleep(router: Router) -> bool:
         and not router.questions.open
         and not router.sums.counted
         and not router.sums.lagging
-        and all(one.state is State.ACTIVE for one in router.held.values())
+        and all(one.state is NodeState.ACTIVE for one in router.held.values())
         and not any(
             one.unknown or one.left_out or one.granted for one in router.neighbours.values()
         )

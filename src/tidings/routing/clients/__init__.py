@@ -7,7 +7,7 @@
 
     subscriber.py     one interest: delivers every matching notification once, or reports its loss
     joining.py        how it gets its node, and continues under its name
-    stream.py         what has come of it, and what is missing
+    stream.py         the notifications that have arrived, and those that are missing
     questions.py      the open questions, and when to ask them again
     delivering/       hands notifications to the application, once, whole and in order
     items.py          what a subscription yields

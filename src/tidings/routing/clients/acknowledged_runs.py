@@ -7,7 +7,7 @@
 Stamps that were refused have no serials. Refused stamps lie between runs. When two runs are merged,
 the new run records how many of its stamps may have no serial.
 
-If a lineage does not contain a whole run, all stamps whose serials may be gone are reported. The
+If a lineage lacks a part of a run, all stamps whose serials may be gone are reported. The
 report may include stamps that are not gone, but it never omits a lost stamp.
 """
 

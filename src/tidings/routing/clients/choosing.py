@@ -7,9 +7,9 @@ the agent measures itself.
 The cost of a router is its round trip divided by the share of it that is free. An agent moves only
 to a router with a much lower cost (BETTER), after a random delay, if it is still better then, and
 not again for a while. Many agents see the same loads. So each of them moves only with a
-probability: that share of the agents of its router which must leave until the other router is no
+probability: the share of its router's agents that would have to leave to make the other router no
 longer much better. It chooses at random among the good routers, and the delays spread the moves
-over several reports. So agents do not all move to the same router, and do not move to and fro.
+over several reports. So agents do not all move to the same router, and do not move back and forth.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEASURED = 4  # round trips to measure after each advice
 class ChoosingTimes(msgspec.Struct, frozen=True):
     """All values are in seconds."""
 
-    ask: float = 10.0  # the time between two questions for advice
+    ask: float = 10.0  # the time between two requests for advice
     spread: float = 30.0  # the longest random delay before a move
     stay: float = 120.0  # the least time between two moves
     old: float = 300.0  # the age of a round trip after which it is measured again
@@ -99,9 +99,9 @@ class Choosing:
             self.here, self._moved, self._due = name, now, None
 
     def cost(self, name: str) -> float:
-        """The cost of a router; infinite if it is full, or if too little is known. A router that is
-        not among those advised has a load of its own, which nobody knows: it is left if another
-        one is free."""
+        """The cost of a router; infinite if it is full, or if too little is known. The load of a
+        router that is not advised is unknown, so the agent leaves such a router if another one has
+        room."""
         trip, load = self._trips.get(name), self._loads.get(name, 1.0)
         if trip is None or load >= FULL:
             return float("inf")

@@ -31,7 +31,7 @@ class Delivery(msgspec.Struct, frozen=True):
             return None
         if self.content.startswith(b"{"):
             return msgspec.json.decode(self.content, type=dict[str, Any])
-        from tidings.notifications.contents import decode_content  # loads Arrow
+        from tidings.notifications.content_formats import decode_content  # loads Arrow
 
         return decode_content(self.content)
 

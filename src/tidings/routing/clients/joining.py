@@ -261,7 +261,7 @@ class Joining:
         stream = self._stream
         if message.note:
             stream.handout.inbox.append(Break(message.note))
-        self._confirming.begin(message.serial, message.total)
+        self._confirming.begin(message.serial, message.total, message.term)
         stream.begin(stream.node, message.serial, message.total, message.counts)
         self._advance(stream.node, message.steps)
         self._go_live()

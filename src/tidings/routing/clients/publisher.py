@@ -22,7 +22,7 @@ from tidings.routing.clients.acknowledged_runs import AcknowledgedRuns, merge_sp
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import About
-from tidings.routing.protocol.lineage import Break, Span, Standing, Verdict
+from tidings.routing.protocol.lineage import Break, LineageVerdict, Span, Standing
 from tidings.routing.protocol.times import Times
 
 MOST_BYTES = 16 << 20  # bytes in flight, unless a single notification has more
@@ -199,7 +199,7 @@ class Publisher:
         return [(self.router, question)]
 
     def _judge(self, message: m.Lineage, now: float) -> list[Sent]:
-        if self._standing.judge(message, now) is Verdict.NOTHING:
+        if self._standing.judge(message, now) is LineageVerdict.NOTHING:
             return []
         lost = self._runs.take_lost(self._standing.lineage)
         if lost:

@@ -40,12 +40,12 @@ class Stream:
         self.is_on = False  # whether the router forwards notifications
         self.node = 0
         self.begun = 0  # notifications after this serial must arrive
-        self.settled = 0  # the serial up to which nothing is missing of the present node
+        self.settled = 0  # up to this serial, no notification of the present node is missing
         self._floor = 0  # the same for earlier nodes too
         self._tracker = Stages()
         self._total = 0  # the total of the node, up to `settled`
         # The serials after `_floor` that have arrived. A notification may arrive again, with a
-        # mark that it did not have before. It counts once, or it would hide one that is missing.
+        # mark that it did not have before. It counts once; otherwise it would hide a missing one.
         self._came: set[int] = set()
         self.questions = Questions(times)
 
@@ -73,7 +73,7 @@ class Stream:
             self.settled, self._total = step.serial, step.total
 
     def pause(self) -> None:
-        """Stop to expect notifications and answers, because the node no longer exists."""
+        """Stop expecting notifications and answers, because the node no longer exists."""
         self.is_on = False
         self.questions.close()
 
@@ -135,7 +135,7 @@ class Stream:
 
     def compare(self, serial: int, total: int) -> None:
         """Compare the notifications that arrived with their total up to a serial. If all of them
-        arrived, an open question for the counts, whose answer may be slow, is settled too."""
+        arrived, an open request for the counts, whose answer may be slow, is settled too."""
         questions = self.questions
         if self.order is not None:
             self.order.hear(serial, self.complete)
@@ -172,7 +172,7 @@ class Stream:
         if is_complete:
             came = self._count_since_settled(message.serial)
             lost = message.total - self._total - came
-            if lost > 0:  # they were given up, or are of nodes that the root has forgotten
+            if lost > 0:  # given up, or numbers of nodes that the root has forgotten
                 self.handout.tell_lost(lost)
             self._complete_up_to(message.serial, message.total)
         self.release()  # make room before the next request
@@ -233,7 +233,7 @@ class Stream:
 
     def _deliver(self, message: m.Notification, mine: list[m.Mark] | tuple[m.Mark, ...]) -> None:
         if message.serial <= self._floor or message.serial in self._came:
-            return  # it arrived before, without this mark
+            return  # the notification arrived before, without this mark
         self._came.add(message.serial)
         self._tracker.arrive(message.serial)
         self.handout.take(self._standing.life, message, mine, self._tracker, self.now)

@@ -25,7 +25,7 @@ from tidings.routing.clients.stream import Stream
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
-from tidings.routing.protocol.lineage import Break, Standing, Verdict
+from tidings.routing.protocol.lineage import Break, LineageVerdict, Standing
 from tidings.routing.protocol.times import Times
 
 __all__ = ["Delivery", "Lost", "Phase", "Subscriber", "Told"]
@@ -155,13 +155,14 @@ class Subscriber:
         return self._drain_outgoing()
 
     def refuse(self, reason: str) -> None:
-        """End the subscription, because its grant is refused."""
+        """End the subscription, because its grant is refused, or another one has its name."""
         self.stream.end()
         self._joining.refuse(reason)
 
     def _say_confirmed(self) -> None:
         if self.confirming is not None and self.phase is Phase.ON:
-            found = self.confirming.next_message(self.epoch, self._now, self.times.retry)
+            times = self.times
+            found = self.confirming.next_message(self.epoch, self._now, times.retry, times.expire)
             self.stream.sent += [] if found is None else [found]
 
     def interrupt(self, reason: str, now: float) -> None:
@@ -244,17 +245,19 @@ class Subscriber:
         if self._joining.waits_for_life(message):
             return
         verdict = self._standing.judge(message, self._now)
-        if verdict is Verdict.BROKEN and self._joining.is_granted:
+        if verdict is LineageVerdict.BROKEN and self._joining.is_granted:
             self.refuse(LOST_GRANT)
-        elif verdict is Verdict.BROKEN:
+        elif verdict is LineageVerdict.BROKEN:
             self._restart(WENT_BACK)
-        elif verdict is not Verdict.NOTHING:
+        elif verdict is not LineageVerdict.NOTHING:
             self._go_on()
 
     def _go_on(self) -> None:
         """Continue in another life, which has everything that was received. Ask open questions
         again, because answers from the old life are ignored."""
         self._resubscribed = float("-inf")
+        if self.confirming is not None:
+            self.confirming.claim()
         self.stream.doubt()
         self._joining.ask_again()
         if self.phase is Phase.ON:
@@ -262,10 +265,14 @@ class Subscriber:
 
     def _on_joining(self, message: m.Answer | m.Setup | m.Resumption) -> None:
         self._joining.take(message)
+        self._say_confirmed()  # claims the name, if there is one
 
     def _on_confirmed(self, message: m.Confirmed) -> None:
         if self.confirming is not None:
             self.confirming.receive(message)
+            if self.confirming.displaced:
+                self._joining.leave()
+                self.refuse(message.refusal)
             self._say_confirmed()
 
     def _on_refuse(self, message: m.Refuse) -> None:

@@ -25,7 +25,7 @@ router.py.
 
 from tidings.routing.forwarding.cache import Cache, cost_of, look_up
 from tidings.routing.forwarding.downstream import Downstream
-from tidings.routing.forwarding.graph_caches import Changes, HeaderCache, NodeCache
+from tidings.routing.forwarding.graph_caches import GraphChanges, HeaderCache, NodeCache
 from tidings.routing.forwarding.label_graph import Label
 from tidings.routing.forwarding.locating import LOCATOR
 from tidings.routing.forwarding.moving_router import MovingRouter
@@ -38,9 +38,9 @@ __all__ = [
     "MOST_LISTED",
     "SIGNED",
     "Cache",
-    "Changes",
     "Downstream",
     "Forwarding",
+    "GraphChanges",
     "HeaderCache",
     "Label",
     "Mode",

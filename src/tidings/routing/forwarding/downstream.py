@@ -278,7 +278,7 @@ class Downstream(ABC):
                 self.ask_above(msgspec.structs.replace(message, request=number))
 
     def _on_apply(self, sender: Name, message: m.Apply) -> None:
-        """Pass on an agent's question for a link to the rendezvous point. An agent that needs
+        """Pass on an agent's request for a link to the rendezvous point. An agent that needs
         signed grants stays here, because its grants are known only here."""
         others = message.others + self.count_others({sender}, (*message.nodes, *message.above))
         party = self.context.owner_of(sender) or message.party
@@ -432,6 +432,13 @@ class Downstream(ABC):
 
     # -- timeouts ------------------------------------------------------------------------------
 
+    def keep_alive(self, now: float, shares: int) -> list[Sent]:
+        """Send the next beats to neighbours that want nothing, about one of `shares` of them. Call
+        this so often that `shares` calls take at most four beats."""
+        self.context.now = now
+        self.beats.keep_alive(shares)
+        return self.drain_outgoing()
+
     def expire(self) -> None:
         """Drop silent neighbours, and questions that nobody answers."""
         now = self.context.now
@@ -450,14 +457,14 @@ class Downstream(ABC):
                 self.unsubscribe(name, node)
             del self.neighbours[name]
 
-    def done(self) -> int:
+    def serial_done(self) -> int:
         """The serial up to which no neighbour below needs anything; 0 shortly after a start, when
         not all neighbours are known."""
         if self._begun is None or self.context.now - self._begun < 2 * self.times.expire:
             return 0
-        return self.done_below()
+        return self.serial_done_below()
 
-    def done_below(self) -> int:
+    def serial_done_below(self) -> int:
         """The serial up to which none of the known neighbours needs anything."""
         known = (one for one in self.neighbours.values() if one.says_done or one.nodes)
         return min((one.done for one in known), default=self.serial)

@@ -89,6 +89,17 @@ class NodeCache(dict[int, Value]):
                 self.pop(node, None)
 
 
+class Header(Generic[Key]):
+    """A header in the index of a cache. Python hashes a tuple again each time, and the index has
+    each header once for each of its nodes, so it asks only here whether a header was dropped."""
+
+    __slots__ = ("is_dropped", "key")
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.is_dropped = False
+
+
 class HeaderCache(Generic[Key, Value]):
     """Results for headers, each of which depends on all nodes of its header. When the cache is
     full, all results are dropped.
@@ -100,7 +111,7 @@ class HeaderCache(Generic[Key, Value]):
     def __init__(self, most: int) -> None:
         self.most = most
         self.known: dict[Key, Value] = {}
-        self._keys: dict[int, list[Key]] = {}
+        self._headers: dict[int, list[Header[Key]]] = {}  # by node
         self._entries = 0
 
     def __len__(self) -> int:
@@ -111,33 +122,37 @@ class HeaderCache(Generic[Key, Value]):
         if len(self.known) >= self.most or self._entries >= NODES_PER_HEADER * self.most:
             self.clear()
         self.known[key] = value
+        header = Header(key)
         for node in nodes:
-            there = self._keys.get(node)
+            there = self._headers.get(node)
             if there is None:
-                self._keys[node] = [key]
+                self._headers[node] = [header]
             else:
-                there.append(key)
+                there.append(header)
             self._entries += 1
         return value
 
     def drop(self, nodes: Collection[int]) -> list[Key]:
         """Drop the results that depend on these nodes; return their headers."""
         dropped: list[Key] = []
-        if self._keys:
+        if self._headers:
             for node in nodes:
-                keys = self._keys.pop(node, None)
-                if keys is not None:
-                    self._entries -= len(keys)
-                    dropped += [key for key in keys if self.known.pop(key, None) is not None]
+                headers = self._headers.pop(node, ())
+                self._entries -= len(headers)
+                for header in headers:
+                    if not header.is_dropped:
+                        header.is_dropped = True
+                        if self.known.pop(header.key, None) is not None:
+                            dropped.append(header.key)
         return dropped
 
     def clear(self) -> None:
         self.known.clear()
-        self._keys.clear()
+        self._headers.clear()
         self._entries = 0
 
 
-class Changes:
+class GraphChanges:
     """Notes which nodes have changed, for a cache elsewhere that must drop results before its next
     use. There is no reference to that cache, so the graph does not keep the cache in memory."""
 

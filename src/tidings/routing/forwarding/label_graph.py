@@ -138,13 +138,6 @@ class LabelGraph(Labelling[Neighbour], Generic[Neighbour]):
         one = self._pool.index.get(neighbour)
         return one is not None and bool(self._labels[self._slots.find(number)].own >> one & 1)
 
-    def nodes_of(self, neighbour: Neighbour) -> list[int]:
-        """The nodes that a neighbour subscribes to. Cost: a visit to every node."""
-        one, numbers = self._pool.index.get(neighbour), self._slots.numbers
-        if one is None:
-            return []
-        return [numbers[at] for at, labels in enumerate(self._labels) if labels.own >> one & 1]
-
     def subscribe(self, number: int, neighbour: Neighbour) -> bool:
         """Subscribe a neighbour to a node; False if it was subscribed before."""
         slot = self._slots.find(number) or self._slot(number)

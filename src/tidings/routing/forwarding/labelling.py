@@ -23,9 +23,9 @@ from tidings.routing.forwarding.tables import (
     KEEP,
     OWN,
     Below,
-    Changes,
     Edges,
     Label,
+    LabelChanges,
     LabelPool,
     Labels,
     What,
@@ -51,12 +51,12 @@ class Labelling(CoverGraph, Generic[Neighbour]):
 
     def _lower(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour subscribed to a node, where `label` was its old label.
-        Labels of lower nodes that contain no node below this one get this node, in place of the
-        nodes of `label`, which cover it."""
+        If the label of a lower node contains no node below this one, this node replaces the nodes
+        of `label` there, because they cover it."""
         own, above = (number,), frozenset(label or ())
         lower = Below(self._edges, self._slots, slot)
 
-        def lowered(old: Label | None) -> Label:
+        def lower_label(old: Label | None) -> Label:
             if old is None or old == label:
                 return own
             if number in old or lower.has_any(old):
@@ -64,22 +64,22 @@ class Labelling(CoverGraph, Generic[Neighbour]):
             left = [one for one in old if one not in above]
             return tuple(sorted((number, *left))) if left else own
 
-        self._change_below(slot, neighbour, Changes(lowered))
+        self._change_below(slot, neighbour, LabelChanges(lower_label))
 
     def _lift(self, slot: int, number: int, neighbour: int, label: Label | None) -> None:
         """Update labels after a neighbour unsubscribed from a node, where `label` is its new label.
         In the labels of lower nodes that contain this node, the nodes of `label` replace it, except
         those that cover another node of the same label."""
 
-        def lifted(old: Label | None) -> Label | None:
+        def lift_label(old: Label | None) -> Label | None:
             if old is None or number not in old:
                 return KEEP
             left = [one for one in old if one != number]
             return self.lowest((*left, *(label or ()))) if left else label
 
-        self._change_below(slot, neighbour, Changes(lifted))
+        self._change_below(slot, neighbour, LabelChanges(lift_label))
 
-    def _change_below(self, slot: int, neighbour: int, changes: Changes) -> None:
+    def _change_below(self, slot: int, neighbour: int, changes: LabelChanges) -> None:
         """Change the labels of a neighbour below a node, down to nodes where its label stays the
         same or to which it subscribes. A label that `changes` has produced is not changed again, so
         no node changes twice. Cost: a visit to each node that changes and to its children."""

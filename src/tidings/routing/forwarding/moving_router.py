@@ -20,7 +20,7 @@ from __future__ import annotations
 from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.neighbours import Name, Sent
 from tidings.routing.forwarding.router import Router
-from tidings.routing.forwarding.transitions import State
+from tidings.routing.forwarding.transitions import NodeState
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import digest
 from tidings.routing.protocol.limits import Limits
@@ -89,7 +89,7 @@ class MovingRouter(Router):
         assert self.beside is not None
         self.upstream, self.beside, self.is_moving = self.beside, self.upstream, False
         self._greet_beside()
-        for node in sorted(self._by_state[State.PENDING]):  # nobody answers the old request
+        for node in sorted(self._by_state[NodeState.PENDING]):  # nobody answers the old request
             self._ask(node)
         self.begin_again()
 
@@ -120,11 +120,13 @@ class MovingRouter(Router):
             if message.subscribed != self._wanted_beside():
                 if self.context.now - self._said >= self.times.retry:
                     self._greet_beside()
-            elif self.is_moving and message.serial >= self.serial:  # it has what this router has
+            elif self.is_moving and message.serial >= self.serial:  # it is not behind us
                 self._move()
         elif isinstance(message, m.Which):
             self._greet_beside()
-        elif isinstance(message, m.Published | m.ANSWERS):  # it was asked before the move
+        elif isinstance(
+            message, m.Published | m.ANSWERS
+        ):  # an answer to a question from before the move
             self.pass_down(message)
 
     def _greet_beside(self) -> None:
@@ -138,7 +140,7 @@ class MovingRouter(Router):
 
     def _resubscribe_beside(self) -> None:
         self._repeated = self.context.now
-        message = m.Resubscribe(self.epoch, self._wanted_beside(), self.done())
+        message = m.Resubscribe(self.epoch, self._wanted_beside(), self.serial_done())
         self.send(self.beside, message)
 
     def _wanted_beside(self) -> m.Digest:

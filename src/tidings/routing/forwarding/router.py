@@ -27,23 +27,23 @@ from tidings.routing.forwarding.cache import Cache
 from tidings.routing.forwarding.downstream import Downstream
 from tidings.routing.forwarding.locating import LOCATOR, Locating
 from tidings.routing.forwarding.neighbours import Name, Sent, ask_for_owners
-from tidings.routing.forwarding.transitions import Action, Event, State, next_step
+from tidings.routing.forwarding.transitions import Action, Event, NodeState, next_step
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import Tally, mix_edges
 from tidings.routing.protocol.limits import Limits
-from tidings.routing.protocol.lineage import Verdict
+from tidings.routing.protocol.lineage import LineageVerdict
 from tidings.routing.protocol.times import Times
 
 
 class Held(msgspec.Struct):
     """A node that a neighbour below wants, or from which the router is unsubscribing."""
 
-    state: State = State.ABSENT
+    state: NodeState = NodeState.ABSENT
     since: float = 0.0  # when the node was last requested, or its state last changed
     total: int = 0
 
 
-PASSING = (State.PENDING, State.INTERRUPTED, State.LEAVING)
+PASSING = (NodeState.PENDING, NodeState.INTERRUPTED, NodeState.LEAVING)
 """Transient states. The nodes in each of these states, usually few, are kept in a set."""
 WANTED = 50_000  # nodes in one Wanted message
 
@@ -72,7 +72,7 @@ class Router(Downstream):
         super().__init__(name, times or Times(), cache, life, limits, total)
         self.upstream = upstream
         self._mine = Tally()  # the tally of the wanted nodes
-        self._by_state: dict[State, set[int]] = {state: set() for state in PASSING}
+        self._by_state: dict[NodeState, set[int]] = {state: set() for state in PASSING}
         self.heard = 0.0  # when the last beat arrived
         self._resubscribed = float("-inf")
         self._checked = self._said_wanted = float("-inf")
@@ -125,7 +125,7 @@ class Router(Downstream):
         if asked.epoch == self.epoch:
             for node, placed in self.locating.take(asked, answer):
                 held = self.held.get(node)
-                if held is not None and held.state is State.PENDING:
+                if held is not None and held.state is NodeState.PENDING:
                     held.since = now
                     self._subscribe_above(node, placed=placed)
         return self.drain_outgoing()
@@ -158,15 +158,15 @@ class Router(Downstream):
         as after a restart of this router."""
         before = self.standing.life
         verdict = self.standing.judge(message, self.context.now)
-        if verdict is Verdict.NOTHING:
+        if verdict is LineageVerdict.NOTHING:
             return
         self._pass_on_skipped()  # notifications of the new life were ignored until now
         self.locating.clear()
         is_revised = self.standing.lineage.is_revised_since(before)
-        if verdict is Verdict.BROKEN or (verdict is Verdict.HELD and is_revised):
+        if verdict is LineageVerdict.BROKEN or (verdict is LineageVerdict.HELD and is_revised):
             self.begin_epoch()
         else:
-            self.go_on(is_first=verdict is Verdict.BEGUN)
+            self.go_on(is_first=verdict is LineageVerdict.BEGUN)
         self._say_wanted()
         self._resubscribe()
 
@@ -214,7 +214,7 @@ class Router(Downstream):
         possible. Then the node above is asked for the place, and also if the place may lack nodes
         that are newer than the preprocessor was."""
         held = self.held.get(node)
-        if held is None or held.state is not State.PENDING:
+        if held is None or held.state is not NodeState.PENDING:
             return False
         place = self.locating.use(node)
         if place is None or place.version < self._highest:
@@ -250,7 +250,7 @@ class Router(Downstream):
             if self.context.now - self._said_wanted >= self.times.retry:
                 self._say_wanted()
         else:
-            for node in [*self._by_state[State.INTERRUPTED]]:
+            for node in [*self._by_state[NodeState.INTERRUPTED]]:
                 self._step(node, Event.ACKNOWLEDGED)
             if message.sum != self._mine.sum:
                 self.send(self.upstream, m.Redraw(self.epoch))
@@ -269,14 +269,14 @@ class Router(Downstream):
             held = self.held.get(node)
             if held is not None and total > held.total:
                 self.sums.note_change(node, held.total)
-                if held.state is not State.LEAVING:
+                if held.state is not NodeState.LEAVING:
                     self._mine.sum += total - held.total
                 held.total = changed[node] = total
         return changed
 
     def _is_there(self, node: int) -> bool:
         held = self.held.get(node)
-        return held is not None and held.state in (State.ACTIVE, State.INTERRUPTED)
+        return held is not None and held.state in (NodeState.ACTIVE, NodeState.INTERRUPTED)
 
     def _pass_on_skipped(self) -> None:
         """Tell all neighbours that notifications may be missing."""
@@ -286,7 +286,7 @@ class Router(Downstream):
     def _is_mine(self, node: int) -> bool:
         """Is a node wanted?"""
         held = self.held.get(node)
-        return held is not None and held.state is not State.LEAVING
+        return held is not None and held.state is not NodeState.LEAVING
 
     def _on_which(self, _: m.Which) -> None:
         self._say_wanted()
@@ -325,9 +325,9 @@ class Router(Downstream):
 
     def _step(self, node: int, event: Event) -> None:
         held = self.held.get(node)
-        state = State.ABSENT if held is None else held.state
+        state = NodeState.ABSENT if held is None else held.state
         after, actions = next_step(state, event)
-        if after is not State.ABSENT:
+        if after is not NodeState.ABSENT:
             if held is None:
                 held = self.held[node] = Held()
                 self.sums.lagging[node] = 0  # the total is not known yet
@@ -338,16 +338,16 @@ class Router(Downstream):
             self._change_state(node, state, after, held.total)
         for action in actions:
             self._ACTIONS[action](self, node)
-        if after is State.ABSENT:
+        if after is NodeState.ABSENT:
             self.held.pop(node, None)
 
-    def _change_state(self, node: int, before: State, after: State, total: int) -> None:
+    def _change_state(self, node: int, before: NodeState, after: NodeState, total: int) -> None:
         """Update the sets and the tally when a node changes its state."""
         if before in self._by_state:
             self._by_state[before].remove(node)
         if after in self._by_state:
             self._by_state[after].add(node)
-        gone = State.ABSENT, State.LEAVING
+        gone = NodeState.ABSENT, NodeState.LEAVING
         if before in gone and after not in gone:
             self._mine.add(node, total)
         elif after in gone and before not in gone:
@@ -387,13 +387,13 @@ class Router(Downstream):
 
     def _check_silence(self) -> None:
         now = self.context.now
-        open_ = [*self._by_state[State.PENDING], *self._by_state[State.LEAVING]]
+        open_ = [*self._by_state[NodeState.PENDING], *self._by_state[NodeState.LEAVING]]
         late = [node for node in open_ if now - self.held[node].since > self.times.retry]
         if now - self.heard > self.times.silent:
             late += [
                 node
                 for node, held in self.held.items()
-                if held.state not in (State.PENDING, State.LEAVING)
+                if held.state not in (NodeState.PENDING, NodeState.LEAVING)
                 and now - held.since > self.times.silent
             ]
         for node in sorted(late):
@@ -401,7 +401,7 @@ class Router(Downstream):
 
     def _resubscribe(self) -> None:
         self._resubscribed = self.context.now
-        self.send(self.upstream, m.Resubscribe(self.epoch, self._mine.digest(), self.done()))
+        self.send(self.upstream, m.Resubscribe(self.epoch, self._mine.digest(), self.serial_done()))
 
     def _say_wanted(self) -> None:
         self._said_wanted = self.context.now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class State(Enum):
+class NodeState(Enum):
     """The state of a node at a router."""
 
     ABSENT = "absent"  # nobody below wants the node
@@ -38,11 +38,11 @@ class Action(Enum):
     REFUSE = "refuse all who want it"
 
 
-Step = tuple[State, tuple[Action, ...]]
-_ABSENT, _PENDING, _ACTIVE = State.ABSENT, State.PENDING, State.ACTIVE
-_INTERRUPTED, _LEAVING = State.INTERRUPTED, State.LEAVING
+Step = tuple[NodeState, tuple[Action, ...]]
+_ABSENT, _PENDING, _ACTIVE = NodeState.ABSENT, NodeState.PENDING, NodeState.ACTIVE
+_INTERRUPTED, _LEAVING = NodeState.INTERRUPTED, NodeState.LEAVING
 
-TRANSITIONS: dict[tuple[State, Event], Step] = {
+TRANSITIONS: dict[tuple[NodeState, Event], Step] = {
     (_ABSENT, Event.WANTED): (_PENDING, (Action.ASK,)),
     (_PENDING, Event.TOLD): (_ACTIVE, (Action.JOIN,)),
     (_PENDING, Event.SILENT): (_PENDING, (Action.ASK,)),
@@ -65,7 +65,7 @@ TRANSITIONS: dict[tuple[State, Event], Step] = {
 """Events that are not listed for a state are ignored."""
 
 
-def next_step(state: State, event: Event) -> Step:
+def next_step(state: NodeState, event: Event) -> Step:
     return TRANSITIONS.get((state, event), (state, ()))
 
 

@@ -36,7 +36,7 @@ from tidings.model import TidingsError
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.marks import pack_marks
 
-VERSION = 9
+VERSION = 10
 NOTIFICATION, OTHER, SWITCH = 1, 2, 3
 LARGEST = 16 << 20
 """The largest frame that is accepted by default, in bytes."""
@@ -283,12 +283,6 @@ def _decode_other(decoder: msgspec.msgpack.Decoder[Other], data: bytes | memoryv
         return decoder.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as problem:
         raise FrameError(f"found a message that can't be read: {problem}") from None
-
-
-def decode_all(buffer: bytes) -> Iterator[m.Message]:
-    """Decode all complete frames of a buffer."""
-    starts, _ = split(buffer)
-    return (decode(buffer, start) for start in starts)
 
 
 def relabel(buffer: bytes | memoryview, front: Front, kept: Sequence[int], labels: bytes) -> bytes:

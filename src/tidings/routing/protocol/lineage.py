@@ -113,7 +113,7 @@ def is_lineage(lives: Sequence[m.Life]) -> bool:
     return bool(lives) and len(distinct) == len(lives) and firsts == sorted(firsts)
 
 
-class Verdict(Enum):
+class LineageVerdict(Enum):
     """What a lineage means for the state machine that asked for it."""
 
     NOTHING = "nothing new, or not credible"
@@ -168,29 +168,29 @@ class Standing:
         self._request += 1
         return m.Trace(self._request)
 
-    def judge(self, answer: m.Lineage, now: float) -> Verdict:
+    def judge(self, answer: m.Lineage, now: float) -> LineageVerdict:
         """Decide what the lineage in an answer means, and accept its current life if the lineage is
         credible. Answers to older questions are ignored, because they may be very late."""
         life, before = answer.epoch, self.life
         if answer.request != self._request or not is_lineage(answer.lives):
-            return Verdict.NOTHING
+            return LineageVerdict.NOTHING
         if answer.lives[-1].life != life:
-            return Verdict.NOTHING
+            return LineageVerdict.NOTHING
         lineage = Lineage(answer.lives)
         if life == before:
             self.lineage, self._is_curious = lineage, False
-            return Verdict.NOTHING
+            return LineageVerdict.NOTHING
         if before and not self._may_take_up(life, now):
-            return Verdict.NOTHING
+            return LineageVerdict.NOTHING
         held = lineage.holds(before, self.serial)
         self._leave(before)
         self._left.pop(life, None)
         self.life, self.lineage = life, lineage
         self._is_curious, self._asked, self._behind = False, float("-inf"), None
         if not before:
-            return Verdict.BEGUN
+            return LineageVerdict.BEGUN
         self.serial = self.serial if held else 0
-        return Verdict.HELD if held else Verdict.BROKEN
+        return LineageVerdict.HELD if held else LineageVerdict.BROKEN
 
     def _may_take_up(self, life: int, now: float) -> bool:
         if life not in self._left and life not in self.lineage:

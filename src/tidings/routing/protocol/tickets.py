@@ -2,8 +2,8 @@
 
     64 bytes: Ed25519 signature   of   "tidings ticket 1" and the rest: the ticket in MessagePack
 
-A client shows its ticket to preprocessors, which so need not see its token. Only the encoding is
-here; keys and signatures are in broker/admission/signing.py.
+A client shows its ticket to preprocessors, which therefore need not see its token. Only the
+encoding is here; keys and signatures are in broker/admission/signing.py.
 """
 
 from __future__ import annotations

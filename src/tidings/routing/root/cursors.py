@@ -7,6 +7,10 @@ The application sees a cursor as one serial. A subscriber that comes back under 
 the numbers. From the numbers it finds out which notifications came since, and continues as if it
 had never left.
 
+Several programs may use one name, at different routers. Each resumption gets a *term*, higher than
+all before it. A subscriber claims the name by its term, and the highest claimed term has the name.
+A resumption alone claims nothing: it may be a late message of a program that is gone.
+
 A cursor keeps its node even if no subscriber is linked. The notifications of that node are kept
 too, within the limits. Cost: an entry for each node below, in memory and in checkpoints.
 """
@@ -33,6 +37,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     total: int
     counts: dict[int, int]
     steps: tuple[Step, ...] = ()
+    term: int = 0  # of the last resumption
 
     def confirm(self, serial: int, total: int, counts: Mapping[int, int]) -> Cursor:
         """The cursor after another confirmation. Numbers never decrease. After a revision, `total`
@@ -61,6 +66,24 @@ class Cursors:
         self._held = {*held}
         self._most = most
         self._nodes = Counter(one.node for one in known.values())
+        self._term = max((one.term for one in known.values()), default=0)
+        self._claimed: dict[str, int] = {}  # the highest claimed term of each name
+
+    def next_term(self) -> int:
+        """A term for another resumption. It rises across names, so that a name that was dropped and
+        returns has higher terms than before."""
+        self._term += 1
+        return self._term
+
+    def claim(self, key: str, term: int) -> bool:
+        """Claim a name; False if a higher term has claimed it. What is claimed is not written down:
+        after a restart, the subscribers claim their names again."""
+        known = self.known.get(key)
+        if known is None or term < self._claimed.get(key, 0):
+            return known is None
+        # a journal that has gone back in time may have given out higher terms
+        self._claimed[key] = min(term, known.term)
+        return True
 
     def holds(self, node: int) -> bool:
         """Is a node the node of a named subscription?"""
@@ -78,7 +101,7 @@ class Cursors:
     def nodes(self) -> set[int]:
         return {node for node, many in self._nodes.items() if many}
 
-    def done(self, serial: int) -> int:
+    def find_confirmed(self, serial: int) -> int:
         """The serial up to which all cursors are confirmed; `serial` if there are no cursors."""
         return min((one.serial for one in self.known.values()), default=serial)
 
@@ -90,11 +113,16 @@ class Cursors:
             )
 
     def put(self, key: str, cursor: Cursor) -> None:
-        self.remove(key)
+        self._take_out(key)
         self.known[key] = cursor
         self._nodes[cursor.node] += 1
 
     def remove(self, key: str) -> Cursor | None:
+        """Forget the cursor of a name, and who has claimed it."""
+        self._claimed.pop(key, None)
+        return self._take_out(key)
+
+    def _take_out(self, key: str) -> Cursor | None:
         found = self.known.pop(key, None)
         if found is not None:
             self._nodes[found.node] -= 1

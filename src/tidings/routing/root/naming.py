@@ -2,13 +2,18 @@
 
     Resume ──> cursor, or a new one ──> journal ──(on the disk)──> Resumption
     Confirm ──> cursor moves on, or is dropped ──> journal ──(on the disk)──> Confirmed
+               └─ of a lower term than the highest that was heard of ──> displaced
 
-An answer is sent when the new cursor is on the disk.
+An answer is sent when the new cursor is on the disk. If two programs use a name at the same time,
+wherever they are linked, the one that resumed it last has it, as on one router: a program that is
+started again must not be locked out by what is left of the one before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
+
+import msgspec
 
 from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Charges, Context, Name
@@ -16,9 +21,13 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.cursors import Cursor, Cursors, key_of
 from tidings.routing.root.interests import Interests
-from tidings.routing.root.nodes import Nodes
+from tidings.routing.root.nodes import NodeLifecycle
 from tidings.routing.root.write_queue import WriteQueue
 
+DISPLACED = (
+    "the subscription {!r} was continued by another program, or by another call of this one, so "
+    "this one has ended"
+)
 CHANGED = "the node of the subscription was removed: its filter was refused, or data was lost"
 
 
@@ -30,7 +39,7 @@ class Naming:
         context: Context,
         charges: Charges,
         cursors: Cursors,
-        nodes: Nodes,
+        nodes: NodeLifecycle,
         counts: Counts,
         queue: WriteQueue,
         wants: Container[int],
@@ -63,12 +72,14 @@ class Naming:
                 f"{known.interest[:200].decode(errors='replace')!r}; drop the name first, with "
                 f"`tidings subscribe --durable {message.name} --drop`"
             )
-        if not refusal and (known is None or known.node != message.node):
-            note = CHANGED if known is not None else ""
+        if not refusal:
             try:
                 if known is None:
                     self.cursors.need_room()
-                known = self._begin(message, serial)
+                if known is None or known.node != message.node:
+                    note = CHANGED if known is not None else ""
+                    known = self._begin(message, serial)
+                known = msgspec.structs.replace(known, term=self.cursors.next_term())
                 self._queue.set_cursor(key, known)
                 self.cursors.put(key, known)
             except TidingsError as problem:
@@ -79,18 +90,17 @@ class Naming:
         self._charges.charge(sender, len(known.counts) + sum(one.size for one in known.steps))
         self._queue.hold((sender, m.Resumption(
             context.epoch, message.request, known.serial, known.total, known.counts, note=note,
-            steps=known.steps,
+            steps=known.steps, term=known.term,
         )))  # fmt: skip
 
     def _is_same(self, known: Cursor, message: m.Resume) -> bool:
-        """Is the filter the one that the name has? The text may differ, if the canonical form does
-        not: equal filters have the same node, unless the node has ended meanwhile."""
+        """Is the filter the one that the name has? The text may differ, if both texts have the same
+        node, or would have it if it had not ended meanwhile."""
         if known.node == message.node or known.interest == message.interest:
             return True
         try:
-            return self._interests.look_up(known.interest)[0] == self._interests.identity(
-                message.node
-            )
+            found = self._interests.look_up(known.interest)
+            return found == (self._interests.identity(message.node), message.node)
         except TidingsError:
             return False  # the stored filter is refused now
 
@@ -106,7 +116,11 @@ class Naming:
         known = self.cursors.known.get(key)
         if not refusal and known is None and not message.drop:
             refusal = f"found no subscription named {message.name!r}; subscribe first"
-        answer = m.Confirmed(context.epoch, message.request, refusal=refusal)
+        is_displaced = False
+        if not refusal and (message.term or not message.drop):
+            is_displaced = not self.cursors.claim(key, message.term)
+            refusal = DISPLACED.format(message.name) if is_displaced else ""
+        answer = m.Confirmed(context.epoch, message.request, refusal, is_displaced)
         if refusal:
             context.send(sender, answer)
             return

@@ -1,4 +1,5 @@
-"""Links of agents to the rendezvous point itself, which bypass the tree where few are interested.
+"""Links of agents to the rendezvous point itself, which bypass the tree if few others want the
+same.
 
     agent ──Apply──> routers ──> here: few want its nodes ──Offered──> agent: an address, a ticket
     agent ══════════ second link, with the ticket ══════════> here: a neighbour like any other

@@ -42,7 +42,7 @@ from tidings.routing.root.journal import Journal, Memory
 from tidings.routing.root.naming import Naming
 from tidings.routing.root.nodes import (
     Holding,
-    Nodes,
+    NodeLifecycle,
     Parts,
     Placing,
     Registry,
@@ -105,7 +105,7 @@ class Rendezvous(Downstream):
             context, self.charges, self.rights, interests, graph, caches, claims, counts, queue,
             self.registry, self.subscriptions, problems,
         )  # fmt: skip
-        self.nodes = nodes = Nodes(parts)
+        self.nodes = nodes = NodeLifecycle(parts)
         self.set_aside = SetAside(parts, nodes)
         self.territory = Territory(parts, self.history)
         self.placing = Placing(parts, nodes, self.set_aside, self.territory, last_node)
@@ -269,10 +269,10 @@ class Rendezvous(Downstream):
                 self.expire()
             if not self.failed:
                 self.nodes.retire_unwanted()
-                self.nodes.forget_retired(max(self.done(), self.serial - self.limits.kept))
+                self.nodes.forget_retired(max(self.serial_done(), self.serial - self.limits.kept))
                 self._forget_publishers()
             with self.problems.survive("prune the journal"):
-                self.journal.prune(max(self.done(), self.serial - self.limits.kept))
+                self.journal.prune(max(self.serial_done(), self.serial - self.limits.kept))
         if now - self._beaten >= self.times.beat:
             self._beaten = now
             self.beats.send_all(self.counts.take_changed())
@@ -310,7 +310,7 @@ class Rendezvous(Downstream):
             self.release(record, nodes)
 
     def release(self, record: Record, nodes: Label) -> None:
-        """Send a notification, with the first labels of its marks."""
+        """Send a notification, with the initial labels of its marks."""
         labels = [self.first_label(node) for node in nodes]
         marks = [
             m.Mark(mark.node, mark.number, label)
@@ -381,8 +381,8 @@ class Rendezvous(Downstream):
         else:
             self.naming.answer(sender, self.with_name_owner(sender, message), self.serial)
 
-    def done(self) -> int:
-        return min(super().done(), self.naming.cursors.done(self.serial))
+    def serial_done(self) -> int:
+        return min(super().serial_done(), self.naming.cursors.find_confirmed(self.serial))
 
     def ask_above(self, message: m.Message) -> None:
         """Answer a question from the journal, because the cache could not answer it."""

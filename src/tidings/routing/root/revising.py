@@ -46,7 +46,7 @@ def make_steps(
     counts, ended = memory.counts, _find_ended(replaced, before, memory.history.gone)
     found: dict[int, m.Step] = {}
     for old in replaced:
-        if old not in before:  # its meaning until now is not known
+        if old not in before:  # the previous meaning is not known
             continue
         node, source = min((replaced.get(one, one), one) for one in equal_to(old))
         below, now_below = before.descendants(old) | {old}, after.descendants(source) | {source}
@@ -119,8 +119,9 @@ def load_graph(placed: Sequence[Placed], history: History | None = None) -> Labe
 
 def recall_coverings(graph: LabelGraph[Name], history: History, equal: dict[int, set[int]]) -> None:
     """Restore what only removed nodes proved: the nodes above a removed node cover the nodes below
-    it, and the nodes equal to it are equal. Tags of older versions rely on that. What was proven
-    before filters were interpreted differently no longer counts, and tags from then are not used.
+    it, and the nodes equal to it are equal to each other. Tags of older versions rely on that. What
+    was proven before filters were interpreted differently no longer counts, and tags from then are
+    not used.
     """
     for gone in history.gone.values():
         if gone.version <= history.renewed:

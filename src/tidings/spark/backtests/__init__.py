@@ -1,11 +1,11 @@
 """Backtests: how often filters would have fired on a table of past rows, when, and on which rows.
 
-    columns that filters test, time ──Arrow──> workers: match and count ──a Part per task──> driver
-                                               tally.py, time_buckets.py         adds the parts up
+    columns that filters test, time ──Arrow──> workers: match and count ──counts per task──> driver
+                                               fire_counts.py, time_buckets.py   adds the parts up
 
     backtesting.py       the function `backtest`, and the code in the driver
     backtest_worker.py   the code in the workers
-    tally.py             counts by filter and time bucket
+    fire_counts.py       counts by filter and time bucket
     time_buckets.py      minutes, hours, days, weeks, months, in UTC
     backtest_result.py, backtest_plots.py    the result as tables and pictures
 

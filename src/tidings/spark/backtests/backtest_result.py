@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidings.model import TidingsError
 from tidings.snapshots import Snapshot
 from tidings.spark.backtests import backtest_plots
-from tidings.spark.backtests.tally import NEVER, Tally
+from tidings.spark.backtests.fire_counts import NEVER, FireCounts
 from tidings.spark.backtests.time_buckets import TimeBucket
 
 Array = npt.NDArray[Any]
@@ -60,7 +60,7 @@ class Backtest:
     def __init__(
         self,
         snapshot: Snapshot,
-        tally: Tally,
+        tally: FireCounts,
         every: TimeBucket,
         time: str | None,
         shown: list[str],

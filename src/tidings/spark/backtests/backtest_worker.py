@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tidings.notifications import read_texts
 from tidings.snapshots import View
-from tidings.spark.backtests.tally import NEVER, Part, Tally, TooManyCounts
+from tidings.spark.backtests.fire_counts import NEVER, FireCounts, TaskCounts, TooManyCounts
 from tidings.spark.backtests.time_buckets import TimeBucket
 from tidings.spark.tagging.worker import ROWS, Pinned, join_batches, view_of
 
@@ -44,7 +44,7 @@ class CountTask(msgspec.Struct, frozen=True):
 
 
 def make_counter(task: CountTask) -> Callable[[Batches], Batches]:
-    """Make a function that turns the rows of a task into one row, an encoded Part."""
+    """Make a function that turns the rows of a task into one row, encoded TaskCounts."""
 
     def count(batches: Batches) -> Batches:
         part = _count_batches(task, batches)
@@ -61,14 +61,14 @@ def peak_memory(process: int | str = "self") -> int:
     return 0
 
 
-def _count_batches(task: CountTask, batches: Batches) -> Part:
+def _count_batches(task: CountTask, batches: Batches) -> TaskCounts:
     view: View | None = None
-    tally = Tally(0, 0)
+    tally = FireCounts(0, 0)
     rows = FEWEST_ROWS * 4
     for batch in join_batches(batches):
         if view is None:
             view = view_of(task.pinned)
-            tally = Tally(len(view.numbers), task.samples)
+            tally = FireCounts(len(view.numbers), task.samples)
         at = 0
         while at < batch.num_rows:
             some = batch.slice(at, rows)
@@ -76,17 +76,17 @@ def _count_batches(task: CountTask, batches: Batches) -> Part:
             try:
                 matches = _count_rows(task, view, tally, some)
             except TooManyCounts as problem:
-                return Part(tally.rows, peak_memory(), too_many=problem.stretches)
+                return TaskCounts(tally.rows, peak_memory(), too_many=problem.stretches)
             allowed = MOST_MATCHES * some.num_rows // max(matches, 1)
             rows = min(ROWS, max(FEWEST_ROWS, allowed))
     return tally.make_part(peak_memory())
 
 
-def _count_rows(task: CountTask, view: View, tally: Tally, batch: pa.RecordBatch) -> int:
+def _count_rows(task: CountTask, view: View, tally: FireCounts, batch: pa.RecordBatch) -> int:
     """Count the rows of a batch; return the number of matches."""
     columns = batch.columns
     events = pa.RecordBatch.from_arrays(columns[: len(task.tested)], names=task.tested)
-    matched = view.matched(events)
+    matched = view.match_places(events)
     times = np.full(batch.num_rows, NEVER, np.int64)
     numbers = None
     if task.time is not None:

@@ -1,7 +1,7 @@
 """Backtests: how often filters would have fired on a table of past rows.
 
     columns that filters test, time, a few to show ──Arrow──> Python workers: match and count
-                                                                   | one Part per task
+                                                                   | counts per task
     Backtest <── driver: adds up the parts as they arrive  <───────┘
 
 There is one stage and no shuffle: rows are sent only to the Python worker on the same machine.
@@ -25,7 +25,13 @@ from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import Snapshot, identity_of
 from tidings.spark.backtests.backtest_result import Backtest
 from tidings.spark.backtests.backtest_worker import CountTask, make_counter
-from tidings.spark.backtests.tally import MOST_COUNTS, MOST_SAMPLES, Part, Tally, TooManyCounts
+from tidings.spark.backtests.fire_counts import (
+    MOST_COUNTS,
+    MOST_SAMPLES,
+    FireCounts,
+    TaskCounts,
+    TooManyCounts,
+)
 from tidings.spark.backtests.time_buckets import TimeBucket
 from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.column_checks import check_columns, family_of, type_at
@@ -95,11 +101,11 @@ def backtest(
     stage, task = _stage(
         df, tested, when, samples, Pinned(path, opened.number, identity=identity_of(path)), step
     )
-    tally = Tally(len(view.numbers), samples, np.int64)
+    tally = FireCounts(len(view.numbers), samples, np.int64)
     try:
         with _follow_jobs(df, tally, progress) as end:
             for encoded in _stream_parts(stage, end):
-                tally.add(msgspec.msgpack.decode(encoded, type=Part))
+                tally.add(msgspec.msgpack.decode(encoded, type=TaskCounts))
     except TooManyCounts as problem:
         count = len(view.numbers) * problem.stretches
         raise TidingsError(
@@ -211,7 +217,7 @@ def _is_hashed(schema: StructType, name: str) -> bool:
 
 @contextlib.contextmanager
 def _follow_jobs(
-    df: DataFrame, tally: Tally, progress: Progress | None
+    df: DataFrame, tally: FireCounts, progress: Progress | None
 ) -> Iterator[Callable[[], None]]:
     """Name Spark's jobs while the block runs and report their progress; yield a function that
     cancels them.
@@ -246,7 +252,7 @@ def _follow_jobs(
 
 
 def _report_progress(
-    tracker: Any, group: str, tally: Tally, progress: Progress, done: threading.Event
+    tracker: Any, group: str, tally: FireCounts, progress: Progress, done: threading.Event
 ) -> None:
     while True:
         last = done.wait(_POLL)

@@ -25,7 +25,7 @@ from tidings.network import TimedOut
 from tidings.preprocessing import KindDefinition, restore_attributes
 from tidings.snapshots import View
 from tidings.spark.channel.mirror import Mirror, Unknown
-from tidings.spark.channel.owner import Owner
+from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.loading.restated import log_set_aside
 from tidings.spark.outbox.sealed_files import read_sealed, write_sealed
 from tidings.spark.tagging.worker import Pinned, view_of
@@ -40,7 +40,7 @@ class FollowedChannel:
     kind = "channel"
     identity = ""  # life and version identify the state of a channel
 
-    def __init__(self, owner: Owner, folder: Path, rebuild_after: int = 1_000) -> None:
+    def __init__(self, owner: ChannelOwner, folder: Path, rebuild_after: int = 1_000) -> None:
         """`folder` is where the mirror is, or will be."""
         self.owner = owner
         self.name = f"the channel {owner.address}"

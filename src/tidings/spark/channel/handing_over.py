@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from tidings.spark.channel.owner import Owner
+from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.channel.row_parts import parts_of
 from tidings.spark.outbox.commits import Commit
 from tidings.spark.outbox.outbox_reading import OutboxReader
@@ -42,7 +42,7 @@ class HandingOver:
     """Hands committed batches of an outbox over to the owner of a channel."""
 
     def __init__(
-        self, owner: Owner, outbox: Path, folder: Path, source: str, extra: str | None = None
+        self, owner: ChannelOwner, outbox: Path, folder: Path, source: str, extra: str | None = None
     ) -> None:
         """`folder` is the folder of the mirror; `source` identifies the stream of the outbox;
         `extra` is the outbox's column of undeclared fields, if it has one."""

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingForOwner(msgspec.Struct, frozen=True):
     """Why a pipeline waits for the owner of its channel, and since when."""
 
     since: int  # in microseconds since 1970
@@ -43,7 +43,7 @@ class Stopped(TidingsError):
     """The pipeline was asked to end while it waited."""
 
 
-class Owner:
+class ChannelOwner:
     """The owner of a channel, for one thread at a time."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Owner:
         _log.warning("waiting for the channel %s: %s", self.address, reason)
         if self._note is not None:
             make_durable_folder(self._note.parent)
-            one = Waiting(time.time_ns() // 1000, reason)
+            one = WaitingForOwner(time.time_ns() // 1000, reason)
             replace_file(self._note, msgspec.json.encode(one), hidden=True)
 
     def _forget_waiting(self) -> None:
@@ -116,8 +116,8 @@ class Owner:
             self._note.unlink(missing_ok=True)
 
 
-def read_waiting(folder: Path) -> Waiting | None:
+def read_waiting(folder: Path) -> WaitingForOwner | None:
     """Why the pipeline with this folder waits; None if it is not waiting."""
     with suppress(FileNotFoundError, msgspec.DecodeError):
-        return msgspec.json.decode((folder / WAITING).read_bytes(), type=Waiting)
+        return msgspec.json.decode((folder / WAITING).read_bytes(), type=WaitingForOwner)
     return None

@@ -39,7 +39,7 @@ class TooLargeError(Exception):
     """A body exceeds the accepted size."""
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """A response; the body is empty unless the status is a success."""
 
     status: int
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: int) -> Answer:
+def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: int) -> HttpAnswer:
     """Fetch the document at `address`, following redirects."""
     opener = urllib.request.OpenerDirector()
     policy = _RedirectPolicy()
@@ -60,7 +60,7 @@ def get(address: str, headers: Mapping[str, str], *, timeout: float, largest: in
             where = answer.headers.get("Location")
             if answer.status not in _SENT_ON or not where:
                 body = _body(answer, largest) if 200 <= answer.status < 300 else b""
-                return Answer(answer.status, answer.headers, body)
+                return HttpAnswer(answer.status, answer.headers, body)
         address = _redirect_target(address, where)
     raise OSError(f"the request was redirected more than {REDIRECTS} times")
 

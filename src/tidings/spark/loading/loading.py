@@ -46,7 +46,7 @@ from tidings.matching.covering import (
 )
 from tidings.matching.disk import need_place
 from tidings.model import MOST_LISTED, AttributesError, TidingsError
-from tidings.snapshots import Forms, Graph, Nodes, Snapshot, build_graph, members_of
+from tidings.snapshots import BuiltGraph, BuiltNodes, Forms, Snapshot, build_graph, members_of
 from tidings.spark.loading.load_tasks import (
     CHUNK,
     Task,
@@ -228,16 +228,16 @@ class _Build:
         texts = self._texts(files)
         forms = Forms(texts, self.attributes)
         self.progress("covering")
-        graph: Graph = build_graph(hulls.finish(), forms, self._join_blocks)
+        graph: BuiltGraph = build_graph(hulls.finish(), forms, self._join_blocks)
         self.progress("nodes")
-        nodes = Nodes(
+        nodes = BuiltNodes(
             np.arange(1, len(keys) + 1),
             keys,
             graph.parent_starts,
             graph.parents,
             *members_of(owners, ids, len(keys)),
         )
-        matcher = Matcher.compiled(graph.segment, texts, self.attributes, background=False)
+        matcher = Matcher.from_segment(graph.segment, texts, self.attributes, background=False)
         return Snapshot(number, nodes, matcher)
 
     def _gather_hulls(self, files: list[str]) -> HullGathering:

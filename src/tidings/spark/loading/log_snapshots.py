@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.files import replace_file, sync
+from tidings.files import filling_folder, replace_file, sync
 from tidings.filters import Attributes, parse
 from tidings.matching.disk import SnapshotError, as_array, read_manifest, read_table
 from tidings.model import FilterError
@@ -119,28 +119,16 @@ def save_snapshot(
 ) -> None:
     """Write a snapshot, with further tables and the list of subscriptions that are set aside. A
     snapshot that already exists is kept."""
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    snapshot.save(beside, tables)
-    _place(beside, path, refused)
-
-
-def _place(beside: Path, path: Path, refused: Sequence[Aside]) -> None:
-    """Finish a snapshot, and move it to its path."""
-    replace_file(beside / ASIDE, msgspec.json.encode(refused))
-    try:
-        beside.rename(path)  # this fails if another process was first
-        sync(path.parent)
-    except OSError:
-        shutil.rmtree(beside, ignore_errors=True)
-        if not path.exists():
-            raise
+    with filling_folder(path) as folder:
+        snapshot.save(folder, tables)
+        replace_file(folder / ASIDE, msgspec.json.encode(refused))
 
 
 def _link_snapshot(path: Path, bulk: Path) -> None:
     """Use the snapshot that a channel adopted, whose files never change, without a copy."""
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    shutil.copytree(bulk, beside, copy_function=_link)
-    _place(beside, path, [])
+    with filling_folder(path) as folder:
+        shutil.copytree(bulk, folder, copy_function=_link)
+        replace_file(folder / ASIDE, msgspec.json.encode([]))
 
 
 def _link(source: str, target: str) -> None:

@@ -96,15 +96,16 @@ class Written(NamedTuple):
 
 
 def number_of(one: Written, logged: bytes | None) -> int:
-    """The number of a filter. The log gave it the number `node`, and stored the identity `logged`
-    for that number. Nodes of older journals have no stored identity, and keep their numbers."""
+    """The node number of a filter. The log gave it the number `node`, and stored the identity
+    `logged` for that number. Nodes of older journals have no stored identity, and keep their
+    numbers."""
     if logged is None or logged == one.key or logged == _bare(one.text, one.dialect):
         return one.node
     return _own(one.key)
 
 
 def numbers_of(filters: Iterable[Written], identities: Mapping[int, bytes]) -> dict[bytes, int]:
-    """The number of each identity. `filters` are the filters of the current subscriptions;
+    """The node number of each identity. `filters` are the filters of the current subscriptions;
     `identities` are the identities that the log stored, by number."""
     numbers: dict[bytes, int] = {}
     for one in filters:

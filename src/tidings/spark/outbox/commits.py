@@ -99,7 +99,7 @@ class Commits:
                 yield commit
 
     def _refresh(self) -> None:
-        mark = None if self._writes else self._log.acknowledged()
+        mark = None if self._writes else self._log.read_mark()
         if mark is None and not self._writes and self.has_old_format():
             raise TidingsError(
                 f"the outbox {self.folder.parent.parent} was written by an older version; "
@@ -175,7 +175,7 @@ class Commits:
 
     def has_old_format(self) -> bool:
         """Whether the commits are in the old format: one file per commit instead of a log."""
-        there = self._log.segments() or self._log.acknowledged() is not None
+        there = self._log.segments() or self._log.read_mark() is not None
         return not there and any(self.folder.glob("[0-9]*.json"))
 
     def damage_error(self, problem: str) -> DamagedOutbox:
@@ -189,7 +189,7 @@ class Commits:
     def problems(self) -> list[str]:
         """Check the whole acknowledged log; return one sentence per problem."""
         log = GroupLog(self.folder)
-        mark = log.acknowledged()
+        mark = log.read_mark()
         if mark is None:
             return [f"the end mark in {self.folder} is missing"] if log.segments() else []
         walk = log.walk(START, Position(mark.number, mark.segment, mark.offset, mark.chain))

@@ -330,7 +330,7 @@ class Outbox:
             raise TidingsError(f"another pipeline writes to the outbox {self.path}") from None
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Lock out other writers while the block runs. The lock does not outlive the process."""
         lock = self.take_lock()
         try:

@@ -22,7 +22,7 @@ The names exported here are for cli and studies; users write a file and run `tid
 
 from tidings.spark.pipeline.dead_letters import (
     Letter,
-    Replay,
+    LetterReplay,
     read_letters,
     replay_letters,
     replayed_letters,
@@ -38,9 +38,9 @@ from tidings.spark.pipeline.stoppable_pipeline import StoppablePipeline
 __all__ = [
     "RESERVED",
     "Letter",
+    "LetterReplay",
     "Pipeline",
     "PipelineStatus",
-    "Replay",
     "Settings",
     "StoppablePipeline",
     "inspect",

@@ -54,7 +54,7 @@ class Letter(msgspec.Struct, frozen=True):
         return self.batch, self.row
 
 
-class Replay(msgspec.Struct, frozen=True):
+class LetterReplay(msgspec.Struct, frozen=True):
     """The result of a replay."""
 
     replayed: int
@@ -92,7 +92,9 @@ def _records(outbox: Outbox) -> dict[str, _Record]:
     return found
 
 
-def replay_letters(settings: Settings, letters: Iterable[Letter], to: Path | None = None) -> Replay:
+def replay_letters(
+    settings: Settings, letters: Iterable[Letter], to: Path | None = None
+) -> LetterReplay:
     """Write the letters that fit the columns to a new file of the source, except those that were
     replayed before. With `to`, write them to that file and record nothing."""
     source = settings.source
@@ -118,11 +120,11 @@ def replay_letters(settings: Settings, letters: Iterable[Letter], to: Path | Non
         waiting = [one for one in letters if one.name not in before]
         good, refused = _sort_out(settings, form, waiting)
         if not good:
-            return Replay(0, None, refused)
+            return LetterReplay(0, None, refused)
         data = _file_of(settings, form, [one.raw for one in good])
         if to is not None:
             replace_file(to, data)
-            return Replay(len(good), str(to), refused)
+            return LetterReplay(len(good), str(to), refused)
         assert isinstance(source, Files)
         folder = settings.at(source.path)
         ending = "csv" if form == "csv" else "jsonl"
@@ -132,7 +134,7 @@ def replay_letters(settings: Settings, letters: Iterable[Letter], to: Path | Non
         record = _Record(str(folder), [one.name for one in good])
         write_sealed(outbox.home / REPLAYED / f"{name}.json", msgspec.json.encode(record))
         _finish(outbox)
-        return Replay(len(good), str(folder / name), refused)
+        return LetterReplay(len(good), str(folder / name), refused)
     finally:
         release_lock(lock)
 

@@ -11,7 +11,7 @@ from tidings.channel import Description
 from tidings.model import AttributesError, TidingsError
 from tidings.snapshots import View
 from tidings.spark.channel.followed_channel import FollowedChannel, extra_of
-from tidings.spark.channel.owner import Owner
+from tidings.spark.channel.owner import ChannelOwner
 from tidings.spark.outbox.batches.batch_stages import EXTRA, PAYLOAD
 from tidings.spark.pipeline.settings import Settings, declared_problems, is_json
 from tidings.spark.pipeline.streams import has_column
@@ -36,7 +36,7 @@ def open_subscriptions(settings: Settings, folder: Path, *, patient: bool = True
             settings.at(given.log or ""), settings.attributes, given.rebuild_after
         )
     trusted = None if given.authorities is None else settings.at(given.authorities)
-    owner = Owner(
+    owner = ChannelOwner(
         given.channel, name=given.name, token=settings.token, authorities=trusted, folder=folder,
         patient=patient,
     )  # fmt: skip

@@ -110,13 +110,13 @@ def _inspect(
     view = load_checked_view(settings, schema, subscriptions)
     alive = view.member_starts[1:] > view.member_starts[:-1]
     tested: dict[str, set[str]] = {}
-    for path, families in view.matcher.tested().items():
+    for path, families in view.matcher.list_tested().items():
         tested.setdefault(path[0], set()).update(families if len(path) == 1 else {"fields"})
     return Inspection(
-        settings.name,
-        _describe_source(settings),
-        str(settings.at(source.path)) if isinstance(source, Files) else None,
-        [
+        name=settings.name,
+        source=_describe_source(settings),
+        path=str(settings.at(source.path)) if isinstance(source, Files) else None,
+        columns=[
             Column(
                 field.name,
                 field.dataType.simpleString(),
@@ -124,13 +124,13 @@ def _inspect(
             )
             for field in schema.fields
         ],
-        version,
-        len(view.ids),
-        int(alive.sum()),
-        str(outbox.path),
-        outbox.batches(),
-        sample,
-        view.never(),
+        version=version,
+        subscriptions=len(view.ids),
+        nodes=int(alive.sum()),
+        outbox=str(outbox.path),
+        batches=outbox.batches(),
+        sample=sample,
+        never=view.never(),
     )
 
 

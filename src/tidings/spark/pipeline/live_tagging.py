@@ -144,7 +144,7 @@ def make_live_tagger(
         version, view = _latest_view(log, declared)
         _report_missing(view, names)
         for batch in join_batches(_name_columns(batches, names)):
-            for _, _, matched in view.pieces(*view.matched(batch)):
+            for _, _, matched in view.pieces(*view.match_places(batch)):
                 found = lists_of(view, output, matched).cast(lists)
                 versions = pa.array(np.full(len(found), version, np.int64))
                 yield pa.StructArray.from_arrays([versions, found], [VERSION, output])
@@ -172,7 +172,7 @@ def _latest_view(log: str, declared: Any) -> tuple[int, View]:
 
 
 def _report_missing(view: View, names: list[str]) -> None:
-    missing = {path[0] for path in view.matcher.tested()} - set(names) - _reported
+    missing = {path[0] for path in view.matcher.list_tested()} - set(names) - _reported
     for name in sorted(missing):
         _reported.add(name)
         _log.warning("filters test the column '%s', which the stream does not have", name)

@@ -17,7 +17,7 @@ from tidings.files import scheme_of
 from tidings.model import TidingsError
 from tidings.spark.channel.followed_channel import open_mirror
 from tidings.spark.channel.handing_over import read_handed
-from tidings.spark.channel.owner import Waiting, read_waiting
+from tidings.spark.channel.owner import WaitingForOwner, read_waiting
 from tidings.spark.loading.restated import Aside
 from tidings.spark.outbox.outbox import Commit, Outbox, Pin
 from tidings.spark.pipeline.settings import Feeds, Settings
@@ -66,7 +66,7 @@ class ChannelStatus(msgspec.Struct, frozen=True):
 
     address: str
     handed: int | None  # the last batch that was handed over; None if none was
-    waiting: Waiting | None  # why the pipeline waits for the owner, if it does
+    waiting: WaitingForOwner | None  # why the pipeline waits for the owner, if it does
 
 
 class PipelineStatus(msgspec.Struct, frozen=True):
@@ -113,22 +113,22 @@ def read_status(settings: Settings, most: int | None = 10) -> PipelineStatus:
         settings, outbox, [node for node, _ in ranked]
     )
     return PipelineStatus(
-        settings.name,
-        str(outbox.path),
-        totals,
-        last,
-        latest,
-        subscriptions,
-        snapshots,
-        _open_pins(outbox, -1 if last is None else last.batch),
-        everything,
-        [NodeCounter(node, number, texts.get(node)) for node, number in ranked],
-        len(counters),
-        letters,
-        damaged,
-        _feed_problems(settings),
-        _list_set_aside(settings, outbox),
-        _channel_status(settings, outbox),
+        name=settings.name,
+        outbox=str(outbox.path),
+        totals=totals,
+        last=last,
+        latest=latest,
+        subscriptions=subscriptions,
+        snapshots=snapshots,
+        open_pins=_open_pins(outbox, -1 if last is None else last.batch),
+        notifications=everything,
+        counters=[NodeCounter(node, number, texts.get(node)) for node, number in ranked],
+        nodes=len(counters),
+        dead_letters=letters,
+        damaged=damaged,
+        feeds=_feed_problems(settings),
+        aside=_list_set_aside(settings, outbox),
+        channel=_channel_status(settings, outbox),
     )
 
 

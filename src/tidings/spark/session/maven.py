@@ -14,13 +14,12 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from tidings.files import user_cache_folder
+from tidings.files import filling_folder, user_cache_folder
 from tidings.model import EnvironmentProblem
 from tidings.spark.session.java import java_home
 
@@ -88,20 +87,13 @@ def _check_jars(jars: Iterable[Path], wanted: Mapping[str, str], advice: str) ->
 def _fill_folder(wanted: Mapping[str, str], folder: Path) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
-            jars = Path(scratch, "jars")
+        with filling_folder(folder) as jars:
             if shutil.which("mvn") is not None:
-                _run_maven(wanted, Path(scratch), jars)
+                _run_maven(wanted, jars)
             else:
                 _download(wanted, jars)
             files = [jars / jar_name(coordinate) for coordinate in wanted]
             _check_jars(files, wanted, "ask those who run your mirror of Maven Central")
-            try:
-                jars.rename(folder)
-            except OSError:
-                # otherwise another process was first, and has the same jars
-                if not folder.is_dir():
-                    raise
     except OSError as error:
         raise EnvironmentProblem(f"The jars cannot be stored in {folder}: {error}.") from error
 
@@ -124,9 +116,9 @@ def _download(wanted: Iterable[str], jars: Path) -> None:
         (jars / name).write_bytes(content)
 
 
-def _run_maven(wanted: Iterable[str], scratch: Path, jars: Path) -> None:
+def _run_maven(wanted: Iterable[str], jars: Path) -> None:
     coordinates = list(wanted)
-    pom = scratch / "pom.xml"
+    pom = jars.parent / "pom.xml"
     dependencies = "".join(
         _DEPENDENCY.format(*map(escape, coordinate.split(":"))) for coordinate in coordinates
     )

@@ -10,7 +10,8 @@ job, and so are the compiled kernels, which every executor would otherwise have 
 
 An executor with a different processor ignores the kernels and compiles its own.
 
-Nothing in tidings imports this module; it is for users (docs/clusters.md).
+Nothing in tidings uses this module; users import both functions from `tidings.spark`
+(docs/clusters.md).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tarfile
 from pathlib import Path
 
 import tidings
-from tidings.matching.jit import compiling
+from tidings.matching.jit import KERNEL_FILES, SHIPPED_KERNELS, kernel_folders
 from tidings.model import TidingsError
 
 NAME = "tidings-shipped"
@@ -36,8 +37,8 @@ def pack(path: str | Path) -> Path:
         for file in sorted(package.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 archive.add(file, f"tidings/{file.relative_to(package)}")
-        for name, folder in compiling.kernel_folders().items():
-            for file in sorted(folder.glob(compiling.KERNELS)):
+        for name, folder in kernel_folders().items():
+            for file in sorted(folder.glob(KERNEL_FILES)):
                 archive.add(file, f"kernels/{name}/{file.name}")
     return path
 
@@ -47,5 +48,5 @@ def shipped_settings(archive: str | Path) -> dict[str, str]:
     return {
         "spark.archives": f"{Path(archive).absolute()}#{NAME}",
         "spark.executorEnv.PYTHONPATH": NAME,
-        f"spark.executorEnv.{compiling.SHIPPED}": f"{NAME}/kernels",
+        f"spark.executorEnv.{SHIPPED_KERNELS}": f"{NAME}/kernels",
     }

@@ -55,7 +55,7 @@ def _unpack_there(function: Function) -> Any:
                 f"The Python of Spark's workers, {sys.executable}, has no module "
                 f"{missing.name!r}: set PYSPARK_PYTHON to a Python with tidings on every machine "
                 f"before the session starts, or ship tidings with the job, with "
-                f"tidings.spark.session.shipping.pack (docs/clusters.md)."
+                f"tidings.spark.pack (docs/clusters.md)."
             ) from None
         yield from unpacked(batches)
 

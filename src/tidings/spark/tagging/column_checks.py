@@ -66,7 +66,7 @@ def check_columns(
     """
     if errors not in ("raise", "collect"):
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
-    tested, attributes = view.matcher.tested(), view.matcher.attributes
+    tested, attributes = view.matcher.list_tested(), view.matcher.attributes
     names = schema.fieldNames()
     wanted = {path[0] for path in tested}
     for name in names:
@@ -123,9 +123,9 @@ class ColumnTypes:
 
 def _describe_misfits(misfits: Mapping[Misfit, Sequence[Any]], kinds: Mapping[Path, Any]) -> str:
     parts = []
-    for one, ids in sorted(misfits.items(), key=lambda item: (item[0].path, item[0].told())):
+    for one, ids in sorted(misfits.items(), key=lambda item: (item[0].path, item[0].describe())):
         found = f"the column '{'.'.join(one.path)}' is {kinds[one.path].simpleString()}"
-        parts.append(f"{found}, but {one.told()} ({_name_ids(ids)})")
+        parts.append(f"{found}, but {one.describe()} ({_name_ids(ids)})")
     more = len(parts) - MOST_SHOWN
     return "; ".join(parts[:MOST_SHOWN]) + (f"; and {more} more such columns" if more > 0 else "")
 

@@ -28,7 +28,7 @@ from tidings.snapshots import Snapshot, View, identity_of
 from tidings.spark.session import send_to_workers
 from tidings.spark.tagging.column_checks import check_columns, warn_never
 from tidings.spark.tagging.parquet_files import (
-    Piece,
+    FilePiece,
     find_pieces,
     is_plain,
     open_writer,
@@ -118,7 +118,7 @@ class _Work(msgspec.Struct, frozen=True):
     kept: list[str]
     schema: bytes  # the schema of the columns to read, serialized by Arrow
     aside: str
-    pieces: list[Piece]
+    pieces: list[FilePiece]
 
 
 def _make_runner(work: _Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -134,7 +134,7 @@ def _make_runner(work: _Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[p
     return run
 
 
-def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, int]:
+def _tag_piece(view: View, work: _Work, piece: FilePiece, path: Path) -> dict[str, int]:
     rows_in = rows_out = 0
     schema = pa.ipc.read_schema(pa.py_buffer(work.schema))
     writer: Any = None
@@ -154,7 +154,7 @@ def _tag_piece(view: View, work: _Work, piece: Piece, path: Path) -> dict[str, i
 
 def _tag_batch(view: View, work: _Work, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The tagged rows of a batch; several pieces if one piece would be too large."""
-    starts, places = view.matched(batch.select(work.tested) if work.tested else batch)
+    starts, places = view.match_places(batch.select(work.tested) if work.tested else batch)
     # the metadata that Spark and pandas write describes the old columns
     kept = batch.select(work.kept).replace_schema_metadata(None)
     each = kept.nbytes // max(1, kept.num_rows) if work.output == "pairs" else 0

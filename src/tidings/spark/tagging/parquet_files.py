@@ -26,7 +26,7 @@ _PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(
           pa.string(), pa.binary(), pa.date32())  # fmt: skip
 
 
-class Piece(msgspec.Struct, frozen=True):
+class FilePiece(msgspec.Struct, frozen=True):
     """Some row groups of one file."""
 
     file: str
@@ -34,11 +34,11 @@ class Piece(msgspec.Struct, frozen=True):
     folder: str  # the file's folder relative to the source, so that partition folders are kept
 
 
-def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece], pa.Schema]:
+def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[FilePiece], pa.Schema]:
     """The pieces of all files, at least one, and the schema that all files must share."""
     roots = [source] if isinstance(source, (str, Path)) else list(source)
-    pieces: list[Piece] = []
-    last: Piece | None = None
+    pieces: list[FilePiece] = []
+    last: FilePiece | None = None
     schema: pa.Schema | None = None
     for root in (local_path(one, "Parquet files to tag").absolute() for one in roots):
         for path in [root] if not root.is_dir() else _files(root):
@@ -54,7 +54,7 @@ def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece],
             schema = found
             folder = "" if root.is_file() else str(path.parent.relative_to(root))
             pieces += _cut_pieces(str(path), metadata, folder)
-            last = Piece(str(path), [], folder)
+            last = FilePiece(str(path), [], folder)
     if schema is None or last is None:
         raise TidingsError(f"there are no Parquet files in {', '.join(map(str, roots))}")
     return pieces or [last], schema
@@ -63,11 +63,11 @@ def find_pieces(source: str | Path | Sequence[str | Path]) -> tuple[list[Piece],
 def _files(root: Path) -> list[Path]:
     """All Parquet files below a folder, except hidden ones and those of unfinished jobs."""
 
-    def shown(path: Path) -> bool:
+    def is_shown(path: Path) -> bool:
         parts = path.relative_to(root).parts
         return not any(part[0] in "._" and "=" not in part for part in parts)
 
-    return sorted(path for path in root.rglob("*.parquet") if shown(path))
+    return sorted(path for path in root.rglob("*.parquet") if is_shown(path))
 
 
 def _schema(path: Path, file: pq.ParquetFile) -> pa.Schema:
@@ -86,7 +86,7 @@ def _schema(path: Path, file: pq.ParquetFile) -> pa.Schema:
     return schema
 
 
-def _cut_pieces(path: str, metadata: Any, folder: str) -> Iterator[Piece]:
+def _cut_pieces(path: str, metadata: Any, folder: str) -> Iterator[FilePiece]:
     groups: list[int] = []
     rows = 0
     for number in range(metadata.num_row_groups):
@@ -96,13 +96,13 @@ def _cut_pieces(path: str, metadata: Any, folder: str) -> Iterator[Piece]:
         groups.append(number)
         rows += count
         if rows >= PIECE:
-            yield Piece(path, groups, folder)
+            yield FilePiece(path, groups, folder)
             groups, rows = [], 0
     if groups:
-        yield Piece(path, groups, folder)
+        yield FilePiece(path, groups, folder)
 
 
-def read_piece(piece: Piece, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+def read_piece(piece: FilePiece, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
     """Batches of some columns of a piece, at least one; strings may be dictionary-encoded."""
     options: dict[str, Any] = {"memory_map": True, "coerce_int96_timestamp_unit": "us"}
     with pq.ParquetFile(piece.file, **options) as file:
@@ -126,7 +126,7 @@ def _cast_moments(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return batch
 
 
-def _dictionary_columns(file: pq.ParquetFile, piece: Piece, schema: pa.Schema) -> list[str]:
+def _dictionary_columns(file: pq.ParquetFile, piece: FilePiece, schema: pa.Schema) -> list[str]:
     """The string columns worth reading as dictionaries."""
     texts = {field.name for field in schema if pa.types.is_string(field.type)}
     if not is_plain(schema) or not piece.groups:

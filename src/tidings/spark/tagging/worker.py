@@ -71,7 +71,7 @@ def make_tagger(pinned: Pinned, names: list[str], outputs: tuple[str, ...]) -> C
     def tag(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         view = view_of(pinned)
         for batch in join_batches(_name_columns(batches, names)):
-            for _, _, matched in view.pieces(*view.matched(batch)):
+            for _, _, matched in view.pieces(*view.match_places(batch)):
                 found = [lists_of(view, output, matched) for output in outputs]
                 yield found[0] if len(found) == 1 else pa.StructArray.from_arrays(found, outputs)
 

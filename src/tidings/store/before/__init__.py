@@ -1,11 +1,14 @@
 """Older formats of a channel's folder, which are converted when it is first opened.
 
+    a folder, opened for the first time ──conversion──> which format?
+        old_log, text_log ──subscriptions──> entries of the log as it is now
+
     conversion.py   decides what to convert, and does it
     old_log.py      logs of subscriptions in the previous format
-    text_log.py     logs of subscriptions in the format before
+    text_log.py     logs of subscriptions in the oldest format
 
-journal/before.py converts journals that were SQLite files. Only settling.py uses this folder. Start
-at conversion.py.
+journal/sqlite_journal.py converts journals that were SQLite files. Only log_opening.py uses this
+folder. Start at conversion.py.
 """
 
 from tidings.store.before.conversion import KeyOf, convert, is_before

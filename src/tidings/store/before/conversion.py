@@ -27,10 +27,10 @@ from tidings.store.before.old_log import CHANGES, OldLog
 from tidings.store.change_records import LogError, damage_error
 from tidings.store.groups import GroupLog
 from tidings.store.groups.end_mark import NAME as END
-from tidings.store.journal import checkpoint, things as t
-from tidings.store.journal.losses import Replay, value_of
+from tidings.store.journal import checkpoint, entries as t
+from tidings.store.journal.losses import LossReplay, value_of
 from tidings.store.journal.rows import SQL, encode_rows, entry_of
-from tidings.store.journal.state import Node, State, Subscription
+from tidings.store.journal.state import JournalState, StoredNode, StoredSubscription
 
 MAKING, MADE, ASIDE = "converting", "converted", "aside"
 MOST = 10_000  # the most changes in a group; a group takes one sync
@@ -86,7 +86,7 @@ def _read(folder: Path) -> OldLog | None:
 
 def _install(folder: Path) -> None:
     made = folder / MADE
-    mark = GroupLog(made).acknowledged() or GroupLog(folder).acknowledged()
+    mark = GroupLog(made).read_mark() or GroupLog(folder).read_mark()
     assert mark is not None, "the new log is complete"
     aside = folder / ASIDE / f"{mark.log:016x}"
     make_durable_folder(aside)
@@ -131,14 +131,14 @@ def _fill(beside: Path, old: OldLog, key_of: KeyOf) -> None:
         checkpoint.write(beside, state)
 
 
-def _state(old: OldLog) -> State:
+def _state(old: OldLog) -> JournalState:
     """The state in the checkpoint, with which the log begins."""
-    base, state = old.base, State()
+    base, state = old.base, JournalState()
     for id_, (text, node) in base.subscriptions.items():
         dialect = base.dialects.get(id_, SQL)
-        state.subscriptions[id_] = Subscription(text, node, base.version, dialect)
+        state.subscriptions[id_] = StoredSubscription(text, node, base.version, dialect)
         if node not in state.nodes:
-            state.nodes[node] = Node(pack_interest(text.encode(), dialect), named=True)
+            state.nodes[node] = StoredNode(pack_interest(text.encode(), dialect), named=True)
         state.integer = type(id_) is int
     state.lost = list(base.lost)
     state.history.version = base.version
@@ -174,13 +174,13 @@ def _add_versions(folder: Path) -> None:
     """Give a journal of an older release a mark with a version, by adding an entry with only the
     version."""
     log = GroupLog(folder)
-    mark = log.acknowledged()
+    mark = log.read_mark()
     try:
         state = checkpoint.read(folder, mark)
     except checkpoint.Damaged as problem:
         raise damage_error(folder, str(problem), 0, 0) from None
     there = bool(state.at.number)
-    walk, replay = log.walk(state.at), Replay(state)
+    walk, replay = log.walk(state.at), LossReplay(state)
     replay.apply(walk)
     if losses := log.losses(walk):
         raise damage_error(folder, losses[0], 0, 0)

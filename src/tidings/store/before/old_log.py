@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from tidings.model import Id
-from tidings.store.change_records import LogError, Record
+from tidings.store.change_records import ChangeRecord, LogError
 from tidings.store.groups import GroupLog, Position
 from tidings.store.journal.rows import SUBSCRIPTIONS, decode_rows
 
@@ -53,7 +53,7 @@ class OldLog(msgspec.Struct, frozen=True):
 
     base: Checkpoint
     first: int
-    records: list[Record]
+    records: list[ChangeRecord]
     has_identities: bool = False
     """Are its identities those of the present rules?"""
 
@@ -65,7 +65,7 @@ def read(folder: Path) -> OldLog:
     """Read a whole log; raises LogError if it is damaged."""
     place = folder / CHANGES
     base, log = _read_checkpoint(place), GroupLog(place)
-    walk, records, first = log.walk(), list[Record](), 0
+    walk, records, first = log.walk(), list[ChangeRecord](), 0
     for group in walk:
         for data in group.records:
             if data is None or walk.damages:
@@ -73,15 +73,15 @@ def read(folder: Path) -> OldLog:
             rows = decode_rows(SUBSCRIPTIONS + data)
             first = first or rows.first
             records += [
-                Record(version, one.id, one.filter, one.node, one.key, one.dialect)
+                ChangeRecord(version, one.id, one.filter, one.node, one.key, one.dialect)
                 for version, one in enumerate(rows.rows, rows.first)
             ]
     losses = log.losses(walk)
     if losses:
-        raise damaged(folder, losses[0])
+        raise damage_error(folder, losses[0])
     last = records[-1].version if records else max(first - 1, 0)
     if (base.version and base.log != log.id) or base.version > last or first > base.version + 1:
-        raise damaged(folder, f"{place / 'checkpoint'} does not belong to the log")
+        raise damage_error(folder, f"{place / 'checkpoint'} does not belong to the log")
     return OldLog(base, first or 1, records, (place / IDENTITIES).exists())
 
 
@@ -94,11 +94,11 @@ def _read_checkpoint(place: Path) -> Checkpoint:
     body = data[_HEAD.size :]
     digest = blake2b(body, digest_size=16).digest()
     if data[: _HEAD.size] != _HEAD.pack(_MAGIC, len(body), digest):
-        raise damaged(place.parent, f"{path} is corrupt")
+        raise damage_error(place.parent, f"{path} is corrupt")
     return _decode(body)
 
 
-def damaged(folder: Path, problem: str) -> LogError:
+def damage_error(folder: Path, problem: str) -> LogError:
     return LogError(
         f"the log '{folder}', in the previous format, is damaged: {problem}; restore it from a "
         "backup, or repair it with the release of tidings that wrote it"

@@ -21,7 +21,7 @@ import msgspec
 
 from tidings.model import Id
 from tidings.store.before.old_log import Checkpoint, OldLog, Subscriptions
-from tidings.store.change_records import LogError, Record
+from tidings.store.change_records import ChangeRecord, LogError
 from tidings.store.groups.layout import SEGMENT_MAGIC
 
 DIGITS = 20
@@ -38,8 +38,8 @@ class _Line(msgspec.Struct, array_like=True, frozen=True, gc=False):
     key: bytes | None = None
 
     @property
-    def record(self) -> Record:
-        return Record(self.version, self.id, self.filter, self.node, self.key)
+    def record(self) -> ChangeRecord:
+        return ChangeRecord(self.version, self.id, self.filter, self.node, self.key)
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ def need_fit(folder: Path, base: Checkpoint, changes: int | None = None) -> int:
     return first
 
 
-def read_changes(folder: Path) -> Iterator[Record]:
+def read_changes(folder: Path) -> Iterator[ChangeRecord]:
     """The changes of all complete groups, in order; raises LogError if one is missing or
     corrupt."""
     segments = _segments(folder)

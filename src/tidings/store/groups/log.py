@@ -15,7 +15,7 @@ The log does not interpret records.
     group = log.append([b"...", b"..."])      on the disk and marked when this returns
     log.read(group.places[:1])                reads records again; None for a corrupt record
 
-A reader calls `acknowledged()` and reads up to that position: `walk(after, upto)`.
+A reader calls `read_mark()` and reads up to that position: `walk(after, upto)`.
 
 Bytes after the last complete group, without a valid group after them, were left by a writer that
 died. Bytes left by a dead writer were never acknowledged, and `take_end` cuts them off. All other
@@ -87,7 +87,7 @@ class GroupLog:
     def path_of(self, segment: int) -> Path:
         return self.folder / f"{segment:0{DIGITS}}.log"
 
-    def acknowledged(self) -> Mark | None:
+    def read_mark(self) -> Mark | None:
         """How far the log has been acknowledged by any process; None if there is no mark."""
         return self._mark.read()
 

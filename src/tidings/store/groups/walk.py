@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from tidings.store.groups import layout
 from tidings.store.groups.end_mark import Mark
-
-if TYPE_CHECKING:
-    from tidings.store.groups.log import GroupLog
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -54,10 +51,28 @@ class Group(msgspec.Struct, frozen=True):
     end: Position
 
 
+class WalkedLog(Protocol):
+    """What a walk needs of the log."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def id(self) -> int: ...
+
+    def segments(self) -> list[int]:
+        """The existing segments, as the numbers of their first groups."""
+
+    def path_of(self, segment: int) -> Path: ...
+
+    def read_mark(self) -> Mark | None:
+        """How far the log has been acknowledged; None if there is no mark."""
+
+
 class Walk:
     """The groups of a log between two positions, and the damage that was found."""
 
-    def __init__(self, log: GroupLog, after: Position, upto: Position | None) -> None:
+    def __init__(self, log: WalkedLog, after: Position, upto: Position | None) -> None:
         self._log = log
         self._upto = upto
         self._mark: Mark | None = None
@@ -70,7 +85,7 @@ class Walk:
         self.finished = False
 
     def __iter__(self) -> Iterator[Group]:
-        begin, mark = self.end, self._log.acknowledged()
+        begin, mark = self.end, self._log.read_mark()
         if begin.number and mark and begin.segment < mark.oldest == begin.number + 1:
             # the segment of this position was dropped, so the walk begins with the next one
             begin = self.end = Position(begin.number, mark.oldest, 0, begin.chain)

@@ -1,18 +1,22 @@
-"""The records of a block of notifications, all created at once.
+"""The records of a batch of entries; those of a block of notifications are created at once.
 
-Each record equals the one that `things.encode` creates for the notification alone. Kernels lay them
-out in one buffer, with their heads and checksums.
+Each record of a block equals the one that `entries.encode` creates for the notification alone.
+Kernels lay them out in one buffer, with their heads and checksums.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tidings.routing.root import Block
 from tidings.store.groups import Packed
 from tidings.store.groups.layout import RECORD_HEAD
-from tidings.store.journal.things import HEAD, NOTIFICATION
+from tidings.store.journal.entries import HEAD, NOTIFICATION, Taken, Thing, encode
+from tidings.store.journal.rows import Rows, encode_rows, entry_of
 
 Numbers = npt.NDArray[np.int64]
 
@@ -25,6 +29,23 @@ class PackedBlock(Packed, frozen=True):
     spans: Numbers  # for each record with marks: its start, its end, and its number of marks
 
 
+def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
+    """The records of things, in order."""
+    found: list[bytes | Packed] = []
+    for thing in things:
+        if isinstance(thing, Block):
+            if len(thing):
+                found.append(encode_block(thing))
+            if thing.progress is not None:
+                found.append(encode(Taken(thing.source, thing.progress)))
+        elif isinstance(thing, Rows):
+            entries = [entry_of(*msgspec.structs.astuple(row)) for row in thing.rows]
+            found += encode_rows(thing.first, entries)
+        else:
+            found.append(encode(thing))
+    return found
+
+
 def encode_block(block: Block) -> PackedBlock:
     from tidings.store.journal import block_kernels as kernels  # compiled, so loaded when needed
 
@@ -35,10 +56,21 @@ def encode_block(block: Block) -> PackedBlock:
     data, heads = np.empty(size, np.uint8), np.empty((len(block), RECORD_HEAD), np.uint8)
     spans = np.empty((len(block), 3), np.int64)
     used, there = kernels.lay_out(
-        NOTIFICATION[0], name, block.serial, block.stamp, marks.starts, block.pairs,
-        matched.starts, as_bytes(matched.nodes), payloads.starts,
-        np.frombuffer(payloads.data, np.uint8), kernels.TABLES, data, heads, spans,
-    )  # fmt: skip
+        kind=NOTIFICATION[0],
+        name=name,
+        serial=block.serial,
+        stamp=block.stamp,
+        mark_starts=marks.starts,
+        marks=block.pairs,
+        matched_starts=matched.starts,
+        matched=as_bytes(matched.nodes),
+        payload_starts=payloads.starts,
+        payloads=np.frombuffer(payloads.data, np.uint8),
+        tables=kernels.TABLES,
+        out=data,
+        heads=heads,
+        spans=spans,
+    )
     packed = data[:used].data, heads.tobytes(), block.last_serial, block.pairs.tobytes()
     return PackedBlock(*packed, spans[:there])
 

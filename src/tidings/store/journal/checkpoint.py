@@ -25,8 +25,8 @@ from tidings.files import replace_file
 from tidings.model import EnvironmentProblem, Id
 from tidings.routing.root import Cursor, Gone, History, Progress
 from tidings.store.groups import Mark, Position, layout
-from tidings.store.journal.state import Counter, Node, State, Subscription
-from tidings.store.journal.things import Adopted
+from tidings.store.journal.entries import Adopted
+from tidings.store.journal.state import Counter, JournalState, StoredNode, StoredSubscription
 from tidings.store.layered import own_part
 
 NAME = "checkpoint"
@@ -84,7 +84,7 @@ class Bulks(msgspec.Struct, frozen=True, array_like=True, tag="bulks"):
 
 
 class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
-    part: dict[int, Node]
+    part: dict[int, StoredNode]
 
 
 class Counters(msgspec.Struct, frozen=True, array_like=True, tag="counters"):
@@ -108,14 +108,14 @@ class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
 
 
 class Subscriptions(msgspec.Struct, frozen=True, array_like=True, tag="subscriptions"):
-    part: dict[Id, Subscription]
+    part: dict[Id, StoredSubscription]
 
 
 Part = About | Bulks | Nodes | Counters | Publishers | Removed | Sources | Cursors | Subscriptions
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
-def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> State:
+def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> JournalState:
     """The state in the checkpoint of a log with this end mark; an empty state if no checkpoint was
     written yet. With `accepts_loss`, bulks that can't be read are left out."""
     lost = list[tuple[Adopted, str]]() if accepts_loss else None
@@ -125,8 +125,8 @@ def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> Stat
     except FileNotFoundError:
         if mark is not None and (mark.value & THERE or mark.oldest > 1):
             raise Damaged(f"the checkpoint {path} is missing") from None
-        return State(folder=folder, lost_bulks=lost)
-    state, is_doubled = State(folder=folder, lost_bulks=lost), False
+        return JournalState(folder=folder, lost_bulks=lost)
+    state, is_doubled = JournalState(folder=folder, lost_bulks=lost), False
     for record in _records(data):
         if record is None:
             raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
@@ -161,7 +161,7 @@ def _records(data: bytes) -> Iterator[bytes | None]:
         yield None
 
 
-def write(folder: Path, state: State) -> int:
+def write(folder: Path, state: JournalState) -> int:
     """Write a state as the new checkpoint; return its size. `state.log` is the id of its log."""
     records = (one for part in _parts(state) for one in _encoded(part))
     groups = list(in_groups(records, PART))
@@ -188,7 +188,7 @@ def in_groups(records: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
         yield group
 
 
-def _take(state: State, part: Part) -> None:
+def _take(state: JournalState, part: Part) -> None:
     if isinstance(part, Bulks):
         for one in part.part.values():
             integer, many = state.integer, len(state.bulks)
@@ -241,7 +241,7 @@ def _encoded(part: Part) -> Iterator[bytes]:
         yield from _encoded(type(part)(dict(half)))  # type: ignore[arg-type]
 
 
-def _parts(state: State) -> Iterator[Part]:
+def _parts(state: JournalState) -> Iterator[Part]:
     history = state.history
     past = Past(*(getattr(history, name) for name in Past.__struct_fields__))
     yield About(

@@ -5,7 +5,7 @@ same log (store/change_log.py), and the rendezvous point keeps their nodes.
     add_node, append ...   ──> waiting, in memory
     take ──> batch ──write, in a thread──> one group of a log, one sync ──> the batch is on the disk
 
-    00000000000000000001.log ...   groups of things; see things.py, store/groups, store/folder.py
+    00000000000000000001.log ...   groups of things; see entries.py, store/groups, store/folder.py
     end                            how far the journal was acknowledged, and the version
     checkpoint                     the state after one of the groups
 
@@ -39,13 +39,14 @@ from tidings.routing.protocol import Life, Lineage, Notification, Range, work_of
 from tidings.routing.root import Block, Cursor, Gone, History, Memory, Placed, Places, Record
 from tidings.store import folder
 from tidings.store.groups import START, GroupLog
-from tidings.store.journal import checkpoint, things as t
-from tidings.store.journal.before import is_before, take_over
-from tidings.store.journal.lookup import Lookup
-from tidings.store.journal.losses import Replay, value_of, version_in
+from tidings.store.journal import checkpoint, entries as t
+from tidings.store.journal.block_records import encode_all
+from tidings.store.journal.log_segments import LogSegment, Retention, Segments
+from tidings.store.journal.losses import LossReplay, value_of, version_in
+from tidings.store.journal.record_lookup import RecordLookup
 from tidings.store.journal.rows import Row, Rows
-from tidings.store.journal.segments import Retention, Segment, Segments
-from tidings.store.journal.state import State
+from tidings.store.journal.sqlite_journal import is_before, take_over
+from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import Upkeep, walk_to
 from tidings.store.owner import Serving, Take, ask_for_folder, close_listener, listen
 
@@ -78,6 +79,7 @@ class FileJournal:
         uses the journal. With `apart`, the caller calls `tend` when `is_due` is true; otherwise
         `write` calls `tend`. With `listens`, the caller calls `serve`."""
         self.path = Path(path)
+        self._checkpoint = self.path / checkpoint.NAME
         self._apart = apart
         self._tending = threading.Lock()
         self.retention = retention or Retention()
@@ -165,17 +167,17 @@ class FileJournal:
         self._waiting: list[t.Thing] = []
         self._given = 0
         losses: list[str] = []
-        mark = self._log.acknowledged()
+        mark = self._log.read_mark()
         try:
             state = checkpoint.read(self.path, mark, accepts_loss=True)
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
-            state = State(folder=self.path, lost_bulks=[])
-        size = _size(self.path / checkpoint.NAME)
+            state = JournalState(folder=self.path, lost_bulks=[])
+        size = _size(self._checkpoint)
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
-        self._lookup = Lookup(self._log, self._segments)
+        self._lookup = RecordLookup(self._log, self._segments)
         base = state.version
-        walk, replay = self._log.walk(state.at), Replay(state, base_is_lost=bool(losses))
+        walk, replay = self._log.walk(state.at), LossReplay(state, base_is_lost=bool(losses))
         replay.apply(walk, lambda group: self._segment(group.end.segment).add(
             group.records, group.places
         ))  # fmt: skip
@@ -193,7 +195,7 @@ class FileJournal:
         self._version = state.version
         self._named = {number for number, one in state.nodes.items() if one.named}
         self._integer = state.integer
-        self._state: State | None = state
+        self._state: JournalState | None = state
         self.lineage = tuple(Life(*one) for one in state.lives)
         self.last_node = state.last_node
         """The highest number that a node ever had."""
@@ -204,8 +206,9 @@ class FileJournal:
         )
         older.start()
 
-    def _segment(self, first: int) -> Segment:
-        return self._segments.of(first, self._log.path_of(first))
+    def _segment(self, first: int) -> LogSegment:
+        found = self._segments.current.get(first)
+        return self._segments.of(first, self._log.path_of(first)) if found is None else found
 
     # -- calls by the state machine ------------------------------------------------------------
 
@@ -277,7 +280,7 @@ class FileJournal:
             things.append(t.Life(life, first, broken, Lineage(lives).first_node(last)))
             self._continue(things)
 
-    def _continue(self, things: list[t.Thing]) -> State:
+    def _continue(self, things: list[t.Thing]) -> JournalState:
         """Append the first entries after an opening. After a loss, the damaged data is before the
         checkpoint that is written then, so it is not read again."""
         self._append(things)
@@ -390,20 +393,20 @@ class FileJournal:
         nodes = {node: state.nodes[node] for node in there}
         counters = {node: state.counters[node] for node in there if node in state.counters}
         return Memory(
-            self.lineage,
-            state.serial,
-            placed,
-            {node: one.count for node, one in counters.items() if one.count},
-            {node: one.total for node, one in counters.items() if one.total},
-            {node: one.latest for node, one in counters.items() if one.latest},
-            dict(state.publishers),
-            {node: one.owners for node, one in nodes.items() if one.owners},
-            {node: work_of(one.interest) for node, one in nodes.items()},
-            state.history.copy(),
-            dict(state.sources),
-            dict(state.cursors),
-            self._given,
-            frozenset(one.node for one in state.subscriptions.values()),
+            lineage=self.lineage,
+            serial=state.serial,
+            placed=placed,
+            counts={node: one.count for node, one in counters.items() if one.count},
+            totals={node: one.total for node, one in counters.items() if one.total},
+            latest={node: one.latest for node, one in counters.items() if one.latest},
+            publishers=dict(state.publishers),
+            owners={node: one.owners for node, one in nodes.items() if one.owners},
+            sizes={node: work_of(one.interest) for node, one in nodes.items()},
+            history=state.history.copy(),
+            sources=dict(state.sources),
+            cursors=dict(state.cursors),
+            written=self._given,
+            held=frozenset(one.node for one in state.subscriptions.values()),
         )
 
     # -- internals -----------------------------------------------------------------------------
@@ -412,7 +415,7 @@ class FileJournal:
         version = max(self._version, *map(_version_of, things), 0)
         if self._log.begins_segment:
             things = [t.At(self._version), *things]
-        records = t.encode_all(things)
+        records = encode_all(things)
         places = self._log.append_packed(records, self._mark_value(version))
         self._version = version
         end = self._log.end
@@ -425,15 +428,15 @@ class FileJournal:
     def _mark_value(self, version: int) -> int:
         return value_of(version, has_checkpoint=bool(self._upkeep.size))
 
-    def _caught_up(self, *, is_told: bool = False) -> State:
+    def _caught_up(self, *, is_told: bool = False) -> JournalState:
         """The state at the end of the log, which is read again if anything was written. Damage is
         an error, unless all subscribers were told of a break (`is_told`)."""
         if self._state is None:
-            self._state = checkpoint.read(self.path, self._log.acknowledged())
+            self._state = checkpoint.read(self.path, self._log.read_mark())
         walk_to(self._state, self._log, self._log.end, is_told=is_told)
         return self._state
 
-    def _keep(self, state: State) -> None:
+    def _keep(self, state: JournalState) -> None:
         """Write a checkpoint, so that the next start need not read the groups before it."""
         self._upkeep.keep(state.at, checkpoint.write(self.path, state))
         self._state = None
@@ -479,7 +482,7 @@ class FileJournal:
         return sum(_size(self._log.path_of(first)) for first in self._log.segments())
 
     def _need_room(self, size: int) -> None:
-        size, most = size + _size(self.path / checkpoint.NAME), self.retention.disk_bytes
+        size, most = size + _size(self._checkpoint), self.retention.disk_bytes
         if size > most:
             raise OSError(
                 f"the journal takes {size:,} bytes, expected at most {most:,}, "

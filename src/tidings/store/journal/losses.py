@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tidings.store.groups import Group, Mark, Walk
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import Rows
-from tidings.store.journal.state import Counting, State
+from tidings.store.journal.state import Counting, JournalState
 
 UNTOLD = 10_000  # versions to skip if the last acknowledged version is unknown
 
 
-class Replay:
+class LossReplay:
     """The groups of a walk, applied to a state."""
 
-    def __init__(self, state: State, *, base_is_lost: bool = False) -> None:
+    def __init__(self, state: JournalState, *, base_is_lost: bool = False) -> None:
         """`base_is_lost` says that the state before the walk is missing."""
         self.state = state
         self.lost: list[tuple[int, int]] = []

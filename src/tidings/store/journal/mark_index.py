@@ -77,7 +77,7 @@ class MarkIndex:
             chunks, recent = _merged([*chunks, _chunk_of(recent)]), ()
         self._parts = chunks, recent
 
-    def joined(self, other: MarkIndex) -> MarkIndex:
+    def join(self, other: MarkIndex) -> MarkIndex:
         """An index with the marks of both indexes."""
         mine, others = self._parts, other._parts
         return MarkIndex(mine[0] + others[0], mine[1] + others[1])

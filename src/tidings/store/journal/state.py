@@ -36,7 +36,7 @@ from tidings.model import EnvironmentProblem, Id
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Cursor, History, Progress, Record
 from tidings.store.groups import Position
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import SQL, Rows
 from tidings.store.layered import Layer, Layered, own_part, put_over
 
@@ -47,9 +47,9 @@ MANY = 1 << 16  # the most numbers that are gathered
 MOST_LIVES = 256
 
 
-class Node(msgspec.Struct, array_like=True, gc=False):
-    """A node. `interest` is empty while the subscription that made the node has it; see
-    `State.add_texts`."""
+class StoredNode(msgspec.Struct, array_like=True, gc=False):
+    """A node. `interest` is empty while the subscription that created the node still stores the
+    text; see `JournalState.add_texts`."""
 
     interest: bytes
     owners: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Node(msgspec.Struct, array_like=True, gc=False):
     named: bool = False  # did a named subscription make it?
 
 
-class Subscription(msgspec.Struct, array_like=True, gc=False):
+class StoredSubscription(msgspec.Struct, array_like=True, gc=False):
     """A named subscription; `began` is the version of the change that set its filter."""
 
     filter: str
@@ -81,22 +81,22 @@ class Counter(msgspec.Struct, array_like=True, gc=False):
     latest: int = 0
 
 
-class State(msgspec.Struct):
+class JournalState(msgspec.Struct):
     """See the top of the module."""
 
     at: Position = Position()
     serial: int = 0
     last_node: int = 0
     lives: list[tuple[int, int]] = []
-    nodes: MutableMapping[int, Node] = {}
+    nodes: MutableMapping[int, StoredNode] = {}
     counters: dict[int, Counter] = {}
     publishers: dict[str, int] = {}
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}
     cursors: dict[str, Cursor] = {}
-    subscriptions: MutableMapping[Id, Subscription] = {}
+    subscriptions: MutableMapping[Id, StoredSubscription] = {}
     integer: bool = False
-    """Was the last id an integer? See `things.anonymous_id`."""
+    """Was the last id an integer? See `entries.anonymous_id`."""
     lost: list[tuple[int, int]] = []
     """Ranges of versions (first, last) that were lost when the log was repaired."""
     log: int = 0
@@ -124,7 +124,7 @@ class State(msgspec.Struct):
                     node.named and node.interest == one.interest:  # fmt: skip
                 node.interest = b""
 
-    def keep_text(self, one: Subscription) -> None:
+    def keep_text(self, one: StoredSubscription) -> None:
         """Give a node the text of the subscription that made it, because the subscription ends."""
         if one.began == one.node and (node := self.nodes.get(one.node)) and not node.interest:
             node.interest = one.interest
@@ -140,27 +140,27 @@ class State(msgspec.Struct):
             self.lost_bulks.append((one, str(problem)))
             return
 
-        def node_of(text: str, key: bytes) -> Node:
-            return Node(pack_interest(text.encode(), SQL), (), key, named=True)
+        def node_of(text: str, key: bytes) -> StoredNode:
+            return StoredNode(pack_interest(text.encode(), SQL), (), key, named=True)
 
-        def find_node(node: int) -> Node | None:
+        def find_node(node: int) -> StoredNode | None:
             place = node - one.first
             return node_of(bulk.text_at(place), bulk.key_at(place)) if node in bulk else None
 
-        def each_node() -> Iterator[tuple[int, Node]]:
+        def each_node() -> Iterator[tuple[int, StoredNode]]:
             for node, key, text in bulk.each_text():
                 yield node, node_of(text, key)
 
-        def find(id_: Id) -> Subscription | None:
+        def find(id_: Id) -> StoredSubscription | None:
             found = bulk.find_id(id_)
             if found is None:
                 return None
             text = bulk.text_at(found.place)
-            return Subscription(text, found.node, one.version, SQL, one.owner)
+            return StoredSubscription(text, found.node, one.version, SQL, one.owner)
 
-        def each() -> Iterator[tuple[Id, Subscription]]:
+        def each() -> Iterator[tuple[Id, StoredSubscription]]:
             for id_, node, text in bulk.each_id():
-                yield id_, Subscription(text, node, one.version, SQL, one.owner)
+                yield id_, StoredSubscription(text, node, one.version, SQL, one.owner)
 
         self.nodes = put_over(self.nodes, Layer(find_node, each_node, len(bulk), set()))
         self.subscriptions = put_over(self.subscriptions, Layer(find, each, len(bulk.ids), set()))
@@ -173,7 +173,7 @@ class State(msgspec.Struct):
         if self.lost_bulks:
             for one in self.subscriptions.values():
                 if one.node not in self.nodes:
-                    self.nodes[one.node] = Node(one.interest, named=True)
+                    self.nodes[one.node] = StoredNode(one.interest, named=True)
         self.lost_bulks = None
 
     def _bulk(self, one: t.Adopted) -> Bulk:
@@ -200,7 +200,7 @@ class State(msgspec.Struct):
 class Counting:
     """Applies things to a state, in order. Call `finish` at the end."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: JournalState) -> None:
         self.state = state
         self._marks: list[bytes] = []
         self._serials: list[tuple[int, int]] = []  # serial and number of marks
@@ -244,7 +244,7 @@ class Counting:
                 state.sources = {name: one.anew() for name, one in state.sources.items()}
             history.begin_life(thing.life, thing.base, broken=thing.broken)
         elif isinstance(thing, t.Added):
-            state.nodes[thing.node] = Node(
+            state.nodes[thing.node] = StoredNode(
                 thing.interest, (thing.owner,) if thing.owner else (), thing.key
             )
             # after a loss, the counters may belong to another node
@@ -310,10 +310,10 @@ class Counting:
             if text is None:
                 known.pop(row.id, None)
             else:
-                one = Subscription(text, row.node, version, row.dialect, row.owner)
+                one = StoredSubscription(text, row.node, version, row.dialect, row.owner)
                 if row.key is not None or row.node not in nodes:  # or else that change was lost
                     interest = b"" if row.node == version else one.interest
-                    nodes[row.node] = Node(interest, (), row.key or b"", named=True)
+                    nodes[row.node] = StoredNode(interest, (), row.key or b"", named=True)
                 known[row.id] = one
                 state.integer = type(row.id) is int
             if row.ended:

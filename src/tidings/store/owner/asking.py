@@ -67,7 +67,7 @@ def ask_for_folder(folder: Path) -> bool:
             s.send(link, s.Yield())
             return isinstance(s.receive(link), s.Done)
     except (Unowned, EOFError):
-        return True  # it has just ended
+        return True  # the owner has just ended
     except (OSError, ValueError, EnvironmentProblem):
         return False
 
@@ -87,7 +87,7 @@ def _greeted(folder: Path) -> Iterator[tuple[socket.socket, s.Greeting]]:
                 f"the process that owns '{folder}' does not answer; nothing was changed"
             ) from None
         except (OSError, EOFError):
-            raise Unowned from None  # it has ended, or is restarting
+            raise Unowned from None  # the owner has ended, or is restarting
         except ValueError as problem:
             raise EnvironmentProblem(
                 f"the process that owns '{folder}' uses another protocol ({problem}); nothing was "

@@ -50,7 +50,7 @@ class Made(Protocol):
     def dialect(self) -> str: ...
 
 
-class Wanted(Protocol):
+class WantedChange(Protocol):
     """A change that was asked for."""
 
     @property
@@ -61,7 +61,7 @@ class Wanted(Protocol):
     def dialect(self) -> str: ...
 
 
-def made_in(changes: Iterable[Made], wanted: Sequence[Wanted]) -> list[int]:
+def made_in(changes: Iterable[Made], wanted: Sequence[WantedChange]) -> list[int]:
     """The versions of the first wanted changes, as far as they are among the changes, in order.
 
     If another process made an equal change at the same time, it counts: both asked for the same

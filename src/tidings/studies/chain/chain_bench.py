@@ -21,7 +21,7 @@ import msgspec
 
 from tidings.model import EnvironmentProblem
 from tidings.spark import kafka_jars
-from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, Nodes
+from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ChainNodes
 from tidings.studies.chain.chain_report import Added, ChainReport
 from tidings.studies.chain.chain_rows import (
     COLUMNS,
@@ -37,7 +37,7 @@ from tidings.studies.chain.chain_stages import (
     place_rows,
 )
 from tidings.studies.chain.chain_stream import Stream
-from tidings.studies.chain.feeding import Feeder, Files, Kafka, Publisher
+from tidings.studies.chain.feeding import ChainPublisher, Feeder, Files, Kafka
 from tidings.studies.chain.judging import (
     Oracle,
     count_due,
@@ -48,11 +48,11 @@ from tidings.studies.chain.judging import (
     made_of,
 )
 from tidings.studies.chain.killing import Killer
-from tidings.studies.chain.listeners import Listeners
+from tidings.studies.chain.listener_processes import Listeners
 from tidings.studies.host.machine_info import Machine, describe_machine
 
 FIRST = 200  # rows of each of the first two batches
-PATIENCE = 300.0  # seconds without any progress after which the run fails
+PATIENCE = 900.0  # seconds without any progress after which the run fails
 AT_ONCE = 2_000  # rows in a file of the third phase
 SILENCE = 60.0  # seconds without a delivery after which no more are expected
 AFTER = 1.0  # seconds to wait for notifications that should not arrive
@@ -94,7 +94,7 @@ class ChainRun:
         self._since: list[int] = []  # the time at which each interest was added; 0 at the start
         self._added_from = self._steady_from = self._steady_to = 0
         self._folder = folder
-        self.nodes = Nodes(folder, COLUMNS)
+        self.nodes = ChainNodes(folder, COLUMNS)
         self._closing.callback(self.nodes.end)
         if source == "kafka":
             note("starting Kafka")
@@ -105,9 +105,9 @@ class ChainRun:
         self.stream = Stream(folder, root, self._source.settings)
         self._closing.callback(self.stream.end)
         self.feeder = Feeder(self._source, self.stream, seed)
-        self.publisher = Publisher(self.nodes.addresses["south"], seed + 3)
+        self.publisher = ChainPublisher(self.nodes.addresses["south"], seed + 3)
         self._closing.callback(self.publisher.stop)
-        self._killer = Killer(self.nodes, self.stream, seed + 1)
+        self._killer = Killer(self.nodes, self.stream, self._source.broker, seed + 1)
         self._closing.callback(self._killer.end)
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ class ChainRun:
                 known, changed = now, time.monotonic()
             elif time.monotonic() - changed > PATIENCE:
                 raise EnvironmentProblem(
-                    f"found no progress for {PATIENCE:.0f} s while waiting for {what}: "
+                    f"there was no progress for {PATIENCE:.0f} s while waiting for {what}: "
                     f"{self.stream.errors()}"
                 )
 

@@ -21,7 +21,7 @@ ROOT, PREPROCESSOR = "root", "preprocessor"
 ABOVE = {"north": ROOT, "south": ROOT, "east": "north"}
 
 
-class Nodes:
+class ChainNodes:
     """The processes. A node keeps its port when it is killed and started again."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Nodes:
             if name == PREPROCESSOR:
                 command = ["preprocessor", self.addresses[ROOT], "--name", name]
             command = [sys.executable, "-m", "tidings", *command]
-            command.append("--until-stdin-ends")  # so none is left behind
+            command.append("--until-stdin-ends")  # so that no process is left behind
             self.running[name] = Session(command, self._errors(name), has_stdin=True)
 
     def kill(self, name: str) -> None:

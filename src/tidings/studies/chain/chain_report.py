@@ -13,7 +13,7 @@ class Added(msgspec.Struct, frozen=True):
 
     interests: int
     counted: int  # interests that match a row of the first batch after they were in force
-    in_next_batch: int  # those of them that received every such row
+    in_next_batch: int  # counted interests that received every such row
 
 
 class ChainReport(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class ChainReport(msgspec.Struct, frozen=True):
     rows: int
     batches: int
     published: int  # rows that were published at a router, in addition to those of the source
-    preprocessed: int  # those of them that a preprocessor tagged
+    preprocessed: int  # published rows that a preprocessor tagged
     seconds: float
     expected: int
     delivered: int

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tidings.spark.outbox import Commit, Outbox, OutboxReader
 from tidings.studies.chain.chain_rows import Row
-from tidings.studies.chain.judging import Numbers, Placed, Told, made_of
+from tidings.studies.chain.judging import DeliveredRows, Numbers, Placed, made_of
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ def measure_latencies(
     placed: Placed,
     commits: Sequence[Commit],
     handed: Mapping[int, int],
-    told: Told,
+    told: DeliveredRows,
 ) -> Latencies:
     """The latencies of some of the rows."""
     made = made_of(rows)
@@ -98,7 +98,7 @@ def measure_rates(
     placed: Placed,
     commits: Sequence[Commit],
     handed: Mapping[int, int],
-    told: Told,
+    told: DeliveredRows,
 ) -> Rates:
     """The rates of rows that were given to the source all at once."""
     ids = np.arange(len(rows))[chosen]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from tidings.files import place_file
 from tidings.network import connect_blocking
 from tidings.studies.chain.chain_rows import FIRST_PUBLISHED, Row, draw_row
 from tidings.studies.chain.chain_stream import Stream
@@ -26,6 +27,9 @@ class Source(ABC):
 
     settings: str
     """The lines that describe this source in the pipeline file."""
+
+    broker: Broker | None = None
+    """The process that has the rows, if there is one."""
 
     @abstractmethod
     def put(self, rows: list[Row]) -> None: ...
@@ -47,26 +51,27 @@ class Files(Source):
     def put(self, rows: list[Row]) -> None:
         name = f"{self._count:06d}.json"
         self._count += 1
-        beside = self._folder / f".{name}"
-        beside.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-        beside.rename(self._folder / "in" / name)
+        lines = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+        place_file(self._folder / "in" / name, lines)
 
 
 class Kafka(Source):
     """A topic with two partitions, at a broker that is started for it."""
 
+    broker: Broker
+
     def __init__(self, folder: Path) -> None:
         home = folder / "kafka"
         home.mkdir()
-        self._broker = Broker(home)
+        self.broker = Broker(home)
         self._producer: Producer | None = None
         try:
-            self._broker.start()
-            self._producer = Producer(self._broker, TOPIC)
+            self.broker.start()
+            self._producer = Producer(self.broker, TOPIC)
         except BaseException:
             self.end()
             raise
-        self.settings = f'kind = "kafka"\nservers = "{self._broker.address}"\ntopic = "{TOPIC}"'
+        self.settings = f'kind = "kafka"\nservers = "{self.broker.address}"\ntopic = "{TOPIC}"'
 
     def put(self, rows: list[Row]) -> None:
         assert self._producer is not None
@@ -75,7 +80,7 @@ class Kafka(Source):
     def end(self) -> None:
         if self._producer is not None:
             self._producer.end()
-        self._broker.kill()
+        self.broker.kill()
 
 
 class Feeder:
@@ -126,7 +131,7 @@ class Feeder:
             self._problem = problem
 
 
-class Publisher:
+class ChainPublisher:
     """Publishes rows one by one at a router, in addition to those of the source, from a thread. A
     preprocessor tags them."""
 

@@ -28,7 +28,7 @@ from tidings.studies.chain.listener import digest_row
 SHARE = 2_000  # rows between two reports of progress
 
 Numbers = npt.NDArray[np.int64]
-Told = npt.NDArray[np.void]
+DeliveredRows = npt.NDArray[np.void]
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ def judge(
     placed: Placed,
     wanted: Sequence[npt.NDArray[np.bool_]],
     since: Sequence[int],
-    told: Told,
+    told: DeliveredRows,
 ) -> Verdict:
     """Judge all deliveries. `wanted` has the rows that each interest matches. `since` has the time
     at which each interest was added, or 0. `told` is in the order of arrival for each interest."""
@@ -125,7 +125,10 @@ def judge(
 
 
 def judge_published(
-    rows: Sequence[Row], wanted: Sequence[npt.NDArray[np.bool_]], since: Sequence[int], told: Told
+    rows: Sequence[Row],
+    wanted: Sequence[npt.NDArray[np.bool_]],
+    since: Sequence[int],
+    told: DeliveredRows,
 ) -> Verdict:
     """Judge the deliveries of rows that were published, in the order of publishing."""
     order = np.arange(len(rows))
@@ -134,7 +137,7 @@ def judge_published(
     return judge(rows, Placed(order, order, made_of(rows)), wanted, since, mine)
 
 
-def count_out_of_order(told: Told) -> int:
+def count_out_of_order(told: DeliveredRows) -> int:
     """How many deliveries came to an interest after one with a higher serial."""
     count = 0
     for number in np.unique(told["interest"]):
@@ -144,7 +147,7 @@ def count_out_of_order(told: Told) -> int:
 
 
 def count_in_next_batch(
-    placed: Placed, wanted: npt.NDArray[np.bool_], at: int, told: Told, number: int
+    placed: Placed, wanted: npt.NDArray[np.bool_], at: int, told: DeliveredRows, number: int
 ) -> bool | None:
     """Whether an interest that was added at the time `at` received all its rows of the first batch
     that began later; None if the interest matches no row of that batch."""

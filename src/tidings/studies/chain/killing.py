@@ -6,6 +6,7 @@ worker     a Python worker; Spark starts another, and the stream continues
 root       the rendezvous point
 north ...  a router
 preprocessor   tags what is published in addition to the rows
+broker     has the rows, if they are in Kafka
 """
 
 from __future__ import annotations
@@ -16,29 +17,33 @@ from collections import Counter
 from collections.abc import Callable
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ROOT, Nodes
+from tidings.studies.chain.chain_nodes import ABOVE, PREPROCESSOR, ROOT, ChainNodes
 from tidings.studies.chain.chain_stream import Stream
+from tidings.studies.host.kafka_broker import Broker
 from tidings.studies.host.sessions import Session, send
 
 ROLES = ("driver", ROOT, "jvm", "north", "worker", "south", PREPROCESSOR, "east")
+BROKER = "broker"
 LEFT = 3.0  # the most seconds before a killed node is restarted, or before orphans are killed
-PATIENCE = 60.0  # seconds within which a driver must notice that its Java process is gone
+PATIENCE = 180.0  # seconds within which a driver must notice that its Java process is gone
 
 
 class Killer:
     """Kills processes, and counts the kills of each kind."""
 
-    def __init__(self, nodes: Nodes, stream: Stream, seed: int) -> None:
+    def __init__(self, nodes: ChainNodes, stream: Stream, broker: Broker | None, seed: int) -> None:
         self.killed: Counter[str] = Counter()
-        self._nodes, self._stream = nodes, stream
+        self._nodes, self._stream, self._broker = nodes, stream, broker
+        self._roles = ROLES if broker is None else (*ROLES, BROKER)
         self._chance = random.Random(seed)
         self._orphans: list[Session] = []
 
     def kill_next(self) -> str:
         """Kill the next process in turn, and start it again; return its role."""
-        role = ROLES[self.killed.total() % len(ROLES)]
+        role = self._roles[self.killed.total() % len(self._roles)]
         kinds: dict[str, Callable[[], None]] = {
-            "driver": self._kill_driver, "jvm": self._kill_java, "worker": self._kill_worker
+            "driver": self._kill_driver, "jvm": self._kill_java, "worker": self._kill_worker,
+            BROKER: self._kill_broker,
         }  # fmt: skip
         if role in kinds:
             kinds[role]()
@@ -81,6 +86,12 @@ class Killer:
     def _kill_worker(self) -> None:
         for pid in self._wait_for_part("worker")[:1]:
             send(pid)
+
+    def _kill_broker(self) -> None:
+        assert self._broker is not None
+        self._broker.kill()
+        self._pause()
+        self._broker.start()
 
     def _wait_for_part(self, role: str) -> list[int]:
         limit = time.monotonic() + PATIENCE

@@ -36,7 +36,7 @@ AGAIN = 0.1
 FULL = 1 << 16  # bytes that are written together
 
 
-class Wish(msgspec.Struct, frozen=True, array_like=True):
+class NewInterest(msgspec.Struct, frozen=True, array_like=True):
     """A new interest of an agent; a new agent connects to the router at the address."""
 
     agent: int
@@ -46,10 +46,10 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
 
 class Order(msgspec.Struct, frozen=True):
     what: str
-    wishes: list[Wish] = []
+    wishes: list[NewInterest] = []
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ListenerAnswer(msgspec.Struct, frozen=True):
     told: int  # the number of deliveries so far
     problems: list[str]  # each Lost and Break that an agent received
     in_force: list[tuple[int, int]]  # new interests, with the time from which they are in force
@@ -71,11 +71,11 @@ class Listener:
         self._open: list[Any] = []
         self._readers: list[asyncio.Task[None]] = []
 
-    async def subscribe(self, wishes: list[Wish]) -> list[tuple[int, int]]:
+    async def subscribe(self, wishes: list[NewInterest]) -> list[tuple[int, int]]:
         """Subscribe all at the same time. An agent may occur only once in `wishes`."""
         return await asyncio.gather(*map(self._subscribe, wishes))
 
-    async def _subscribe(self, wish: Wish) -> tuple[int, int]:
+    async def _subscribe(self, wish: NewInterest) -> tuple[int, int]:
         agent = self._agents.get(wish.agent)
         if agent is None:
             agent = self._agents[wish.agent] = await self._connect(wish.address)
@@ -141,7 +141,7 @@ async def _serve(file: Path) -> None:
             order = msgspec.json.decode(line, type=Order)
             new = await listener.subscribe(order.wishes)
             listener.flush()
-            answer = Answer(listener.told, listener.problems, new)
+            answer = ListenerAnswer(listener.told, listener.problems, new)
             sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
             sys.stdout.buffer.flush()
             if order.what == "end":

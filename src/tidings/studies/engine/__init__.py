@@ -4,7 +4,7 @@
 
     matching_bench.py   build, batches, single events, memory
     match_report.py     the results, as data
-    shared_tests.py     the tests that an event costs, with equal ones shared and without
+    shared_tests.py     how many tests an event takes, with and without sharing equal tests
     growth.py           how time grows with the number of filters
     update_bench.py     loading, single additions, matching while a merge runs, snapshots
     graph_bench.py      building a content graph in bulk

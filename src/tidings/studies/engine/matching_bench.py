@@ -124,8 +124,8 @@ def measure(
         total = sum(len(engine.match_pairs(piece, threads=number)[0]) for piece in pieces)
         if found and total != found:
             raise WrongMatches(
-                f"found {total:,} matches on {number} threads, expected {found:,}, as on "
-                f"{threads[0]}."
+                f"found {total:,} matches with {number} threads, expected {found:,}, the number "
+                f"found with {threads[0]}."
             )
         found = total
     settle(engine)

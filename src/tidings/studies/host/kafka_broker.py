@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
-import tempfile
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
+from tidings.files import filling_folder
 from tidings.model import EnvironmentProblem
 from tidings.spark import java_home
 from tidings.spark.session import jars_folder
 from tidings.studies.host.ports import free_ports, is_listening
 
 VERSION = "4.3.1"
-_PATIENCE = 60.0  # seconds
+_PATIENCE = 120.0  # seconds
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -55,11 +55,14 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
-broker.heartbeat.interval.ms=200
-broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=6000
 """
-# A broker that is restarted must wait until the session of the killed broker has ended; by default,
-# that takes nine seconds.
+# A broker that is restarted must wait until the session of the killed broker has ended. But a
+# broker that stands still for longer than a session, because it waits for a processor or for the
+# disk, counts as gone: then its partitions have no leader, and take no rows. With one second, this
+# happened again and again on busy machines. By default, a session has nine seconds.
+_DELIVERY = 600_000  # milliseconds for which a producer tries to send a row
 _LOGGING = """\
 appender.console.type=Console
 appender.console.name=console
@@ -79,14 +82,14 @@ def broker_jars() -> Path:
     if shutil.which("mvn") is None:
         raise EnvironmentProblem("a broker needs Maven (mvn), which fetches its jars")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
-        Path(scratch, "pom.xml").write_text(_POM.format(version=VERSION))
-        command = ["mvn", "-B", "-q", "-f", f"{scratch}/pom.xml", "dependency:copy-dependencies"]
-        command += [f"-DoutputDirectory={scratch}/jars", "-DincludeScope=runtime"]
+    with filling_folder(folder) as jars:
+        pom = jars.parent / "pom.xml"
+        pom.write_text(_POM.format(version=VERSION))
+        command = ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
+        command += [f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         if done.returncode != 0:
             raise EnvironmentProblem(f"Maven could not fetch a broker: {done.stdout[:500]}")
-        Path(scratch, "jars").rename(folder)
     return folder
 
 
@@ -144,7 +147,8 @@ class Producer:
         self._log = broker.folder / "producer.log"
         command = [*broker.java, "org.apache.kafka.tools.ConsoleProducer", "--topic", topic]
         command += ["--bootstrap-server", broker.address, "--request-required-acks", "-1"]
-        command += ["--command-property", "linger.ms=5", "--message-send-max-retries", "1000"]
+        command += ["--command-property", "linger.ms=5", "--message-send-max-retries", "10000"]
+        command += ["--command-property", f"delivery.timeout.ms={_DELIVERY}"]
         with self._log.open("ab") as out:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT

@@ -82,7 +82,8 @@ class Session:
         return in_session(self.pid)
 
     def part(self, role: str) -> list[int]:
-        """The processes of a role in a driver of Spark: jvm, daemon, worker or executor."""
+        """The processes of this session that have a role in Spark: jvm, daemon, worker or
+        executor."""
         members = self.members()
         if role in ("worker", "daemon"):
             # Java starts the daemon, which forks workers; a worker may outlive the daemon

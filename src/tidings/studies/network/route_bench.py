@@ -164,9 +164,24 @@ def bench_route(
         lookup = look_up(sizes=sizes or SIZES, seed=seed, note=note)
     modes = measure_modes(seed=seed, note=note) if "modes" in parts else []
     return RouteReport(
-        where, PAYLOAD, WINDOW, rounds, seconds, absent, forward, latency, durable, mixed, tagged,
-        helped, many, idle, ways, lookup, modes,
-    )  # fmt: skip
+        machine=where,
+        payload=PAYLOAD,
+        window=WINDOW,
+        rounds=rounds,
+        seconds=seconds,
+        absent=absent,
+        forward=forward,
+        latency=latency,
+        durable=durable,
+        mixed=mixed,
+        parts=tagged,
+        preprocessors=helped,
+        interests=many,
+        channels=idle,
+        direct=ways,
+        lookup=lookup,
+        modes=modes,
+    )
 
 
 def _forward(
@@ -199,13 +214,20 @@ def _summarise(case: Case, name: str, found: dict[str, list[Throughput]]) -> For
     pairs = list(zip(ours, theirs, strict=True))
     peer = name != HOME
     return ForwardRun(
-        case.name, name, case.neighbours, statistics.median(rates), min(rates), max(rates),
-        statistics.median(one.per_core for one in theirs),
-        statistics.median(one.processor / one.seconds for one in theirs),
-        sum(one.notifications for one in theirs),
-        statistics.median(a.rate / b.rate for a, b in pairs) if peer else None,
-        statistics.median(a.per_core / b.per_core for a, b in pairs) if peer else None,
-    )  # fmt: skip
+        case=case.name,
+        system=name,
+        neighbours=case.neighbours,
+        rate=statistics.median(rates),
+        least=min(rates),
+        most=max(rates),
+        per_core=statistics.median(one.per_core for one in theirs),
+        busy=statistics.median(one.processor / one.seconds for one in theirs),
+        notifications=sum(one.notifications for one in theirs),
+        ratio=statistics.median(a.rate / b.rate for a, b in pairs) if peer else None,
+        ratio_per_core=statistics.median(a.per_core / b.per_core for a, b in pairs)
+        if peer
+        else None,
+    )
 
 
 def _latency(peers: Sequence[str], seconds: float, seed: int, note: Note) -> list[LatencyRun]:

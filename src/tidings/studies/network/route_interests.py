@@ -158,7 +158,9 @@ def _filters(count: int, more: int, seed: int) -> tuple[list[bytes], Iterator[by
     workload = make_workload("mixed", count + count // 4 + 2 * more, 1, seed)
     distinct = list(dict.fromkeys(text.encode() for _, text in workload.texts()))
     if len(distinct) < count + more:
-        raise EnvironmentProblem(f"found {len(distinct):,} distinct filters, expected more")
+        raise EnvironmentProblem(
+            f"found {len(distinct):,} distinct filters, expected at least {count + more:,}"
+        )
     return distinct[:count], iter(distinct[count:])
 
 

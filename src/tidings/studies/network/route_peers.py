@@ -80,14 +80,14 @@ def start_mosquitto(
     process = start_program("mosquitto", "-c", str(file))
     names = sorted({topic(one) for one in topics})
 
-    def joined(name: str) -> socket.socket:
+    def join(name: str) -> socket.socket:
         link = connect_to(port)
         link.sendall(mqtt_connect(name))
         _expect(link, b"\x20\x02\x00\x00", "mosquitto")
         return link
 
     def receiving(number: int) -> socket.socket:
-        link = joined(f"receiver{number}")
+        link = join(f"receiver{number}")
         for at in range(0, len(names), 100):
             some = names[at : at + 100]
             link.sendall(mqtt_subscribe(1, some))
@@ -99,7 +99,7 @@ def start_mosquitto(
     ]
     size, stamp = len(frames[0]), len(frames[0]) - len(payloads[0])
     return _system(
-        "mosquitto", process, lambda: joined("sender"),
+        "mosquitto", process, lambda: join("sender"),
         lambda number: Receiver(receiving(number), size, stamp), receivers, frames, stamp,
     )  # fmt: skip
 
@@ -134,7 +134,7 @@ def start_nats(
     distinct = sorted(set(topics))
     links: list[socket.socket] = []
 
-    def joined() -> socket.socket:
+    def join() -> socket.socket:
         link = connect_to(port)
         wait_until(link, b"\r\n", "nats")  # INFO
         link.sendall(NATS_CONNECT + b"PING\r\n")
@@ -142,7 +142,7 @@ def start_nats(
         return link
 
     def receiving() -> socket.socket:
-        link = joined()
+        link = join()
         # all numbers have the same length, so all messages have the same length too
         link.sendall(b"".join(nats_subscribe(topic(one), TOPICS + one) for one in distinct))
         link.sendall(b"PING\r\n")
@@ -156,7 +156,7 @@ def start_nats(
     out = len(nats_message(topic(0), TOPICS, payloads[0]))
     after = len(payloads[0]) + 2
     system = _system(
-        "nats", process, joined,
+        "nats", process, join,
         lambda _: Receiver(receiving(), out, out - after), receivers, frames,
         len(frames[0]) - after,
     )  # fmt: skip

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from tidings.files import place_file
 from tidings.model import TidingsError
 from tidings.spark.outbox import Commit, Outbox
 from tidings.spark.pipeline import Pipeline, load_settings
@@ -104,10 +105,10 @@ def bench_stream(
     note("compiling the snapshot")
     spent: list[tuple[float, float]] = []  # for each batch, its end and its duration in seconds
 
-    def told(_: Commit, took: float) -> None:
+    def note_batch(_: Commit, took: float) -> None:
         spent.append((time.time(), took))
 
-    pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark, told)
+    pipeline = Pipeline(load_settings(folder / "pipeline.toml"), spark, note_batch)
     lines = work.event_lines()
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
@@ -145,9 +146,23 @@ def bench_stream(
     p50, p99, most = np.percentile(latencies, [50, 99, 100]).tolist()
     half, tail = np.percentile(steady, [50, 99]).tolist()
     return StreamReport(
-        where, filters, rate, seconds, warm, every, len(latencies), pairs, len(steady), half, tail,
-        p50, p99, most, early or late, late,
-    )  # fmt: skip
+        machine=where,
+        filters=filters,
+        rate=rate,
+        seconds=seconds,
+        warm=warm,
+        every=every,
+        notifications=len(latencies),
+        told=pairs,
+        batches=len(steady),
+        batch_p50=half,
+        batch_p99=tail,
+        p50=p50,
+        p99=p99,
+        most=most,
+        early=early or late,
+        late=late,
+    )
 
 
 def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:
@@ -158,9 +173,7 @@ def _send(folder: Path, lines: list[bytes], rate: int, stop: Any) -> None:
         now = time.time_ns() // 1000
         chosen = (lines[(at + step) % len(lines)] for step in range(count))
         text = b"".join(line[:-1] + b',"made":%d}\n' % now for line in chosen)
-        beside = folder / f".{number}.tmp"
-        beside.write_bytes(text)
-        beside.rename(folder / "in" / f"{number:09d}.json")
+        place_file(folder / "in" / f"{number:09d}.json", text)
         at, number = at + count, number + 1
         time.sleep(max(0.0, began + number / FILES_PER_SECOND - time.time()))
 

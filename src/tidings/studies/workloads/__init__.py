@@ -1,5 +1,8 @@
 """Named workloads: filters and events for benchmarks, reproducible by seed.
 
+    seed ──draws──> conjunctions ──> filters, as SQL, JSON or lists
+              `───> events ──answers──> the correct matches ──checking──> those of an engine
+
     workloads.py       the recipes: mixed, equality, ranges, prefix, flights
     conjunctions.py    filters as columns of tests, written as SQL, JSON or lists
     draws.py           reproducible random draws, block by block

@@ -31,7 +31,7 @@ OPERATORS = ("=", "between", "prefix", "suffix", "like")
 EQUAL, BETWEEN, PREFIX, SUFFIX, LIKE = range(5)
 
 
-class Attribute(msgspec.Struct, frozen=True):
+class DrawnAttribute(msgspec.Struct, frozen=True):
     """An attribute of a workload's events."""
 
     name: str
@@ -64,7 +64,7 @@ class Conjunctions:
     are float64; NaN means no bound, and for an equality they are equal.
     """
 
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[DrawnAttribute, ...]
     offsets: Array
     attribute: Array
     operator: Array
@@ -185,7 +185,7 @@ _LIKE = {PREFIX: ("", "%"), SUFFIX: ("%", "")}
 class ConjunctionBuilder:
     """Collects the tests of many filters, group by group, and sorts them by filter at the end."""
 
-    def __init__(self, attributes: tuple[Attribute, ...]) -> None:
+    def __init__(self, attributes: tuple[DrawnAttribute, ...]) -> None:
         self._attributes = attributes
         self._numbers = {attribute.name: number for number, attribute in enumerate(attributes)}
         self._rows: list[Array] = []

@@ -17,7 +17,12 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tidings.model import EnvironmentProblem
-from tidings.studies.workloads.conjunctions import Attribute, ConjunctionBuilder, Conjunctions, Kind
+from tidings.studies.workloads.conjunctions import (
+    ConjunctionBuilder,
+    Conjunctions,
+    DrawnAttribute,
+    Kind,
+)
 from tidings.studies.workloads.draws import Array
 
 _LATE = np.array([15, 30, 45, 60, 90, 120, 180])
@@ -45,9 +50,9 @@ def flights_table() -> pa.Table:
 
 
 @functools.cache
-def attributes() -> tuple[Attribute, ...]:
+def attributes() -> tuple[DrawnAttribute, ...]:
     """The columns of the table."""
-    return tuple(Attribute(field.name, _kind(field.type)) for field in flights_table().schema)
+    return tuple(DrawnAttribute(field.name, _kind(field.type)) for field in flights_table().schema)
 
 
 def draw_events(rng: np.random.Generator, count: int) -> Any:

@@ -146,7 +146,7 @@ class Traffic(Scenario):
         return found & (self._high[uppers] >= self._high[lowers])
 
 
-class Attributes(Scenario):
+class ScenarioAttributes(Scenario):
     """A topic is a number whose digits are the values of the attributes; 0 means any value."""
 
     name = "attributes"
@@ -182,5 +182,5 @@ class Attributes(Scenario):
 
 
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
-    "baseball": Baseball, "traffic": Traffic, "attributes": Attributes,
+    "baseball": Baseball, "traffic": Traffic, "attributes": ScenarioAttributes,
 }  # fmt: skip

@@ -24,9 +24,9 @@ from tidings.studies.workloads.conjunctions import (
     LIKE,
     PREFIX,
     SUFFIX,
-    Attribute,
     ConjunctionBuilder,
     Conjunctions,
+    DrawnAttribute,
     concatenate,
     event_lines,
     glue,
@@ -42,7 +42,7 @@ class Recipe:
 
     name: str
     summary: str
-    attributes: Callable[[], tuple[Attribute, ...]]
+    attributes: Callable[[], tuple[DrawnAttribute, ...]]
     draw_filters: Callable[[np.random.Generator, int], Conjunctions]
     draw_events: Callable[[np.random.Generator, int], Any]
 
@@ -57,7 +57,7 @@ class Workload:
     events: pa.Table
 
     @property
-    def attributes(self) -> tuple[Attribute, ...]:
+    def attributes(self) -> tuple[DrawnAttribute, ...]:
         return self.filters.attributes
 
     def texts(self) -> Iterator[tuple[int, str]]:
@@ -113,8 +113,8 @@ MIXED_TOP = 9999
 MIXED_WIDEST = 2000
 
 
-def _mixed_attributes() -> tuple[Attribute, ...]:
-    return tuple(Attribute(f"a{a}", "integer" if a % 2 else "string") for a in range(20))
+def _mixed_attributes() -> tuple[DrawnAttribute, ...]:
+    return tuple(DrawnAttribute(f"a{a}", "integer" if a % 2 else "string") for a in range(20))
 
 
 def _mixed_filters(rng: np.random.Generator, count: int) -> Conjunctions:
@@ -153,8 +153,8 @@ def _mixed_events(rng: np.random.Generator, count: int) -> Any:
 EQUALITY_VALUES = 1000
 
 
-def _equality_attributes() -> tuple[Attribute, ...]:
-    return tuple(Attribute(f"a{a}", "string") for a in range(10))
+def _equality_attributes() -> tuple[DrawnAttribute, ...]:
+    return tuple(DrawnAttribute(f"a{a}", "string") for a in range(10))
 
 
 def _equality_filters(rng: np.random.Generator, count: int) -> Conjunctions:
@@ -184,8 +184,8 @@ RANGES_WIDEST = 120.0
 RANGES_DECIMALS = 3
 
 
-def _ranges_attributes() -> tuple[Attribute, ...]:
-    return tuple(Attribute(f"x{a}", "double") for a in range(10))
+def _ranges_attributes() -> tuple[DrawnAttribute, ...]:
+    return tuple(DrawnAttribute(f"x{a}", "double") for a in range(10))
 
 
 def _readings(rng: np.random.Generator, attribute: int, count: int) -> Array:
@@ -231,8 +231,8 @@ _METHODS = ("GET", "PUT", "POST", "DELETE")
 _ENDINGS = ("csv", "json", "parquet", "txt", "log", "gz", "png", "bin")
 
 
-def _prefix_attributes() -> tuple[Attribute, ...]:
-    return tuple(Attribute(name, "string") for name in ("path", "user", "method"))
+def _prefix_attributes() -> tuple[DrawnAttribute, ...]:
+    return tuple(DrawnAttribute(name, "string") for name in ("path", "user", "method"))
 
 
 def _path_parts(rng: np.random.Generator, count: int) -> tuple[Any, ...]:
@@ -284,7 +284,7 @@ def _prefix_events(rng: np.random.Generator, count: int) -> Any:
 # -- flights ---------------------------------------------------------------------------------------
 
 
-def _flights_attributes() -> tuple[Attribute, ...]:
+def _flights_attributes() -> tuple[DrawnAttribute, ...]:
     from tidings.studies.workloads import flights
 
     return flights.attributes()

@@ -2,8 +2,8 @@
 
 A subscriber knows the numbers of notifications at all nodes below its own. It treats a node that it
 does not know as a new one, whose numbers begin with 1, and learns of missing numbers only for nodes
-that are still below its own. So a node must neither come to lie above an existing one, nor stop to
-do so: it is replaced by a new node, and its subscribers continue there.
+that are still below its own. So no node may begin or cease to cover an existing node: such a node
+is replaced by a new one, and its subscribers continue there.
 """
 
 from __future__ import annotations

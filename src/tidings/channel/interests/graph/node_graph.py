@@ -36,8 +36,17 @@ class NodeGraph(PatchedEdges):
         and children."""
         above, below = self._separate_equals(number, over, under)
         place, stamp = self._new_place(number), over.stamp
-        edges, out = self._edges, self._out
-        parents = out[: edge_kernels.find_lowest(above, edges, self._over, stamp, out)].copy()
+        parents = self._find_lowest(above, stamp)
+        if not len(below):  # most new nodes cover no other node
+            self._make_room(1, len(parents))
+            self._set_parents(place, parents)
+            for parent in parents.tolist():
+                self._more.setdefault(parent, set()).add(place)
+            self._inner[parents] = 1
+            self._inner_at[place] = 0
+            self._touched.append(np.array([place]))
+            return parents, below
+        edges = self._edges
         changed, is_child = np.empty(len(below), np.uint32), np.empty(len(below), np.uint8)
         count, total = edge_kernels.find_changed(
             below, edges, over.marks, over.stamp, under.marks, under.stamp, changed, is_child
@@ -58,6 +67,13 @@ class NodeGraph(PatchedEdges):
         self._inner[place] = len(children) > 0
         self._touched += [changed, np.array([place])]
         return parents, children
+
+    def _find_lowest(self, above: Array, stamp: int) -> Array:
+        """The places that cover no other of these places."""
+        if len(above) < 2:
+            return above.astype(np.uint32)
+        count = edge_kernels.find_lowest(above, self._edges, self._over, stamp, self._out)
+        return self._out[:count].copy()
 
     def _separate_equals(self, number: int, over: Reach, under: Reach) -> tuple[Array, Array]:
         """The nodes above and below a new node. A node that covers the new node and is covered by

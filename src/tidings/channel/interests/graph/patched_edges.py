@@ -20,7 +20,7 @@ from tidings.matching.covering import bounds, ranges
 from tidings.matching.tallies import edge_kernels, tag_kernels
 
 Array = npt.NDArray[Any]
-MOST_SPAN = 8  # numbers that a table may span for each number in it, and at least LEAST_SPAN more
+MOST_SPAN = 8  # a table may span this many numbers for each number in it, and LEAST_SPAN more
 LEAST_SPAN = 4096
 
 
@@ -152,13 +152,13 @@ class PatchedEdges:
         found: Array = places[self._there[places] != 0]
         return found
 
-    def gone(self) -> Array:
+    def list_gone(self) -> Array:
         """The numbers of compiled nodes that were removed."""
         compiled = self._compiled.numbers
         found: Array = compiled[self._there[: len(compiled)] == 0]
         return found
 
-    def patched(self) -> Array:
+    def list_patched(self) -> Array:
         """The places of nodes whose parents differ from their compiled parents."""
         size = self._size
         return np.flatnonzero((self._edges.patch[:size] >= 0) & (self._there[:size] != 0))

@@ -32,7 +32,7 @@ def parse(text: str, context: Context) -> Expression:
         )
     # an event matches only if the value of the attribute is a Boolean
     if isinstance(node, syntax.Name):
-        declared = translator.declared(node)
+        declared = translator.find_declared(node)
         if declared not in (None, "boolean"):
             raise FilterError(
                 f"{node.name} is {article(declared)}, expected a condition such as {node.name} > 5",

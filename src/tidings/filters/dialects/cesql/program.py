@@ -17,8 +17,10 @@ from tidings.filters.dialects.cesql.syntax import Exists, Node, Scalar, children
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import Expression, Literal
 from tidings.filters.language.foreign import call_program
+from tidings.model import ABSENT
 
 _NESTED = (list, tuple, Mapping)
+_SINGLE = frozenset({str, int, float, bool, type(None), type(ABSENT)})  # a look here is faster
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -34,7 +36,8 @@ class Program(msgspec.Struct, frozen=True):
         """Evaluate the expression on the values of its attributes; null for an error."""
         try:
             # a nested value is converted once, even if the expression reads it often
-            given = (scalar_of(one) if isinstance(one, _NESTED) else one for one in values)
+            given = [one if type(one) in _SINGLE or not isinstance(one, _NESTED) else scalar_of(one)
+                     for one in values]  # fmt: skip
             return value_of(self.node, dict(zip(self.names, given, strict=True)))
         except Trouble:
             return None

@@ -243,7 +243,7 @@ class Translator:
         return answers(whole, Not(whole), (Not(IsNull(low)), Not(IsNull(high))))
 
     def _answer_number(self, node: Node, op: Comparison, value: int) -> Answers:
-        if isinstance(node, syntax.Name) and self.declared(node) == "integer":
+        if isinstance(node, syntax.Name) and self.find_declared(node) == "integer":
             return _answer_bounded(self.attribute(node), op, value)
         return _answer_value(self.term(node, "integer"), op, value)
 
@@ -282,7 +282,7 @@ class Translator:
         opaque = _answer_by_program(node)
         if kind is None and isinstance(item, syntax.Name):
             found = _members(values)
-            declared = self.declared(item)
+            declared = self.find_declared(item)
             if found is not None and declared is not None:
                 wanted = "integer" if declared in ("integer", "double") else ""
                 found = [value for value in found if kind_of(value) == wanted]
@@ -293,14 +293,14 @@ class Translator:
 
     # -- terms ---------------------------------------------------------------------------------
 
-    def declared(self, node: syntax.Name) -> str | None:
+    def find_declared(self, node: syntax.Name) -> str | None:
         return self.attributes.type((node.name,)) if self.attributes else None
 
     def kind(self, node: Node) -> Kind | None:
         """The type of a node, if it is the same on every event; for an attribute, its declared
         type."""
         if isinstance(node, syntax.Name):
-            match self.declared(node):
+            match self.find_declared(node):
                 case "string":
                     return "string"
                 case "boolean":
@@ -310,7 +310,7 @@ class Translator:
 
     def _is_open(self, node: Node) -> bool:
         """Whether a node is an attribute that may have a value of any type."""
-        return isinstance(node, syntax.Name) and self.declared(node) is None
+        return isinstance(node, syntax.Name) and self.find_declared(node) is None
 
     def attribute(self, node: Node) -> Attribute:
         assert isinstance(node, syntax.Name)

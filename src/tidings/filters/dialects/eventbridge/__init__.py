@@ -4,9 +4,9 @@
                              (pattern)            OR (isnested(a) OR isnested(b))
                                                      AND event_pattern('{...}')
 
-The first line, built by plain.py and conditions.py, is for events in which no leaf is nested; its
-boxes are the same as for SQL. The second line is for arrays: bound_pattern.py is the program of
-event_pattern('...'), and pattern_match.py matches arrays as event-ruler does. The module
+The first line, built by flat_pattern.py and conditions.py, is for events in which no leaf is
+nested; its boxes are the same as for SQL. The second line is for arrays: bound_pattern.py is the
+program of event_pattern('...'), and pattern_match.py matches arrays as event-ruler does. The module
 complexity.py measures how complex wildcards are; those that EventBridge refuses as too complex are
 refused here too. The module own_words.py explains a pattern field by field, in the words of the
 pattern.

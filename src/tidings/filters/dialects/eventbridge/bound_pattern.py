@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, TypeGuard
 
 from tidings.filters.dialects.eventbridge.conditions import ON_THE_VALUE, condition
+from tidings.filters.dialects.eventbridge.flat_pattern import list_above, plain_condition
 from tidings.filters.dialects.eventbridge.pattern import (
     Field,
     Path,
@@ -15,7 +16,6 @@ from tidings.filters.dialects.eventbridge.pattern import (
     text_of_pattern,
 )
 from tidings.filters.dialects.eventbridge.pattern_match import Need, fits, needs_by_root
-from tidings.filters.dialects.eventbridge.plain import list_above, plain_condition
 from tidings.filters.language.attributes import Attributes
 from tidings.filters.language.expression import And, Attribute, Call, Expression, Or
 from tidings.filters.language.foreign import NestedSplit, call_program, program_of

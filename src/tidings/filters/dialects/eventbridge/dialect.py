@@ -20,6 +20,12 @@ from typing import Any
 
 from tidings.filters.dialects.eventbridge import own_words
 from tidings.filters.dialects.eventbridge.bound_pattern import BoundPattern
+from tidings.filters.dialects.eventbridge.flat_pattern import (
+    NEVER,
+    is_single,
+    list_above,
+    plain_condition,
+)
 from tidings.filters.dialects.eventbridge.pattern import (
     EXACT,
     NUMERIC,
@@ -33,12 +39,6 @@ from tidings.filters.dialects.eventbridge.pattern_reader import (
     position,
     read_pattern,
     show_json,
-)
-from tidings.filters.dialects.eventbridge.plain import (
-    NEVER,
-    is_single,
-    list_above,
-    plain_condition,
 )
 from tidings.filters.language.attributes import Attributes, family
 from tidings.filters.language.dialect import Context, Embedded, OwnWords
@@ -136,7 +136,7 @@ def _check(pattern: Pattern, attributes: Attributes, text: str) -> None:
 def _find_place(text: str, path: Path) -> int:
     try:
         return position(text, path)
-    except (ValueError, IndexError):  # inside $or, whose path is longer in the text
+    except (ValueError, IndexError):  # inside $or, `path` leaves out some levels of the text
         return max(text.rfind(f'"{path[-1]}"'), 0)
 
 

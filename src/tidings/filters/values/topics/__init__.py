@@ -1,5 +1,8 @@
 """Ontologies: topics and which lies under which.
 
+    a file ──topic_texts──> ontology: topics, each with its parents
+    two ontologies ──revision──> the later one, in which removed topics have substitutes
+
     ontology.py      topics with their parents, synonyms and numbers
     revision.py      a new ontology in place of another: what becomes of removed topics
     topic_texts.py   the file formats of ontologies

@@ -172,12 +172,14 @@ def _check_retired(
     for name, others in found.items():
         if name not in topics or not set(others) <= topics.keys() - found.keys():
             raise AttributesError(
-                f"found the retired topic '{name}', expected one of the topics, and expected that "
-                "only topics that are not retired stand for it"
+                f"found the retired topic '{name}', which is not a topic of the ontology, or is "
+                "replaced by something that is not a current topic"
             )
     for child, parents in topics.items():
         if not found.keys().isdisjoint(parents):
-            raise AttributesError(f"found '{child}' under a retired topic, expected nothing there")
+            raise AttributesError(
+                f"found the topic '{child}' under a retired topic, expected no topic there"
+            )
     return found
 
 

@@ -22,7 +22,7 @@ from tidings.routing.protocol import Times, messages as m
 if TYPE_CHECKING:
     from tidings.preprocessing import ChannelView
 
-EVERY = 0.1  # seconds between two questions for changes
+EVERY = 0.1  # seconds between two requests for changes
 FIRST = 1 << 50  # the first request number; other questions of an agent have lower numbers
 
 _log = logging.getLogger(__name__)

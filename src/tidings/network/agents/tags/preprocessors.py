@@ -8,7 +8,9 @@ A question that is not answered in time is not repeated: the notification is pub
 tag. So no notification waits long for a preprocessor, and none is lost when a preprocessor ends.
 
 An agent greets preprocessors with a ticket, which its router signs, and presents the next ticket
-when half of the time is over. It sends its token only if its router signs no tickets.
+when half of the time is over. If its router signs none, it greets them with its name only, which is
+enough where anybody may connect. It shows its token only if the application allows this, because
+whoever may preprocess can register an address and collect what agents show there.
 
 An agent whose own link uses TLS connects only to preprocessors with TLS, because it sends them its
 notifications, and perhaps its token.
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import ssl
 import time
@@ -35,6 +38,12 @@ MOST_LINKS = 4  # the most preprocessors that one agent uses at a time
 PATIENCE = 2.0  # seconds for an answer, after which the link to a preprocessor is closed
 AGAIN = 5.0  # seconds before a preprocessor that failed is tried again
 FIRST = 1 << 60  # the first request number; other questions of an agent have lower numbers
+OF_AGENTS = (  # what helps where preprocessors expect a token
+    "set ticket_key in the file of the agent's router, or allow the agent to show its token: "
+    "connect(..., show_token=True), or --show-token"
+)
+
+_log = logging.getLogger(__name__)
 
 
 class Preprocessors:
@@ -47,12 +56,17 @@ class Preprocessors:
         times: Times,
         tls: ssl.SSLContext | None = None,
         *,
+        show_token: bool = False,
+        remedy: str = OF_AGENTS,
         pause: float = 0.0,
         changed: Callable[[bool], None] = lambda _: None,
     ) -> None:
         """`send` sends a message to the router; False if there is no link. `tls` is the context of
-        the link to the router. While there is no preprocessor, the next search is after `pause`
-        seconds. `changed` is called with whether there is one."""
+        the link to the router. With `show_token`, preprocessors see the token of `hello` if the
+        router signs no tickets; without it, a refusal says what to do: `remedy`. While there is no
+        preprocessor, the next search is after `pause` seconds. `changed` is called with whether
+        there is one."""
+        self._show_token, self._remedy = show_token, remedy
         self._pause = pause or times.retry / 10
         self._changed = changed
         self._send = send
@@ -69,7 +83,10 @@ class Preprocessors:
         self._renew_at = 0.0  # seconds since 1970
         self._identifying: tuple[int, asyncio.Future[m.Identified]] | None = None
         self._asking = asyncio.Lock()
-        self._any = asyncio.Event()  # is there a link?
+        self._settled = asyncio.Event()  # is there a link, or did all refuse this client?
+        self.refusal = ""
+        """Why the last preprocessor refused this client; empty if none did, or if there is a
+        link."""
         self.asked = 0
         """How many notifications preprocessors tagged."""
 
@@ -125,10 +142,11 @@ class Preprocessors:
             await asyncio.sleep(self._times.resubscribe if enough else self._pause)
 
     async def wait_for_any(self, seconds: float) -> bool:
-        """Wait for a link to a preprocessor; False if there is none in time."""
+        """Wait for a link to a preprocessor; False if there is none in time, or if all that were
+        found refuse this client (`refusal`)."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._any.wait()
+                await self._settled.wait()
         return bool(self._links)
 
     async def receive(self, message: m.Found) -> None:
@@ -143,6 +161,8 @@ class Preprocessors:
         random.shuffle(new)  # so that agents choose different preprocessors
         for address in new[: max(0, MOST_LINKS - len(self._links))]:
             await self._connect(address)
+        if self.refusal:
+            self._settled.set()
 
     def close(self) -> None:
         for link in [*self._links.values()]:
@@ -228,21 +248,35 @@ class Preprocessors:
                 raise
 
     def _greeting(self, channel: str) -> m.Hello:
-        token = "" if self._ticket else self._hello.token
+        token = self._hello.token if self._show_token and not self._ticket else ""
         return msgspec.structs.replace(
             self._hello, channel=channel, token=token, ticket=self._ticket
         )
+
+    def _note_refusal(self, address: str, reason: str) -> None:
+        """Keep why a preprocessor refuses this client, and log it once."""
+        if self._links:
+            return
+        reason = f"the preprocessor at {address} refuses {self._hello.name!r}: {reason}"
+        if self._hello.token and not self._ticket and not self._show_token:
+            reason += f"; the token was not shown, because no ticket was signed: {self._remedy}"
+        if reason != self.refusal:
+            self.refusal = reason
+            _log.warning("%s", reason)
 
     def _take(
         self, link: Link, address: str, welcome: asyncio.Future[None], message: m.Message
     ) -> None:
         if isinstance(message, m.Welcome) and not welcome.done():
             self._links[address] = link
-            self._any.set()
+            self.refusal = ""
+            self._settled.set()
             self._changed(True)
             self._failed.pop(address, None)
             welcome.set_result(None)
         elif isinstance(message, m.Goodbye):
+            if not welcome.done():
+                self._note_refusal(address, message.reason)
             link.close("goodbye")
         elif isinstance(message, m.Preprocessed | m.Proposed | m.Located):
             found = self._open.get(message.request)
@@ -254,7 +288,7 @@ class Preprocessors:
             del self._links[address]
             self._failed[address] = time.monotonic()
             if not self._links:
-                self._any.clear()
+                self._settled.clear()
                 self._changed(False)
         for other, answer in self._open.values():
             if other is link and not answer.done():

@@ -87,10 +87,10 @@ class Ordering:
         self.settle(complete)
 
     def settle(self, upto: int) -> None:
-        """Note that nothing is missing up to a serial. The doubt ends if this includes the first
-        notification that arrived since the doubt began, and so does a beat: the serial of beats
-        moves on only once all nodes on the way have this subscription again. An answer to a count
-        says nothing about those nodes."""
+        """Note that nothing is missing up to a serial. The doubt ends if the first notification
+        that arrived since the doubt began lies at or below both this serial and the serial of a
+        beat. The serial of beats advances only when all nodes on the way have this subscription
+        again; an answer to a count says nothing about those nodes."""
         if self._after and min(upto, self._beaten) >= self._after:
             self._doubt = False
 
@@ -104,7 +104,7 @@ class Ordering:
         """Note that a notification has come and is handed out, while nothing was missing."""
         self.last = self._passed = serial
 
-    def reached(self, node: int) -> int:
+    def find_reached(self, node: int) -> int:
         """A serial up to which no number of a node is missing."""
         return max(self._passed, self._reached.get(node, 0))
 
@@ -118,10 +118,10 @@ class Ordering:
         by_node: dict[int, list[m.Range]] = {}
         for one in missing:
             by_node.setdefault(one.node, []).append(one)
-        nodes = sorted(by_node, key=self.reached)
-        before = [node for node in nodes if max(complete, self.reached(node)) < self.counted]
+        nodes = sorted(by_node, key=self.find_reached)
+        before = [node for node in nodes if max(complete, self.find_reached(node)) < self.counted]
         nodes, end = (before, self.counted) if before else (nodes, highest)
-        starts = [max(complete, self.reached(node)) for node in nodes]
+        starts = [max(complete, self.find_reached(node)) for node in nodes]
         counts = [sum(last - first + 1 for _, first, last in by_node[node]) for node in nodes]
         densities = [
             count / max(1, end - start) for count, start in zip(counts, starts, strict=True)
@@ -135,7 +135,7 @@ class Ordering:
 
     def frontier(self, tracker: Stages) -> int:
         """A serial up to which nothing is missing, as far as is known."""
-        return min([self.counted, *map(self.reached, tracker.incomplete())])
+        return min([self.counted, *map(self.find_reached, tracker.incomplete())])
 
     def needs_count(self, tracker: Stages) -> bool:
         """Are notifications held back only because the tracker may not know all missing numbers?"""

@@ -1,5 +1,8 @@
 """The link of a pipeline to the rendezvous point, as state machines.
 
+    follower <──pages of changes to nodes── rendezvous point
+    parts ──hander: several in flight, in order──> rendezvous point
+
     follower.py       the definition of a channel, and the pages of its changes
     hander.py         the parts that are in flight
 

@@ -1,5 +1,7 @@
 """Which notifications a subscriber has, and which it lacks, by their numbers at nodes.
 
+    (node, number) of each notification ──tracker──> new, repeated, or missing: 17 to 19 of node 4
+
     stages.py    a tracker for each meaning that the interest has had, through revisions
     tracker.py   which numbers of each node have arrived, and which are missing
 

@@ -5,11 +5,12 @@
                  first revision
     tracker      60 is missing │ complete        │
 
-A revision of the channel gives an interest another node. From its serial on, other notifications
-are due, and the numbers of nodes that the interest has gained begin with later ones than 1. So each
-meaning has a tracker of its own, and the serial of a notification decides which one it belongs to.
+A revision of the channel gives an interest another node. After the serial of the revision, other
+notifications are due, and the numbers of a node that the interest has gained do not begin with 1.
+So each meaning has a tracker of its own, and the serial of a notification decides which one it
+belongs to.
 
-The totals at a revision say how many notifications of the meaning before it are missing. An earlier
+The totals at a revision say how many notifications of the previous meaning are missing. An earlier
 meaning is dropped when all of them have arrived. If its numbers are settled before that, the others
 are lost.
 """
@@ -43,7 +44,7 @@ class Stages:
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.now = Tracker(counts or {})
         self._since = 0  # the serial after which the present meaning holds
-        self._past: list[Past] = []  # those of which something is missing, in order
+        self._past: list[Past] = []  # earlier meanings with missing notifications, in order
 
     def advance(self, step: Step, complete: int, missing: int) -> None:
         """Begin another meaning; nothing is missing up to the serial `complete`, and `missing`

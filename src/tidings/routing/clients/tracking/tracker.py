@@ -3,8 +3,8 @@
     node 7    settled up to 40, and 43            44 is known to exist: 41, 42 and 44 are missing
 
 A number is *settled* if its notification has arrived or is lost. A subscriber begins with the
-counts of all nodes below its own. A node that is not among them is new, and its numbers begin with
-1. The marks of a notification are settled together, except marks that a router on the way did not
+counts of all nodes below its own. A node that is not among them is new, and its first number is 1.
+The marks of a notification are settled together, except marks that a router on the way did not
 recognise as this subscriber's. So a notification with a settled mark is a duplicate.
 """
 

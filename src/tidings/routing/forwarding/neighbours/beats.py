@@ -3,12 +3,15 @@
     each beat       the totals that changed, a digest of the neighbour's subscriptions
     now and then    a digest of its edges, slice by slice, for a few neighbours at a time
 
-Neighbours that want nothing get one beat in four, as a keep-alive.
+Neighbours that want nothing get one beat in four, as a keep-alive. Anybody can connect and want
+nothing, so there may be thousands of them. They get their beats a few at a time, so that
+notifications need not wait until all of these beats are sent.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from heapq import heappop, heappush
 
 from tidings.routing.forwarding.label_graph import LabelGraph
 from tidings.routing.forwarding.neighbours.context import Context, Name, Neighbour
@@ -17,6 +20,8 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.digests import mix_edges
 
 SELDOM = 4  # neighbours that want nothing get one beat in this many
+FEW = 32  # neighbours that want nothing and get their beats at once, besides a share of all
+SHARES = 64  # what this share is, unless the caller says otherwise
 SLICE = 1000  # nodes whose edges are compared with one beat
 GRAPH = 5000  # nodes in one Graph message
 
@@ -28,21 +33,50 @@ class Beats:
         self._context = context
         self._graph = graph
         self._sums = sums
-        self._turns: deque[tuple[Name, Neighbour]] = deque()  # in this order, edges are compared
+        self._turns: deque[tuple[Name, Neighbour]] = deque()  # the order of comparing edges
+        # when each neighbour last got a beat, or some time before that; the count makes them differ
+        self._beaten: list[tuple[float, int, Name, Neighbour]] = []
+        self._count = 0
+        self._round: float | None = None  # when `send_all` was last called
 
     def add(self, name: Name, known: Neighbour) -> None:
         """Add a neighbour."""
         self._turns.append((name, known))
+        self._put(name, known)
 
     def send_all(self, changed: dict[int, int]) -> None:
-        """Send beats to all neighbours, and to some of them a digest of edges. `changed` has the
-        new totals. Neighbours that want nothing are often left out."""
+        """Send beats to all neighbours that want something, and to some of them a digest of edges.
+        `changed` has the new totals. The others are often left out, and `keep_alive` sends the
+        rest of their beats."""
         due = self._take_turns()
-        before = self._context.now - (SELDOM - 0.5) * self._context.times.beat
+        self._round = now = self._context.now
         for name, known in self._context.neighbours.items():
-            if known.nodes or known.beaten <= before:
-                known.beaten = self._context.now
+            if known.nodes:
+                known.beaten = now
                 self.send(name, changed, edges=name in due)
+        self.keep_alive()
+
+    def keep_alive(self, shares: int = SHARES) -> None:
+        """Send a few neighbours that want nothing the beats that were due when `send_all` was last
+        called. Without `send_all`, nothing becomes due: if no beats come from above, the neighbours
+        must notice that."""
+        if self._round is None:
+            return
+        before = self._round - (SELDOM - 0.5) * self._context.times.beat
+        left = FEW + len(self._context.neighbours) // shares
+        while left and self._beaten and self._beaten[0][0] <= before:
+            at, _, name, known = heappop(self._beaten)
+            if self._context.neighbours.get(name) is not known:
+                continue
+            if known.beaten <= at:
+                known.beaten = self._round
+                self.send(name, {})
+                left -= 1
+            self._put(name, known)
+
+    def _put(self, name: Name, known: Neighbour) -> None:
+        self._count += 1
+        heappush(self._beaten, (known.beaten, self._count, name, known))
 
     def send(self, name: Name, changed: dict[int, int], *, edges: bool = False) -> None:
         sums = self._sums
@@ -53,7 +87,8 @@ class Beats:
         totals = {node: changed[node] for node in few if node in many}
         beat = m.Beat(
             self._context.epoch, sums.serial_for(name), totals, known.tally.digest(),
-            known.tally.sum, self._digest_edges(known, name) if edges else None, sums.seen(),
+            known.tally.sum, self._digest_edges(known, name) if edges else None,
+            sums.highest_seen(),
         )  # fmt: skip
         self._context.send(name, beat)
 
@@ -67,7 +102,7 @@ class Beats:
             parents = {node: self._graph.parents_for(node, name) for node in part}
             totals = {node: sums.total(node) for node in part}
             epoch = self._context.epoch
-            self._context.send(name, m.Graph(epoch, serial, parents, totals, sums.seen()))
+            self._context.send(name, m.Graph(epoch, serial, parents, totals, sums.highest_seen()))
 
     def _take_turns(self) -> set[Name]:
         """The neighbours whose edges are compared with this beat: a few, to save time."""

@@ -40,7 +40,7 @@ class Neighbour(msgspec.Struct):
     says_done: bool = False  # whether it has reported `done`; publishers never do
     part: int = 0  # the slice of its edges to compare next
     unknown: set[int] = msgspec.field(default_factory=set)  # wanted nodes not in the graph yet
-    placed: set[int] = msgspec.field(default_factory=set)  # those whose places it knows
+    placed: set[int] = msgspec.field(default_factory=set)  # wanted nodes with known places
     left_out: bool = False  # some nodes that it wants were left out, because of a limit
     own: Account = msgspec.field(default_factory=Account)  # pays for the neighbour's own questions
     behind: Account = msgspec.field(default_factory=Account)  # pays for questions that it passes on

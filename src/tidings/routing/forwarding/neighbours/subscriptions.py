@@ -95,7 +95,7 @@ class Subscriptions:
         self, node: int, name: Name, parents: Label, children: Label, *, placed: bool = False
     ) -> None:
         total, serial = self.sums.total(node), self.sums.serial_of(node)
-        epoch, seen = self._context.epoch, self.sums.seen()
+        epoch, seen = self._context.epoch, self.sums.highest_seen()
         setup = m.Setup(epoch, node, parents, children, total, serial, seen, placed)
         self._context.send(name, setup)
 
@@ -112,9 +112,9 @@ class Subscriptions:
                 self._subscribe(node, name, placed=placed)
 
     def tell_again(self, node: int) -> None:
-        """Tell the neighbours the place of a node whose edges were wrong here, and so at theirs.
-        They would notice at the next beat, but notifications of the nodes below would pass them
-        until then."""
+        """Tell the neighbours the place of a node whose edges were wrong here, and so in their
+        graphs too. They would notice at the next beat, but notifications of the nodes below would
+        pass them until then."""
         for name in sorted(self.wants.get(node, ()), key=str):
             if self._graph.is_subscribed(node, name):
                 parents, children = self._graph.around(node, name)

@@ -30,7 +30,7 @@ class Sums:
         self.counted: dict[int, int] = {}
         """Old totals that the sums still include, of nodes whose totals have changed since."""
 
-    def seen(self) -> int:
+    def highest_seen(self) -> int:
         """The highest serial that this node has seen."""
         return max(self.serial, self._standing.serial)
 

@@ -1,5 +1,8 @@
 """The tables of a label graph: arrays, in which a node costs about 60 bytes and no Python object.
 
+    number 31 ──slots──> slot 7 ──edges, below──> slots of the nodes above and below it
+                            `────labels─────────> its labels, which other slots may share
+
     slots.py         the slot of each node, its index in all arrays, by number
     slot_lists.py    a list of slots for each slot, all in one array
     edges.py         the edges between slots, in both directions, as lists of slots
@@ -16,9 +19,9 @@ from tidings.routing.forwarding.tables.edges import Edges
 from tidings.routing.forwarding.tables.labels import (
     KEEP,
     OWN,
-    Changes,
     Groups,
     Label,
+    LabelChanges,
     LabelPool,
     Labels,
     What,
@@ -33,10 +36,10 @@ __all__ = [
     "LAST",
     "OWN",
     "Below",
-    "Changes",
     "Edges",
     "Groups",
     "Label",
+    "LabelChanges",
     "LabelPool",
     "Labels",
     "Slots",

@@ -156,7 +156,7 @@ class LabelPool(Generic[Neighbour]):
         self._free.append(one)
 
 
-class Changes(dict[Any, Label | None]):
+class LabelChanges(dict[Any, Label | None]):
     """The new label for each old label, computed when first needed."""
 
     def __init__(self, change: Callable[[Label | None], Label | None]) -> None:

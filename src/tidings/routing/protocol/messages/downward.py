@@ -140,7 +140,8 @@ class Answer(Down, frozen=True, tag="answer"):
 
 class Resumption(Down, frozen=True, tag="resumption"):
     """How far a named subscription was confirmed: the answer to Resume. `steps` are the revisions
-    since then. A note says why the subscription starts over at `serial`."""
+    since then. A note says why the subscription starts over at `serial`. Each resumption has a
+    higher `term` than those before it."""
 
     request: Number
     serial: Number = 0
@@ -149,13 +150,16 @@ class Resumption(Down, frozen=True, tag="resumption"):
     refusal: str = ""
     note: str = ""
     steps: Steps = ()
+    term: Number = 0
 
 
 class Confirmed(Down, frozen=True, tag="confirmed"):
-    """A confirmation is on the disk, or was refused."""
+    """A confirmation is on the disk, or was refused. `displaced` says that another subscriber has
+    claimed the name since."""
 
     request: Number
     refusal: str = ""
+    displaced: bool = False
 
 
 class Offered(Down, frozen=True, tag="offered"):

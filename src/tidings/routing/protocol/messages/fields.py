@@ -11,7 +11,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 MOST_NODES = 2_000_000  # in one message
 MOST_PREPROCESSED = 10_000  # notifications in one message
 MOST_PREPROCESSORS = 100
-MOST_LOCATED = 1_000  # nodes in one question for their places
+MOST_LOCATED = 1_000  # nodes in one request for their places
 MOST_WANTED = 200_000  # nodes in a Wanted message; larger sets are sent in slices
 MOST_RANGES = 1024
 MOST_DIRECT = 100  # nodes of an agent that is linked to the rendezvous point itself

@@ -59,7 +59,7 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     defined: Short = ""  # identifies the kind of interest in the file of a rendezvous point
     renewed: Number = 0  # the version since which filters are read as they are now
     followers: Number = 0  # processes that tag for the channel
-    acknowledged: Number = 0  # those of them that have this version or a later one
+    acknowledged: Number = 0  # processes that have this version or a later one
     switched_off: Short = ""  # the names of predicates that are switched off
     reached: Short = ""  # the address by which agents reach the node; empty if they should not
     most: Number = 0  # the most neighbours that it takes

@@ -120,7 +120,9 @@ class Resume(Up, frozen=True, tag="resume"):
 
 class Confirm(Up, frozen=True, tag="confirm"):
     """A named subscription has everything up to a serial: `total` notifications, and the numbers in
-    `counts` at their nodes. With `drop`, the subscriber gives up the name."""
+    `counts` at their nodes. `term` is that of its resumption: the highest term claims the name, and
+    lower ones are told so. With `drop`, the subscriber gives up the name; with term 0, it gives it
+    up for whoever has it."""
 
     request: Number
     name: PartyName
@@ -129,6 +131,7 @@ class Confirm(Up, frozen=True, tag="confirm"):
     counts: dict[Number, Number] = msgspec.field(default_factory=dict)
     drop: bool = False
     owner: PartyName = ""
+    term: Number = 0
 
 
 class Whose(Up, frozen=True, tag="whose"):
@@ -139,12 +142,12 @@ class Whose(Up, frozen=True, tag="whose"):
 
 
 class Apply(Up, frozen=True, tag="apply"):
-    """May an agent be linked to the rendezvous point itself, because few want the notifications of
-    these nodes? The nodes `above` them, as in the last answer, are for routers that do not know the
-    agent's own nodes. Each node on the way adds the number of its other neighbours that get these
-    notifications to `others`, names the owner as for Ask, and adds the filters that limit its right
-    to subscribe. The first node also names the owner of named subscriptions (`party`), as for
-    Resume."""
+    """May an agent be linked to the rendezvous point itself, because few others want the
+    notifications of these nodes? The nodes `above` them, as in the last answer, are for routers
+    that do not know the agent's own nodes. Each node on the way adds the number of its other
+    neighbours that get these notifications to `others`, names the owner as for Ask, and adds the
+    filters that limit its right to subscribe. The first node also names the owner of named
+    subscriptions (`party`), as for Resume."""
 
     request: Number
     agent: PartyName  # the name of the second link, chosen by the agent

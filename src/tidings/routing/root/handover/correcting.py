@@ -143,8 +143,8 @@ class Correcting:
         newer = self._registry.begun_since(version, most)
         if newer is None:
             raise Outdated(
-                f"found a tag of version {version}, expected a version since which at most {most} "
-                "nodes began",
+                f"found a tag of version {version}, which is too old: more than {most} nodes began "
+                "after it",
                 self._registry.history.version,
             )
         return newer
@@ -157,7 +157,7 @@ class Correcting:
         if not self._is_recent(version):
             now, most = self._registry.history.version, self._limits.tag_changes
             raise Outdated(
-                f"found a tag of version {version} without attributes, expected a version since "
-                f"which the nodes changed at most {most:,} times; tag it again at version {now}",
+                f"found a tag of version {version} without attributes, which is too old: the nodes "
+                f"changed more than {most:,} times after it; tag it again at version {now}",
                 now,
             )

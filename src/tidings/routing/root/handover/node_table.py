@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tidings.routing.root.records import MarkColumns, MatchColumns
 
 MOST = 2_000_000  # the most codes before the table is cleared
-MOST_FORGOTTEN = 10_000  # forgotten codes, in addition to as many as there are known nodes
+MOST_FORGOTTEN = 10_000  # the table may have this many more forgotten codes than known nodes
 
 Numbers = npt.NDArray[np.int64]
 
@@ -86,7 +86,7 @@ class NodeTable:
             found if self._kernels.find_odd(starts, nodes, codes, self.plain, most, found) else None
         )
 
-    def matched(self, starts: Numbers, codes: Numbers) -> MatchColumns:
+    def list_matched(self, starts: Numbers, codes: Numbers) -> MatchColumns:
         """The nodes that notifications match, given the codes of the lowest ones."""
         most = self._kernels.count_above(codes, self.above_starts)
         seen, times, _ = self._room()
@@ -115,7 +115,7 @@ class NodeTable:
         self._stamp += len(starts)
         return kept_starts, kept[:many]
 
-    def numbered(
+    def number(
         self, starts: Numbers, nodes: Numbers, codes: Numbers, given: Mapping[int, int]
     ) -> MarkColumns:
         """The marks of these nodes, with the numbers that follow those in `given`."""
@@ -192,4 +192,4 @@ def number_alone(starts: Numbers, nodes: Numbers) -> tuple[MarkColumns, MatchCol
     codes = table.codes_of(nodes)
     table.odd(starts, nodes, codes, len(nodes))
     table.lowest(starts, nodes)
-    return table.numbered(starts, nodes, codes, {}), table.matched(starts, codes)
+    return table.number(starts, nodes, codes, {}), table.list_matched(starts, codes)

@@ -70,17 +70,17 @@ class Resolving:
         self.table = caches.add(NodeTable(self._look))
         self._known: HeaderCache[tuple[int, Label], Label] = caches.add(HeaderCache(MOST_KNOWN))
 
-    def renewed(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
+    def renew(self, starts: Numbers, nodes: Numbers, version: int) -> Tags:
         """The lowest current nodes of notifications, and all nodes that match. Raise Outdated if
         one of the given nodes is unknown."""
         starts, nodes = self.lowest(starts, nodes, version)
         codes = self.table.codes_of(nodes)
-        matched = self.table.matched(starts, codes)
+        matched = self.table.list_matched(starts, codes)
         wide = np.diff(matched.starts) > self._limits.matches
         if wide.any():
             starts, nodes = self._resolve_odd(starts, nodes, wide, version)
             codes = self.table.codes_of(nodes)
-            matched = self.table.matched(starts, codes)
+            matched = self.table.list_matched(starts, codes)
         return Tags(starts, nodes, codes, matched)
 
     def lowest(self, starts: Numbers, nodes: Numbers, version: int) -> tuple[Numbers, Numbers]:

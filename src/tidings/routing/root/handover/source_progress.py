@@ -21,7 +21,7 @@ class Sources:
         self.known = dict(known)
         self._most = most
 
-    def taken(self, source: str, batch: int, part: int) -> Progress | None:
+    def find_progress(self, source: str, batch: int, part: int) -> Progress | None:
         """How much of a part is stored; None if the whole part is stored. Raise TidingsError
         if another part is expected."""
         known = self.known.get(source)

@@ -78,7 +78,7 @@ class TakeOver:
             if self._queue.failed:
                 self._refuse(sender, piece, self._queue.failed, later=True)
                 return
-            progress = self._sources.taken(message.source, message.batch, message.part)
+            progress = self._sources.find_progress(message.source, message.batch, message.part)
             if progress is not None:
                 self._need_known(message)
                 self._take_rest(piece, progress)
@@ -140,8 +140,8 @@ class TakeOver:
         columns, message = piece.of, piece.message
         starts = columns.node_starts[piece.first : piece.end + 1]
         nodes = columns.nodes[starts[0] : starts[-1]]
-        tags = self._resolving.renewed(starts - starts[0], nodes, message.version)
-        marks = self._resolving.table.numbered(
+        tags = self._resolving.renew(starts - starts[0], nodes, message.version)
+        marks = self._resolving.table.number(
             tags.starts, tags.nodes, tags.codes, self._counts.given_counts
         )
         payloads = PayloadColumns(

@@ -19,7 +19,7 @@ Only the rendezvous point uses this folder. Start at placing.py.
 from tidings.routing.root.nodes.admission import Admission
 from tidings.routing.root.nodes.ancestors import Ancestors
 from tidings.routing.root.nodes.holding import Holding
-from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.lifecycle import NodeLifecycle
 from tidings.routing.root.nodes.node_registry import Registry
 from tidings.routing.root.nodes.parts import Parts
 from tidings.routing.root.nodes.placing import Placing
@@ -30,7 +30,7 @@ __all__ = [
     "Admission",
     "Ancestors",
     "Holding",
-    "Nodes",
+    "NodeLifecycle",
     "Parts",
     "Placing",
     "Registry",

@@ -9,7 +9,7 @@ from tidings.model import TidingsError
 from tidings.routing.forwarding.neighbours import Name
 from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import LONG, long_bytes, work_of
-from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.lifecycle import NodeLifecycle
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.territory import Territory
 from tidings.routing.root.ownership import describe
@@ -20,7 +20,7 @@ class Admission(NodePart):
     if there may be room later; then the subscriber asks again."""
 
     def __init__(
-        self, parts: Parts, aside: Mapping[int, Any], nodes: Nodes, territory: Territory
+        self, parts: Parts, aside: Mapping[int, Any], nodes: NodeLifecycle, territory: Territory
     ) -> None:
         super().__init__(parts)
         self._territory = territory

@@ -23,7 +23,7 @@ class Ancestors:
         self._aside = aside
         self._cache: HeaderCache[Label, Label] = caches.add(HeaderCache(MOST_KNOWN))
 
-    def matched(self, lowest: Label) -> Label:
+    def add_ancestors(self, lowest: Label) -> Label:
         """The nodes of a header and all nodes that cover them."""
         found = self._cache.known.get(lowest)
         if found is None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.root.cursors import Cursors
-from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.lifecycle import NodeLifecycle
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
 
@@ -30,7 +30,9 @@ class Held(NamedTuple):
 class Holding(NodePart):
     """The nodes of named subscriptions that commands made."""
 
-    def __init__(self, parts: Parts, nodes: Nodes, set_aside: SetAside, cursors: Cursors) -> None:
+    def __init__(
+        self, parts: Parts, nodes: NodeLifecycle, set_aside: SetAside, cursors: Cursors
+    ) -> None:
         super().__init__(parts)
         self._nodes = nodes
         self._set_aside = set_aside

@@ -35,7 +35,7 @@ class Retired(msgspec.Struct, frozen=True):
     since: float
 
 
-class Nodes(NodePart):
+class NodeLifecycle(NodePart):
     """The states of the nodes of a rendezvous point."""
 
     def __init__(self, parts: Parts) -> None:
@@ -108,9 +108,9 @@ class Nodes(NodePart):
         self.unwanted[node] = self._context.now
 
     def find_unwanted(self, is_held: Callable[[int], bool]) -> None:
-        """After a start, note the nodes of earlier lives. Once an unwanted node would be retired,
-        these nodes are checked, and retired if nobody wants them and no named subscription needs
-        them."""
+        """After a start, note the nodes of earlier lives. After the time for which an unwanted node
+        stays, these nodes are checked, and retired if nobody wants them and no named subscription
+        needs them."""
         self._earlier, self._earlier_since = self._registry.living(), self._context.now
         self._is_held = is_held
 
@@ -122,7 +122,7 @@ class Nodes(NodePart):
         old = {node for node, _ in takewhile(lambda one: one[1] < late, self.unwanted.items())}
         for node in [*filter(self._is_held, old)]:  # somebody asked for it, and did not subscribe
             old.remove(node)
-            del self.unwanted[node]  # it is unwanted again when the name is dropped
+            del self.unwanted[node]  # the node is unwanted again when the name is dropped
         earlier: list[int] = []
         if self._earlier and self._earlier_since < late:
             earlier = self._take_earlier()

@@ -22,7 +22,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.root.history import Gone, History
 
 PAGE = 2_000  # changes
-PAGE_BYTES = 1 << 20  # of filters
+PAGE_BYTES = 1 << 20  # bytes of filters in a page
 
 
 class Registry:

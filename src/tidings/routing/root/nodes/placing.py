@@ -12,7 +12,7 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.limits import work_of
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.nodes.admission import Admission
-from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.lifecycle import NodeLifecycle
 from tidings.routing.root.nodes.parts import NodePart, Parts
 from tidings.routing.root.nodes.set_aside import SetAside
 from tidings.routing.root.nodes.territory import Territory
@@ -25,7 +25,12 @@ class Placing(NodePart):
     """Finds or creates the nodes of filters at a rendezvous point."""
 
     def __init__(
-        self, parts: Parts, nodes: Nodes, set_aside: SetAside, territory: Territory, last_node: int
+        self,
+        parts: Parts,
+        nodes: NodeLifecycle,
+        set_aside: SetAside,
+        territory: Territory,
+        last_node: int,
     ) -> None:
         super().__init__(parts)
         self._nodes = nodes

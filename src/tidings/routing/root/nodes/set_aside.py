@@ -25,9 +25,9 @@ from tidings.routing.forwarding.neighbours import (
 )
 from tidings.routing.protocol import frames
 from tidings.routing.root.nodes.ancestors import Ancestors
-from tidings.routing.root.nodes.lifecycle import Nodes
+from tidings.routing.root.nodes.lifecycle import NodeLifecycle
 from tidings.routing.root.nodes.parts import NodePart, Parts
-from tidings.routing.root.ownership import MOST_OWNERS, Verdict, judge, lighten
+from tidings.routing.root.ownership import MOST_OWNERS, ShareVerdict, judge, lighten
 
 MARKS, MATCH = "give marks to", "match"  # what a filter does, in the message to its owner
 MOST_FITTING = 100_000  # headers
@@ -37,7 +37,7 @@ MOST_NAMED = 4 * MOST_OWNERS  # owners of a node that one router may name
 class SetAside(NodePart):
     """The nodes that are set aside at a rendezvous point, and those whose owners are in doubt."""
 
-    def __init__(self, parts: Parts, nodes: Nodes) -> None:
+    def __init__(self, parts: Parts, nodes: NodeLifecycle) -> None:
         super().__init__(parts)
         self._nodes = nodes
         self.aside: dict[int, int] = {}
@@ -75,7 +75,7 @@ class SetAside(NodePart):
         limits, wanted = self._context.limits, self._subscriptions.wants.__contains__
         verdict = judge(claims, lowest, limits.marks, self._most_marks, wanted, MARKS)
         if not verdict.aside:
-            matched = self.ancestors.matched(lowest)
+            matched = self.ancestors.add_ancestors(lowest)
             is_fitting = not (verdict.less or verdict.doubts)
             self._take_from_owners(verdict)  # the next judgment needs the remaining owners
             more = judge(claims, matched, limits.matches, limits.all_nodes, wanted, MATCH)
@@ -89,7 +89,7 @@ class SetAside(NodePart):
         """Set aside filters that need more computing time than their owners' shares."""
         self._apply(lighten(self._claims, over))
 
-    def _apply(self, verdict: Verdict) -> bool:
+    def _apply(self, verdict: ShareVerdict) -> bool:
         """Carry out a verdict; False if it sets nothing aside."""
         self._take_from_owners(verdict)
         for node, (owner, why) in verdict.aside.items():
@@ -106,7 +106,7 @@ class SetAside(NodePart):
             self._ask(verdict.doubts)
         return bool(verdict.aside)
 
-    def _take_from_owners(self, verdict: Verdict) -> None:
+    def _take_from_owners(self, verdict: ShareVerdict) -> None:
         for node, owners in verdict.less.items():
             self.own(node, owners)
 

@@ -21,7 +21,7 @@ import msgspec
 from tidings.routing.root.ownership.claims import Claims
 
 
-class Verdict(msgspec.Struct):
+class ShareVerdict(msgspec.Struct):
     """What to do about the nodes of one notification."""
 
     aside: dict[int, tuple[str, str]] = {}  # nodes to set aside, with the owner and the reason
@@ -36,11 +36,11 @@ def judge(
     most: int,
     is_wanted: Callable[[int], bool],
     what: str,
-) -> Verdict:
+) -> ShareVerdict:
     """Judge the nodes of a notification: no owner may have more than `share` of them, and all
     owners together may have at most `most`. Cost: almost nothing if the nodes fit into one
     share."""
-    verdict = Verdict({}, {}, [])
+    verdict = ShareVerdict({}, {}, [])
     if len(nodes) <= min(share, most):
         return verdict
     counts = claims.count(nodes)
@@ -67,11 +67,11 @@ def judge(
     return verdict
 
 
-def lighten(claims: Claims, over: Mapping[int, str]) -> Verdict:
+def lighten(claims: Claims, over: Mapping[int, str]) -> ShareVerdict:
     """Set aside filters that need more computing time than any of their owners has left. For each
     of these nodes, `over` has the owner that had the most time left."""
     counts = Counter(over.values())
-    verdict = Verdict({}, {}, [])
+    verdict = ShareVerdict({}, {}, [])
     for node, owner in over.items():
         why = (
             f"the filters of {describe(owner)} take too long on one notification: "
@@ -91,7 +91,7 @@ def describe(owner: str) -> str:
 
 def _shed(
     claims: Claims,
-    verdict: Verdict,
+    verdict: ShareVerdict,
     owner: str,
     mine: list[int],
     most: int,
@@ -112,7 +112,7 @@ def _shed(
 
 def _level(
     claims: Claims,
-    verdict: Verdict,
+    verdict: ShareVerdict,
     nodes: Iterable[int],
     most: int,
     is_wanted: Callable[[int], bool],

@@ -19,8 +19,8 @@ from tidings.routing.protocol import messages as m
 from tidings.routing.protocol.bodies import body_of
 from tidings.routing.root.counts import Counts
 from tidings.routing.root.problems import Problems
+from tidings.routing.root.publishing.root_tagger import Outdated, Tagger
 from tidings.routing.root.publishing.stamps import MOST_FIRST, Stamps
-from tidings.routing.root.publishing.tagger import Outdated, Tagger
 from tidings.routing.root.records import Block, Record
 from tidings.routing.root.write_queue import WriteQueue
 
@@ -112,7 +112,7 @@ class Intake:
         lowest = self._tagger.tag(message)
         return Record(
             self._counts.given + 1, message.publisher, message.stamp, self._counts.number(lowest),
-            self._tagger.matched(lowest), body_of(message),
+            self._tagger.add_ancestors(lowest), body_of(message),
         )  # fmt: skip
 
     def _skip(self, sender: Name, message: m.Publish, refusal: str, version: int = 0) -> None:
@@ -194,4 +194,4 @@ class Intake:
             self._context.send(to, refused)
         elif isinstance(message, m.Published) and message.refusal:
             self._stamps.take_back(message.publisher, message.stamp)
-            self._context.send(to, message)  # it was refused for another reason
+            self._context.send(to, message)  # it has its own reason for the refusal

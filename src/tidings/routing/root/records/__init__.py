@@ -4,7 +4,7 @@
     Run, HandOver ──number──> Block  ──┴──> journal ──(on the disk)──> counted, forwarded
 
     record.py   one notification
-    block.py    many, and for a part how far its source has handed over
+    block.py    many notifications; for a part, also how far its source has handed over
 
 This folder is for the rest of `root`, and for broker and store. Start at record.py.
 """

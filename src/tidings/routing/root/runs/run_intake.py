@@ -28,8 +28,8 @@ from tidings.routing.root.handover import Correcting, TagColumns
 from tidings.routing.root.handover.node_table import NodeTable
 from tidings.routing.root.problems import Problems
 from tidings.routing.root.publishing.intake import Intake
+from tidings.routing.root.publishing.root_tagger import LARGEST, Tagger
 from tidings.routing.root.publishing.stamps import Stamps
-from tidings.routing.root.publishing.tagger import LARGEST, Tagger
 from tidings.routing.root.records import Block
 from tidings.routing.root.runs.run import FEW, Run
 from tidings.routing.root.write_queue import WriteQueue
@@ -180,12 +180,12 @@ class RunIntake:
         nodes = tags.nodes[starts[0] : starts[-1]]
         starts = starts - starts[0]
         codes = self._table.codes_of(nodes)
-        matched = self._table.matched(starts, codes)
+        matched = self._table.list_matched(starts, codes)
         wide = np.flatnonzero(np.diff(matched.starts) > self._limits.matches)
         if len(wide):
             tags.odd[:] = sorted({*tags.odd, *(at + wide).tolist()})
             return None
-        marks = self._table.numbered(starts, nodes, codes, self._counts.given_counts)
+        marks = self._table.number(starts, nodes, codes, self._counts.given_counts)
         return Block(
             run.publisher, None, self._counts.given + 1, marks, matched,
             run.write_bodies(at, end), int(run.rows.columns[at, 2]),

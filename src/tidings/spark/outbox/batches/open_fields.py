@@ -28,17 +28,17 @@ Fields = list[dict[str, Any]]
 
 
 def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Array]:
-    """The result that `View.matched` gives for the rows, including the fields in `extra` (JSON
+    """The result that `View.match_places` gives for the rows, including the fields in `extra` (JSON
     texts or None)."""
-    tested = {path[0] for path in view.matcher.tested()}
+    tested = {path[0] for path in view.matcher.list_tested()}
     if extra is None or not tested:
-        return view.matched(good)
+        return view.match_places(good)
     fields: Fields = [
         {} if text is None else msgspec.json.decode(text) for text in extra.to_pylist()
     ]
     names = tested & {name for row in fields for name in row}
     if not names:
-        return view.matched(good)
+        return view.match_places(good)
     try:
         more = batch_of(_join_all(good, fields, names), view.matcher.null_paths())
     except NotificationError:  # a field has values of several types
@@ -47,7 +47,7 @@ def match_open(view: View, good: pa.RecordBatch, extra: Any) -> tuple[Array, Arr
     kept = good.select([name for name in good.schema.names if name not in replaced])
     joined = dict(zip(kept.schema.names, kept.columns, strict=True))
     joined |= dict(zip(more.schema.names, more.columns, strict=True))
-    return view.matched(pa.RecordBatch.from_arrays([*joined.values()], names=[*joined]))
+    return view.match_places(pa.RecordBatch.from_arrays([*joined.values()], names=[*joined]))
 
 
 def _match_rows(view: View, events: Fields) -> tuple[Array, Array]:

@@ -3,10 +3,10 @@
     position ──entries──> end          a state at the position + summary = the state at the end
 
 So a checkpoint need not read again what was written since the previous one. Entries that are few
-are kept as they are; notifications are only counted (see tally.py). A node that is added or removed
-starts with new counters, and a source has its stamp in its progress. So the order of other entries
-and of notifications among each other does not matter, once these cases are dealt with when an entry
-is added.
+are kept as they are; notifications are only counted (see counter_sums.py). A node that is added or
+removed starts with new counters, and a source has its stamp in its progress. These cases are
+handled when an entry is added; apart from them, the order between notifications and other entries
+does not matter.
 
 A summary never refuses anything: if it can't go on, it begins again at the end of the log, and the
 checkpoint reads the log up to there.
@@ -18,10 +18,10 @@ from collections.abc import Iterable
 
 from tidings.routing.root import Block, Progress, Record
 from tidings.store.groups import Position
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.rows import Rows
-from tidings.store.journal.state import Counting, State
-from tidings.store.journal.upkeep.tally import Tally
+from tidings.store.journal.state import Counting, JournalState
+from tidings.store.journal.upkeep.counter_sums import CounterSums
 
 MOST_THINGS = 100_000  # entries that are kept as they are, about 40 MB
 
@@ -33,7 +33,7 @@ class Summary:
         self.start = start
         self._things: list[t.Small | Rows] = []
         self._many = 0  # entries in it; changes of subscriptions count one by one
-        self._tally = Tally()
+        self._tally = CounterSums()
         self._serial = 0
         self._publishers: dict[str, int] = {}
         self._sources: dict[str, Progress] = {}
@@ -82,7 +82,7 @@ class Summary:
             for name in thing.publishers:
                 self._publishers.pop(name, None)
 
-    def apply(self, state: State) -> None:
+    def apply(self, state: JournalState) -> None:
         """Turn the state at the start into the state at the end."""
         counting = Counting(state)
         for thing in self._things:

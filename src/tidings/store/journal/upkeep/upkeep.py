@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidings.store.groups import GroupLog, Position
-from tidings.store.journal import checkpoint, things as t
-from tidings.store.journal.segments import Retention, Segments
-from tidings.store.journal.state import Counting, State
+from tidings.store.journal import checkpoint, entries as t
+from tidings.store.journal.log_segments import Retention, Segments
+from tidings.store.journal.state import Counting, JournalState
 from tidings.store.journal.upkeep.summary import Summary
 
 # bytes between checkpoints, or 4 times the size of the last checkpoint if that is larger
@@ -49,17 +49,17 @@ class Upkeep:
             self.begin_summary()
 
     def take_summary(self) -> Summary:
-        """What was written up to now. If no checkpoint is made of it, the next one reads it from
-        the log."""
+        """What was written up to now. If no checkpoint is made from it, the next checkpoint reads
+        it from the log."""
         taken = self._summary
         self.begin_summary()
         return taken
 
-    def state_at(self, summary: Summary, end: Position) -> State:
+    def state_at(self, summary: Summary, end: Position) -> JournalState:
         """The state at the end of a summary. Other threads may write meanwhile. Raise OSError if
         data is damaged that must be read."""
         log = GroupLog(self._log.folder)
-        state = checkpoint.read(log.folder, log.acknowledged())
+        state = checkpoint.read(log.folder, log.read_mark())
         walk_to(state, log, summary.start)
         summary.apply(state)
         state.at, state.log = end, self._log.id
@@ -95,7 +95,7 @@ class Upkeep:
         return self.needs_checkpoint(()) or bool(self.droppable())
 
 
-def walk_to(state: State, log: GroupLog, end: Position, *, is_told: bool = False) -> None:
+def walk_to(state: JournalState, log: GroupLog, end: Position, *, is_told: bool = False) -> None:
     """Apply the groups of a log up to a position. Damage is an error, unless all subscribers were
     told of a break (`is_told`)."""
     if state.at.number < end.number:

@@ -1,4 +1,4 @@
-"""Measures what a link that bypasses the tree is worth, where one of many is interested.
+"""Measures the gain from a link that bypasses the tree, when one of many subscribers is interested.
 
     two_ways.py    the same notifications through three routers, and over a second link
 

@@ -4,8 +4,8 @@
                           └────────────────── second link ──────────────────────────┘
 
 The last router has 999 other subscriptions, of ten agents, none of which matches. Rounds of the two
-ways alternate. All processes except the nodes are one, which publishes at a fixed rate and notes
-for each notification the time from its publication to its arrival, disk included.
+ways alternate. A single process plays the publisher and all agents: it publishes at a fixed rate,
+and notes for each notification the time from its publication to its arrival, disk included.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tidings.studies.network.route_peers import end_process
 from tidings.studies.network.route_tidings import start_node
 
 ROUTERS = 3
-AGENTS = 10  # that have the other subscriptions
+AGENTS = 10  # agents that have the other subscriptions
 OTHERS = 999  # subscriptions that never match
 RATE = 500.0  # publications per second
-WARM = 100  # publications before a round
+WARM = 100  # warm-up publications before each round
 PATIENCE = 30.0  # seconds until a subscription uses the way that it should
 
 

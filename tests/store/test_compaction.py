@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import time
 from pathlib import Path
 
 import pytest
 from tests.store.cuts import Cut, cut_at
 
-from tidings.store import ChangeLog
+from tidings.store import ChangeLog, LogError, compaction
 
 
 def filled(folder: Path) -> ChangeLog:
@@ -94,3 +97,73 @@ def test_filters_that_come_back_have_new_nodes_also_after_their_segments_went(
     log = ChangeLog(tmp_path)
     assert log.put_many([("x", "a = 3"), ("y", "a = 2"), ("z", "a = 1")]) == 6
     assert [change.node for change in log.changes(3)] == [4, 5, 6]
+
+
+def make_older(log: ChangeLog, names: list[str]) -> None:
+    """Let files look as if nobody had written to them for longer than they are kept."""
+    moment = time.time() - compaction.KEPT_SECONDS - 60
+    for name in names:
+        os.utime(log.path / name, (moment, moment))
+
+
+def begin_file(log: ChangeLog) -> int:
+    """Make changes until one of them begins a new file; return the last version."""
+    last = segments_of(log)[-1]
+    while segments_of(log)[-1] == last:
+        version = log.put_many([("y", "a = 7"), ("z", "a = 8")])
+    return version
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_who_begins_a_file_drops_those_that_are_old(tmp_path: Path, owned: bool) -> None:
+    log, twin = filled(tmp_path / "log"), filled(tmp_path / "twin")
+    before = segments_of(log)
+    assert len(before) > 3
+    if owned:
+        assert log.own()
+    reader = ChangeLog(log.path)
+    assert len(reader.changes(0)) == 11
+    make_older(log, before[:2])
+    assert begin_file(log) == begin_file(twin)
+    assert segments_of(log)[: len(before) - 2] == before[2:]
+    with pytest.raises(LogError, match="dropped"):
+        log.changes(0)
+    for one in (log, reader, ChangeLog(log.path)):
+        assert one.subscriptions() == twin.subscriptions()
+        assert one.changes(10) == twin.changes(10)
+    log.close()
+
+
+def test_nothing_is_dropped_before_its_time(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    before = segments_of(log)
+    make_older(log, before[1:])  # the oldest was written to lately, say, restored
+    version = begin_file(log)
+    assert segments_of(log)[: len(before)] == before
+    assert len(log.changes(0)) == version
+
+
+def test_the_last_file_stays_though_all_are_old(tmp_path: Path) -> None:
+    log, twin = filled(tmp_path / "log"), filled(tmp_path / "twin")
+    make_older(log, segments_of(log))
+    assert compaction.last_version_before(log.path, time.time() - compaction.KEPT_SECONDS) == 10
+    version = begin_file(log)
+    assert version == begin_file(twin)
+    assert log.subscriptions() == twin.subscriptions()
+    assert ChangeLog(log.path).put("z", "a = 8") == version + 1
+
+
+def test_a_change_is_made_though_old_files_cannot_be_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = filled(tmp_path)
+    make_older(log, segments_of(log)[:2])
+
+    def refuse(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("tidings.store.journal.checkpoint.write", refuse)
+    with caplog.at_level(logging.WARNING):
+        version = begin_file(log)
+    assert "can't drop old files: the disk is full" in caplog.text
+    assert len(ChangeLog(log.path).changes(0)) == version

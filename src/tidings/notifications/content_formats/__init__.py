@@ -7,13 +7,13 @@
 The first byte distinguishes the formats, so a channel accepts all of them. A CloudEvent in
 structured mode is decoded like any other JSON object.
 
-    content.py       decodes any format
-    xml_content.py   elements as attributes
+    content_decoder.py   decodes any format
+    xml_content.py       elements as attributes
 
 For channel, which tags notifications, and for routing, which hands their attributes to subscribers;
-not for users. Start at content.py.
+not for users. Start at content_decoder.py.
 """
 
-from tidings.notifications.contents.content import decode_content, is_json
+from tidings.notifications.content_formats.content_decoder import decode_content, is_json
 
 __all__ = ["decode_content", "is_json"]

@@ -136,7 +136,7 @@ class PredicateHelper:
             except TimeoutError:
                 raise _Failure(f"it was not loaded within {START:.0f} s") from None
             except EOFError:
-                raise _Failure("its process ended while it was loaded") from None
+                raise _Failure("its process ended before the predicate was loaded") from None
             if code != Code.READY:
                 raise _Failure(f"it can't be loaded: {text}")
             return started

@@ -66,7 +66,7 @@ class _Reader:
             raise NotificationError(f"the notification is not valid XML: {problem}") from None
 
     def _refuse_doctype(self, *_: Any) -> None:
-        raise self._problem("found a document type, expected elements only")
+        raise self._problem("found a document type declaration, expected elements only")
 
     def _start(self, name: str, features: dict[str, str]) -> None:
         if len(self._open) > DEEPEST:

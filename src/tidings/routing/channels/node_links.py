@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from tidings.routing.channels.channel import Channel
-from tidings.routing.channels.channel_link import ChannelLink, Out
+from tidings.routing.channels.channel_link import LinkChannels, Out
 from tidings.routing.channels.credit import (
     HEAVY_DOWN,
     HEAVY_UP,
@@ -28,8 +28,8 @@ class Links:
 
     def __init__(self, counts: Counter[str]) -> None:
         self._counts = counts
-        self.neighbours: dict[Name, ChannelLink] = {}
-        self.hops: dict[Name, ChannelLink] = {}
+        self.neighbours: dict[Name, LinkChannels] = {}
+        self.hops: dict[Name, LinkChannels] = {}
         self._owed: set[tuple[Name, int]] = set()  # channels of neighbours that wait for credit
         self._drawn: set[tuple[Name, int]] = set()  # channels of which more may be sent now
         self._drawn_above: set[tuple[Name, int]] = set()
@@ -38,16 +38,16 @@ class Links:
         self.unread: Callable[[Name, int], int] = lambda _link, _number: 0
         """How many bytes of a neighbour's channel came and were not handed to `receive` yet."""
 
-    def hop(self, name: Name) -> ChannelLink:
+    def hop(self, name: Name) -> LinkChannels:
         """The channels of the link to a hop."""
-        return self.hops.setdefault(name, ChannelLink())
+        return self.hops.setdefault(name, LinkChannels())
 
     def leave(self, hop: Name) -> None:
         """The link to a hop has ended: publications that wait are dropped, and are repeated by
         their publishers."""
         self.renew_hop(hop, None)
 
-    def renew_hop(self, hop: Name, flow: Flow | None) -> ChannelLink:
+    def renew_hop(self, hop: Name, flow: Flow | None) -> LinkChannels:
         """There is a new link to a hop, or none."""
         known = self.hop(hop)
         for number in known.flow.numbers:
@@ -133,7 +133,7 @@ class Links:
             out += self._draw_above(hop, self.hop(hop), number, now)
         return out
 
-    def _draw(self, link: Name, known: ChannelLink, number: int, now: float) -> list[Out]:
+    def _draw(self, link: Name, known: LinkChannels, number: int, now: float) -> list[Out]:
         channel, out = known.numbers.get(number), []
         if channel is not None:
             for item in known.flow.draw(number, HEAVY_DOWN):
@@ -141,7 +141,7 @@ class Links:
                 self._drawn.add((link, number))
         return out
 
-    def _draw_above(self, hop: Name, known: ChannelLink, number: int, now: float) -> list[Out]:
+    def _draw_above(self, hop: Name, known: LinkChannels, number: int, now: float) -> list[Out]:
         channel, out = known.numbers.get(number), []
         if channel is not None:
             before = known.flow.waiting(number)
@@ -151,7 +151,7 @@ class Links:
             self.held -= before - known.flow.waiting(number)
         return out
 
-    def forget(self, known: ChannelLink, number: int) -> None:
+    def forget(self, known: LinkChannels, number: int) -> None:
         """A number of a link is not used any more."""
         channel = known.numbers.get(number)
         if channel is not None and self.hops.get(channel.hop) is known:
@@ -184,7 +184,7 @@ class Links:
                     self._hold(channel, known, number, message, source)
             else:
                 found = channel.below.get(to)
-                if found is None:  # it has no link at present
+                if found is None:  # there is no link at present
                     continue
                 link, number, known = to, found, self.neighbours[to]
                 flow = known.flow
@@ -202,7 +202,7 @@ class Links:
         return out
 
     def _hold(
-        self, channel: Channel, known: ChannelLink, number: int, message: m.Message,
+        self, channel: Channel, known: LinkChannels, number: int, message: m.Message,
         source: Name | None,
     ) -> None:  # fmt: skip
         """Let a publication wait for credit, or drop it if too much waits here."""
@@ -219,7 +219,7 @@ class Links:
         self._owed.add((source, below))
 
     def _emit(
-        self, channel: Channel, known: ChannelLink, link: Name, number: int, item: Item, now: float
+        self, channel: Channel, known: LinkChannels, link: Name, number: int, item: Item, now: float
     ) -> list[Out]:
         if isinstance(item, m.Beat):
             channel.beaten = now

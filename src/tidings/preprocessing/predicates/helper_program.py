@@ -1,6 +1,6 @@
 """The program of a helper process: it calls one predicate, for batches of arguments.
 
-    python -P helper.py GROUP NAME VERSION
+    python -P helper_program.py GROUP NAME VERSION
 
     stdin:   batches, each a length of 4 bytes and a pickled list of argument tuples
     stdout:  one answer when the predicate is loaded, then one for each call, in order: a code of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tidings.model import Event, NotificationError
-from tidings.notifications.contents import decode_content, is_json
+from tidings.notifications.content_formats import decode_content, is_json
 from tidings.preprocessing.kinds import Kind
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from tidings.routing.protocol import Limits
 from tidings.store.groups import Packed, Place
-from tidings.store.journal import things as t
+from tidings.store.journal import entries as t
 from tidings.store.journal.block_records import PackedBlock
 from tidings.store.journal.mark_index import MarkIndex, Span
 
@@ -40,7 +40,7 @@ class Retention(msgspec.Struct, frozen=True):
     disk_bytes: int = Limits().disk_bytes
 
 
-class Segment:
+class LogSegment:
     """The index of one file of the log, or of a part of it."""
 
     def __init__(self, path: Path) -> None:
@@ -73,10 +73,10 @@ class Segment:
         if spans:
             self.marks.add(b"".join(marks), spans)
 
-    def joined(self, other: Segment) -> Segment:
+    def join(self, other: LogSegment) -> LogSegment:
         """The combined index of two parts of a file."""
         both = copy(self)
-        both.marks = self.marks.joined(other.marks)
+        both.marks = self.marks.join(other.marks)
         both.serial = max(self.serial, other.serial)
         both.size, both.written = max(self.size, other.size), max(self.written, other.written)
         return both
@@ -86,25 +86,25 @@ class Segments:
     """All segments of a journal."""
 
     def __init__(self) -> None:
-        self.current: dict[int, Segment] = {}
+        self.current: dict[int, LogSegment] = {}
         # None while older segments are still being read
-        self.older: dict[int, Segment] | None = None
+        self.older: dict[int, LogSegment] | None = None
 
-    def of(self, first: int, path: Path) -> Segment:
+    def of(self, first: int, path: Path) -> LogSegment:
         """The current segment whose first group has this number."""
         if first not in self.current:
-            self.current = {**self.current, first: Segment(path)}
+            self.current = {**self.current, first: LogSegment(path)}
         return self.current[first]
 
     def size(self) -> int:
-        return sum(one.size for one in _joined(self.older or {}, self.current).values())
+        return sum(one.size for one in _join_segments(self.older or {}, self.current).values())
 
     def grow_old(self) -> None:
         """After a new checkpoint, move all current segments except the last to `older`."""
         if self.older is not None and self.current:
             last = max(self.current)
             rest = {first: one for first, one in self.current.items() if first != last}
-            self.older = _joined(self.older, rest)
+            self.older = _join_segments(self.older, rest)
             self.current = {last: self.current[last]}
 
     def keep(self, left: set[int]) -> None:
@@ -129,7 +129,7 @@ class Segments:
         segment is included only if it is not small."""
         if self.older is None:
             return
-        every = sorted(_joined(self.older, self.current).items())
+        every = sorted(_join_segments(self.older, self.current).items())
         size, now = sum(one.size for _, one in every), time.time()
         marks = sum(len(one.marks) for _, one in every)
         for at, (first, one) in enumerate(every):
@@ -145,11 +145,13 @@ class Segments:
             yield first
 
 
-def _joined(older: dict[int, Segment], newer: dict[int, Segment]) -> dict[int, Segment]:
+def _join_segments(
+    older: dict[int, LogSegment], newer: dict[int, LogSegment]
+) -> dict[int, LogSegment]:
     """The segments of both dictionaries; if both have a part of a segment, the parts are
     combined."""
     return {
         **older,
-        **{first: older[first].joined(one) if first in older else one
+        **{first: older[first].join(one) if first in older else one
            for first, one in newer.items()},
     }  # fmt: skip

@@ -12,15 +12,13 @@ state.py. A notification without marks is stored without its payload, because no
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 
 import msgspec
 
 from tidings.model import Id
 from tidings.routing.protocol import Mark, pack_marks
 from tidings.routing.root import Block, Cursor, Gone, Progress, Record
-from tidings.store.groups import Packed
-from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows, encode_rows, entry_of
+from tidings.store.journal.rows import SUBSCRIPTIONS, Rows, decode_rows
 
 NOTIFICATION, THING = b"N", b"T"
 HEAD = struct.Struct("<cqqIII")  # kind, serial, stamp, bytes of the publisher, marks, matched
@@ -101,7 +99,7 @@ class At(msgspec.Struct, frozen=True, array_like=True, tag="at"):
 
 class Repaired(msgspec.Struct, frozen=True, array_like=True, tag="repaired"):
     """Data was lost, and the log continues with this version. `lost` has the ranges of versions
-    (first, last) whose changes can't be read. The lineage ends here."""
+    (first, last) whose changes can't be read. The next life begins a new lineage."""
 
     version: int
     lost: tuple[tuple[int, int], ...]
@@ -153,25 +151,6 @@ def encode(thing: Small | Record) -> bytes:
             thing.payload if marks else b"",
         )
     )  # fmt: skip
-
-
-def encode_all(things: Iterable[Thing]) -> list[bytes | Packed]:
-    """The records of things, in order."""
-    found: list[bytes | Packed] = []
-    for thing in things:
-        if isinstance(thing, Block):
-            from tidings.store.journal.block_records import encode_block  # loads kernels
-
-            if len(thing):
-                found.append(encode_block(thing))
-            if thing.progress is not None:
-                found.append(encode(Taken(thing.source, thing.progress)))
-        elif isinstance(thing, Rows):
-            entries = [entry_of(*msgspec.structs.astuple(row)) for row in thing.rows]
-            found += encode_rows(thing.first, entries)
-        else:
-            found.append(encode(thing))
-    return found
 
 
 def decode(data: bytes) -> Small | Record | Rows:

@@ -9,7 +9,7 @@ import pytest
 from tests.broker.processes import write_secret
 
 from tidings.broker.admission import permissions
-from tidings.broker.admission.permissions import AGENT, ALL, Grant, Permissions, Register
+from tidings.broker.admission.permissions import AGENT, ALL, Grant, PermissionRegister, Permissions
 from tidings.broker.config import ConfigError, load_config
 from tidings.routing.protocol import messages as m
 
@@ -40,7 +40,7 @@ sixth = {name = "spark", may = ["preprocess"]}
 def test_a_greeting_costs_one_digest_however_many_tokens_there_are(
     monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
-    register = Register({**TOKENS, **{f"token {n}": "*" for n in range(1000)}})
+    register = PermissionRegister({**TOKENS, **{f"token {n}": "*" for n in range(1000)}})
     made: list[bytes] = []
 
     def counted(data: bytes) -> hashlib._Hash:
@@ -55,7 +55,7 @@ def test_a_greeting_costs_one_digest_however_many_tokens_there_are(
 def passed(
     name: str, token: str, certified: frozenset[str] = NOBODY, routes: bool = False
 ) -> Permissions:
-    found = Register(TOKENS).admit(m.Hello(name, token=token, routes=routes), certified)
+    found = PermissionRegister(TOKENS).admit(m.Hello(name, token=token, routes=routes), certified)
     assert isinstance(found, Permissions), found
     return found
 
@@ -74,7 +74,7 @@ def test_what_each_may() -> None:
 
 @pytest.mark.parametrize(("name", "token"), [("ann", "first"), ("zoe", "second"), ("bob", "third")])
 def test_nobody_routes_who_was_not_asked_to(name: str, token: str) -> None:
-    found = Register(TOKENS).admit(m.Hello(name, token=token, routes=True), NOBODY)
+    found = PermissionRegister(TOKENS).admit(m.Hello(name, token=token, routes=True), NOBODY)
     assert found == (
         f"'{name}' is a router, and its token may not route; "
         f'expected {{name = "{name}", may = ["route"]}} among the tokens here'

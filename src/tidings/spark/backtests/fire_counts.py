@@ -1,6 +1,6 @@
 """Counts how often filters fired: in each Python worker, and then in the driver.
 
-    batch of rows ──match──> Tally of a task ──Part, a few bytes per count──> Tally of the driver
+    batch of rows ──match──> FireCounts ──TaskCounts, a few bytes each──> FireCounts of the driver
 
 For N filters and B time buckets with rows, a tally has
 
@@ -47,7 +47,7 @@ class TooManyCounts(TidingsError):
         super().__init__(f"found {stretches} time buckets")
 
 
-class Part(msgspec.Struct, frozen=True):
+class TaskCounts(msgspec.Struct, frozen=True):
     """The counts of one task, ready to be sent; arrays are compressed bytes."""
 
     rows: int
@@ -63,7 +63,7 @@ class Part(msgspec.Struct, frozen=True):
     """The number of time buckets at which the task gave up; 0 if it did not."""
 
 
-class Tally:
+class FireCounts:
     """The counts of N filters over time, with k samples of each filter."""
 
     def __init__(self, filters: int, samples: int, kind: type = np.uint32) -> None:
@@ -108,8 +108,8 @@ class Tally:
             *matched, slots, times, self._counts, self.untimed, self.first, self.last
         )
 
-    def make_part(self, peak: int) -> Part:
-        return Part(
+    def make_part(self, peak: int) -> TaskCounts:
+        return TaskCounts(
             self.rows,
             peak,
             _pack(self.stretches),
@@ -121,7 +121,7 @@ class Tally:
 
     # -- in the driver -------------------------------------------------------------------------
 
-    def add(self, part: Part) -> None:
+    def add(self, part: TaskCounts) -> None:
         """Add the counts of a task; raise TooManyCounts beyond MOST_COUNTS."""
         if part.too_many:
             raise TooManyCounts(part.too_many)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tidings
-from tidings.cli.common.subscription_files import Subscription
+from tidings.cli.common.subscription_files import FileSubscription
 from tidings.cli.filters.match_counts import MatchCounts
 
 
 def counts_of(*texts: str) -> MatchCounts:
     counts = MatchCounts()
     for number, text in enumerate(texts):
-        counts.subscribe(Subscription(number, text), tidings.parse(text))
+        counts.subscribe(FileSubscription(number, text), tidings.parse(text))
     return counts
 
 

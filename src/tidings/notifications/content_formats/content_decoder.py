@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tidings.model import NotificationError
-from tidings.notifications.contents.xml_content import decode_xml
+from tidings.notifications.content_formats.xml_content import decode_xml
 
 DEEPEST = 100  # levels of nested values in MessagePack; msgspec limits the levels of JSON
 

@@ -4,18 +4,43 @@ The order is: write the checkpoint to the disk, record in the end mark that olde
 missing, and then remove them. So the log is complete even if this is interrupted, and the next call
 removes the remaining segments. A rendezvous point does the same for its own log: see
 journal/journal.py.
+
+Without a rendezvous point, whoever begins a new segment drops those that nobody has written to for
+KEPT_SECONDS. So the versions of that time stay readable, for batches that are repeated and for
+`subscriptions list --at`, and the log does not grow for ever.
 """
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from tidings.store import folder as f
 from tidings.store.groups import GroupLog, end_of
-from tidings.store.journal import checkpoint, things as t
+from tidings.store.journal import checkpoint, entries as t
 from tidings.store.journal.losses import value_of, version_in
+from tidings.store.log_opening import take_rest
 from tidings.store.reader import read_checkpoint, read_mark, state_at
-from tidings.store.settling import take_rest
+
+KEPT_SECONDS = 90 * 86_400.0
+
+
+def last_version_before(folder: Path, moment: float) -> int:
+    """The last version in the segments that were last written before a moment, in seconds since
+    1970; 0 if there is no such segment, or nothing after it."""
+    log = GroupLog(folder)
+    with contextlib.suppress(FileNotFoundError):  # another process dropped it just now
+        segments = log.segments()
+        kept = next(
+            (one for one in segments if log.path_of(one).stat().st_mtime >= moment), segments[-1]
+        )
+        if kept != segments[0] and (start := log.start_of(kept)) is not None:
+            group = next(iter(log.walk(start)), None)
+            first = None if group is None else group.records[0]
+            if first is not None and first[:1] == t.THING:
+                entry = t.decode_small(first)
+                return entry.version if isinstance(entry, t.At) else 0
+    return 0
 
 
 def forget(folder: Path, version: int, *, is_owner: bool = False) -> None:

@@ -10,15 +10,15 @@ from tidings.routing.forwarding import cost_of
 from tidings.routing.protocol import Notification, Range
 from tidings.routing.root import Record
 from tidings.store.groups import START, GroupLog, Position
-from tidings.store.journal import things as t
-from tidings.store.journal.segments import Segment, Segments
+from tidings.store.journal import entries as t
+from tidings.store.journal.log_segments import LogSegment, Segments
 
 PART = 64  # how many notifications are read at once
 
 _log = logging.getLogger(__name__)
 
 
-class Lookup:
+class RecordLookup:
     """The notifications of a log, which `segments` indexes."""
 
     def __init__(self, log: GroupLog, segments: Segments) -> None:
@@ -30,7 +30,7 @@ class Lookup:
     def read_older(self, upto: Position) -> None:
         """Index the notifications that are older than the checkpoint. Notifications that can't be
         read count as lost, so that subscribers do not wait for them forever."""
-        found: dict[int, Segment] = {}
+        found: dict[int, LogSegment] = {}
         damages: list[str] = []
         log = GroupLog(self._log.folder)
         try:
@@ -41,7 +41,7 @@ class Lookup:
                     return
                 first = group.end.segment
                 if first not in found:
-                    found[first] = Segment(log.path_of(first))
+                    found[first] = LogSegment(log.path_of(first))
                 found[first].add(group.records, group.places)
         except Exception:
             _log.exception("the journal %s can't read its older notifications", log.folder)

@@ -46,7 +46,7 @@ class Tagger:
         self._interests = interests
         self._claims = claims
         self._set_aside = set_aside
-        self.matched = set_aside.ancestors.matched
+        self.add_ancestors = set_aside.ancestors.add_ancestors
         """All nodes that match a notification, given its lowest nodes."""
         self.correcting: Corrects | None = None
         """Corrects the tags of publications; if None, tags are ignored."""
@@ -78,7 +78,7 @@ class Tagger:
     def fit(self, find: Callable[[], Label]) -> Label:
         """The lowest nodes that `find` returns. Filters are set aside until no share is exceeded;
         `find`, which is called again after that, must not return their nodes."""
-        limits, matched = self._limits, self.matched
+        limits, matched = self._limits, self.add_ancestors
         lowest = find()
         rounds = 0
         while len(lowest) > limits.marks or len(matched(lowest)) > limits.matches:

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.routing.root import Block, Record
-from tidings.store.journal.state import Counter, State
+from tidings.store.journal.state import Counter, JournalState
 
 SMALLEST = 1 << 10  # places in a table
 
 Numbers = npt.NDArray[np.int64]
 
 
-class Tally:
+class CounterSums:
     """Counts notifications in the order in which they were written."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Tally:
 
     def add_block(self, block: Block) -> None:
         # compiled, so loaded when needed
-        from tidings.store.journal.upkeep import tally_kernels as kernels
+        from tidings.store.journal.upkeep import counter_kernels as kernels
 
         marks, matched = block.marks, block.matched
         self._make_room(len(marks.distinct) + len(matched.distinct))
@@ -54,7 +54,7 @@ class Tally:
 
     def _make_room(self, more: int) -> None:
         """Make room for so many more nodes."""
-        from tidings.store.journal.upkeep import tally_kernels as kernels
+        from tidings.store.journal.upkeep import counter_kernels as kernels
 
         size = max(SMALLEST, 1 << (2 * (self._used + more)).bit_length())
         if size > len(self._keys):
@@ -67,11 +67,11 @@ class Tally:
         self._times.pop(node, None)
         self._last.pop(node, None)
         if self._used:
-            from tidings.store.journal.upkeep import tally_kernels as kernels
+            from tidings.store.journal.upkeep import counter_kernels as kernels
 
             kernels.clear(node, self._keys, self._table)
 
-    def apply(self, state: State) -> None:
+    def apply(self, state: JournalState) -> None:
         """Add everything to the counters of a state."""
         counters = state.counters
         for node, times in self._times.items():

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tidings.model import EnvironmentProblem
 from tidings.studies.chain.chain_rows import Interest
-from tidings.studies.chain.listener import COMMAND, RECORD, Answer, Order, Wish
+from tidings.studies.chain.listener import COMMAND, RECORD, ListenerAnswer, NewInterest, Order
 
 TOLD = np.dtype(
     [("interest", "<u4"), ("digest", "<u4"), ("id", "<i8"), ("serial", "<i8"), ("came", "<i8")]
@@ -45,7 +45,7 @@ class Listeners:
         """Subscribe agents; when this returns, their interests are in force."""
         count = len(self._processes)
         self._ask("subscribe", [
-            [Wish(*one) for one in wishes if one[0] % count == at] for at in range(count)
+            [NewInterest(*one) for one in wishes if one[0] % count == at] for at in range(count)
         ])  # fmt: skip
 
     def count(self) -> int:
@@ -68,7 +68,7 @@ class Listeners:
                     pipe.close()
         self._processes = []
 
-    def _ask(self, what: str, wishes: list[list[Wish]]) -> int:
+    def _ask(self, what: str, wishes: list[list[NewInterest]]) -> int:
         """Give each process an order; return the number of deliveries to all of them."""
         for at, process in enumerate(self._processes):
             assert process.stdin is not None
@@ -83,7 +83,7 @@ class Listeners:
             line = process.stdout.readline()
             if not line:
                 raise self._ended(at)
-            answer = msgspec.json.decode(line, type=Answer)
+            answer = msgspec.json.decode(line, type=ListenerAnswer)
             told += answer.told
             problems += answer.problems
             self.in_force.update(answer.in_force)

@@ -22,8 +22,8 @@ from tidings.model import EnvironmentProblem
 from tidings.routing.protocol import Mark
 from tidings.routing.root import Record
 from tidings.store.groups import GroupLog
-from tidings.store.journal import checkpoint, things as t
-from tidings.store.journal.state import Counter, Node, State
+from tidings.store.journal import checkpoint, entries as t
+from tidings.store.journal.state import Counter, JournalState, StoredNode
 
 GROUP = 1000  # the most records in a group
 _MAGIC = b"SQLite format 3\x00"
@@ -80,7 +80,7 @@ def _copy(connection: sqlite3.Connection, new: Path) -> None:
     walk = log.walk()
     list(walk)
     log.take_end(walk, checkpoint.THERE)
-    state = State()
+    state = JournalState()
     if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         about = dict(execute("SELECT key, value FROM about"))
         if about.get("format") != 1:
@@ -90,7 +90,7 @@ def _copy(connection: sqlite3.Connection, new: Path) -> None:
         state.last_node = about["last_node"]
         state.serial = about["counted"]
         state.publishers = dict(execute("SELECT name, stamp FROM publishers"))
-        state.nodes = {node: Node(bytes(interest)) for node, interest in
+        state.nodes = {node: StoredNode(bytes(interest)) for node, interest in
                        execute("SELECT node, interest FROM nodes")}  # fmt: skip
         for node, *numbers in execute("SELECT * FROM counters"):
             state.counters[node] = Counter(*numbers)
@@ -105,7 +105,7 @@ def _copy(connection: sqlite3.Connection, new: Path) -> None:
     checkpoint.write(new, state)
 
 
-def _count(state: State, record: Record) -> None:
+def _count(state: JournalState, record: Record) -> None:
     state.serial = record.serial
     for mark in record.marks:
         counter = state.counters.setdefault(mark.node, Counter())

@@ -26,7 +26,7 @@ def settle(folder: Path, key_of: before.KeyOf) -> None:
     """Make a log readable; raises LogError if it is damaged, or can't be converted. `key_of`
     computes the identity of a text."""
     if before.is_before(folder):
-        with f.unchanged(folder):  # waits while another process converts the log
+        with f.keep_unchanged(folder):  # waits while another process converts the log
             is_converted = not before.is_before(folder)
         if not is_converted:
             try:
@@ -45,8 +45,8 @@ def _take_what_is_left(folder: Path) -> None:
     """If a writer died, keep or cut off the data that it wrote after the mark. If another writer is
     active, wait for it."""
     log = GroupLog(folder)
-    mark, limit = log.acknowledged(), time.monotonic() + PATIENCE
-    while mark is not None and mark == log.acknowledged() and log.has_more(end_of(mark)):
+    mark, limit = log.read_mark(), time.monotonic() + PATIENCE
+    while mark is not None and mark == log.read_mark() and log.has_more(end_of(mark)):
         try:
             with f.writing_at_once(folder) as turn:
                 if turn == "free":

@@ -1,0 +1,158 @@
+"""The whole search for the neighbours of simple filters, in one call for several of them.
+
+A *simple* filter is one box over terms that have columns in the index. It is passed as int64 words:
+
+    K, then for each test, ascending by column:    column, pinned, the end of its spans
+       then for each span:    low, high
+
+Nearly all filters are simple. What a filter costs outside of this kernel, such as small arrays for
+each step, would take longer than the search itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.matching.covering.cover_kernels import MAYBE, MOST_NEAR, NO, YES
+from tidings.matching.covering.neighbour_kernels import Boxed, is_above, is_below
+from tidings.matching.jit.compiling import kernel
+from tidings.matching.placing.index_kernels import EncodedPiece, best_test, sift, stab
+
+TEST, SPAN = 3, 2  # words of a test, and of a span
+
+
+@kernel
+def read_box(words, at):  # type: ignore[no-untyped-def]
+    """A simple filter as boxes, its only box and its hull, which are equal."""
+    tests = words[at]
+    first = at + 1 + TEST * tests
+    spans = words[first - 1] if tests else 0
+    column, pinned = np.empty(2 * tests, np.uint32), np.empty(2 * tests, np.uint8)
+    starts = np.zeros(2 * tests + 1, np.int64)
+    low, high = np.empty(2 * spans, np.int32), np.empty(2 * spans, np.int32)
+    for twice in range(2):
+        for test in range(tests):
+            here, word = twice * tests + test, at + 1 + TEST * test
+            column[here] = words[word]
+            pinned[here] = words[word + 1]
+            starts[here + 1] = twice * spans + words[word + 2]
+        for span in range(spans):
+            low[twice * spans + span] = words[first + SPAN * span]
+            high[twice * spans + span] = words[first + SPAN * span + 1]
+    return Boxed(np.array([0, tests, 2 * tests]), column, starts, low, high, pinned)
+
+
+@kernel
+def read_piece(new):  # type: ignore[no-untyped-def]
+    """The box of a simple filter as a piece."""
+    tests = new.tests[1]
+    columns, mask = np.empty(tests, np.int64), np.uint64(0)
+    for test in range(tests):
+        columns[test] = new.column[test]
+        mask |= np.uint64(1) << np.uint64(new.column[test] % 64)
+    spans = new.spans[tests]
+    low, high = new.low[:spans].astype(np.int64), new.high[:spans].astype(np.int64)
+    return EncodedPiece(columns, new.spans[: tests + 1], low, high, mask)
+
+
+@kernel
+def read_corner(piece):  # type: ignore[no-untyped-def]
+    """The columns of a corner in a segment, and its codes there, with column 0."""
+    tests, count = piece.columns.shape[0], 1
+    columns, codes = np.zeros(tests + 1, np.int64), np.zeros(tests + 1, np.int64)
+    for test in range(tests):
+        if piece.starts[test] < piece.starts[test + 1]:
+            columns[count] = piece.columns[test] + 1
+            codes[count] = (piece.low[piece.starts[test]] + 1) // 2
+            count += 1
+    return columns[:count], codes[:count]
+
+
+@kernel
+def put_sorted(out, first, end, slot):  # type: ignore[no-untyped-def]
+    """Insert a slot into the sorted slots [first, end) of `out`, once; returns the end."""
+    at = end
+    while at > first and out[at - 1] > slot:
+        at -= 1
+    if at > first and out[at - 1] == slot:
+        return end
+    for move in range(end, at, -1):
+        out[move] = out[move - 1]
+    out[at] = slot
+    return end + 1
+
+
+@kernel
+def keep_decided(found, answers, count, out, end):  # type: ignore[no-untyped-def]
+    """Append the slots with the answer YES, then those with MAYBE, each sorted and once. Returns
+    both ends, or -1 if there is no room."""
+    if end + count > out.shape[0]:
+        return -1, -1
+    first = end
+    for at in range(count):
+        if answers[at] == YES:
+            end = put_sorted(out, first, end, found[at])
+    sure = first = end
+    for at in range(count):
+        if answers[at] == MAYBE:
+            end = put_sorted(out, first, end, found[at])
+    return sure, end
+
+
+@kernel
+def find_neighbours(  # type: ignore[no-untyped-def]
+    words, starts, arrays, masks, corners, split, loose, slots, compiled, wide, columns, most,
+    room, out, ends,
+):  # fmt: skip
+    """The neighbours of simple filters, given by `words` from starts[i] on.
+
+    arrays, masks, corners, split, loose: the index, see BoxIndex. slots, compiled, wide, columns,
+    most: see `find_above`. `room` uint32 is scratch for candidates. out uint32: the slots that are
+    surely above, perhaps above, surely below and perhaps below; ends int64 [n, 4]: their ends, or
+    -1 if there was no room, or if all filters are candidates.
+    """
+    left, answers = np.empty(MOST_NEAR, np.int64), np.empty(room.shape[0], np.uint8)
+    end = 0
+    for at in range(ends.shape[0]):
+        begin = end
+        ends[at, 3] = -1
+        new = read_box(words, starts[at])
+        piece = read_piece(new)
+        corner = read_corner(piece)
+        count = stab(corner[0], corner[1], arrays, masks, piece.mask, room)
+        test, cost = best_test(corners, piece)
+        if count < 0 or count + split.shape[0] > room.shape[0] or cost >= wide.shape[0]:
+            continue
+        if cost + loose.shape[0] > room.shape[0]:
+            continue
+        for one in range(split.shape[0]):
+            room[count] = split[one]
+            count += 1
+        kept = 0
+        for one in range(count):
+            slot = np.int64(room[one])
+            if wide[slot] == 0:
+                answer = is_above(slot, slots, compiled, wide, new, 1, columns, most, left)
+                if answer != NO:
+                    room[kept], answers[kept] = slot, answer
+                    kept += 1
+        ends[at, 0], end = keep_decided(room, answers, kept, out, end)
+        ends[at, 1] = end
+        if end >= 0:
+            count = sift(corners, piece, test, True, room)
+            for one in range(loose.shape[0]):
+                room[count] = loose[one]
+                count += 1
+            kept = 0
+            for one in range(count):
+                slot = np.int64(room[one])
+                if wide[slot] == 0:
+                    answer = is_below(slot, slots, compiled, wide, new, 1, columns, most, left)
+                    if answer != NO:
+                        room[kept], answers[kept] = slot, answer
+                        kept += 1
+            ends[at, 2], end = keep_decided(room, answers, kept, out, end)
+            ends[at, 3] = end
+        if end < 0:
+            end = begin
+            ends[at, 3] = -1

@@ -18,6 +18,7 @@ from tests.waiting import until
 from tidings.broker import RootNode
 from tidings.model import TidingsError
 from tidings.network.agent import connect
+from tidings.snapshots import Snapshot
 from tidings.store import Asked, ChangeLog
 
 THREADS = ThreadPoolExecutor(16)  # others than those in which a rendezvous point writes
@@ -82,6 +83,51 @@ def test_changes_of_a_running_rendezvous_point(tmp_path: Path) -> None:
         network = await started(folder, 0, BRIEF)
         held = {node for _, node in now.subscriptions().values()}
         assert held <= set(network[0].machine.graph)
+        await stopped(network)
+
+    running(again)
+
+
+def test_a_rendezvous_point_of_a_channel_that_adopted_a_snapshot(tmp_path: Path) -> None:
+    """It tags with the numbers of the snapshot, agents share its nodes, commands change its
+    subscriptions, and all of it is there at the next start."""
+    log = ChangeLog(tmp_path / "journal.db")
+    log.put("before", "n > 0")
+    log.adopt(Snapshot.build({f"b{n}": f"n > {n}" for n in range(9)}), owner="loader")
+    nodes = {id_: node for id_, (_, node) in log.subscriptions().items()}
+    assert nodes == {"before": 1} | {f"b{n}": 1 if n == 0 else n + 2 for n in range(9)}
+
+    async def work() -> None:
+        network = await started(tmp_path, 1, BRIEF)
+        root, (router,) = network
+        graph, interests = root.machine.graph, root.machine.interests
+        assert set(nodes.values()) == set(graph)
+        assert [interests.tag(b'{"n": %d}' % n) for n in (1, 4, 20)] == [[1], [5], [10]]
+        async with connect(at(router), times=BRIEF) as agent, agent.subscribe("3 < n") as told:
+            assert nodes["b3"] in root.machine.wants  # the same node
+            await agent.publish({"n": 7}, b"7")
+            assert await payloads(told, 1) == [b"7"]
+            with pytest.raises(TidingsError, match="owns"):
+                await apart(log.adopt, Snapshot.build({"more": "n > 1"}))
+            version = await apart(log.put, "b7", "n > 70")
+            assert version in graph
+            await apart(log.drop, "b8")
+            await until(lambda: nodes["b8"] not in graph)
+            assert nodes["b3"] in graph
+        assert log.subscriptions()["b7"] == ("n > 70", version)
+        assert log.state().owners == {f"b{n}": "loader" for n in range(8)}
+        await stopped(network)
+
+    running(work)
+    last = log.adopt(Snapshot.build({"more": "n > 71", "same": "n > 70"}))
+    now = {id_: node for id_, (_, node) in log.subscriptions().items()}
+    assert now["same"] == now["b7"]
+    assert now["more"] in (last - 1, last)
+
+    async def again() -> None:
+        network = await started(tmp_path, 0, BRIEF)
+        assert set(now.values()) <= set(network[0].machine.graph)
+        assert network[0].machine.interests.tag(b'{"n": 100}') == [now["more"]]
         await stopped(network)
 
     running(again)

@@ -13,7 +13,7 @@ import pytest
 from tests.filters.strategies import event as random_event
 from tests.snapshots.test_snapshot import many_filters
 
-from tidings.channel.interests import ArrayInterests
+from tidings.channel.interests import ArrayInterests, node_loading
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, compile_nodes
 from tidings.channel.interests.reading import Filters
@@ -320,6 +320,23 @@ def test_a_start_takes_what_is_compiled(tmp_path: Path) -> None:
     stricter = ArrayInterests(declared, stored, 2200, folder=folder)
     assert set(stricter.refused) == {n for n, _ in stored if n % 7 == 6}
     assert stricter.place(b"a1 > 1 AND b = 1").node == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_a_start_after_many_new_nodes_compiles_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a snapshot was adopted; a few are placed."""
+    monkeypatch.setattr(node_loading, "MANY", 20)
+    stored = [(n, b"a > %d AND b = %d" % (n, n % 3)) for n in range(1, 101)]
+    folder = tmp_path / "interests"
+    for upto, compiled in ((40, 40), (50, 40), (70, 70), (91, 70), (100, 100)):
+        now = ArrayInterests(None, stored[:upto], upto, folder=folder)
+        assert now._nodes.compiled is not None
+        assert len(now._nodes.compiled) == compiled
+        fresh = ArrayInterests(None, stored[:upto], upto)
+        for event in (b'{"a": 1000, "b": 1}', b'{"a": 45, "b": 0}'):
+            assert now.tag(event) == fresh.tag(event)
 
 
 def test_a_compilation_that_fails_changes_nothing(

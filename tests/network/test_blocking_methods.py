@@ -43,7 +43,8 @@ class Place:
     def connect(self, channel: str, name: str, token: str, **how: Any) -> BlockingAgent:
         port = self._fx.port if how.pop("above", False) else self._edge.port
         there = f"tidings://127.0.0.1:{port}/{channel}"
-        return connect_blocking(there, name=name, token=token, times=BRIEF, timeout=PATIENCE, **how)
+        how = {"times": BRIEF, "timeout": PATIENCE, "show_token": True} | how
+        return connect_blocking(there, name=name, token=token, **how)
 
 
 @asynccontextmanager

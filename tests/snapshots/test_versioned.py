@@ -50,12 +50,17 @@ class Book:
         return Snapshot.build(self.at[version], number=version, numbers=self.numbers)
 
 
+# they cover each other, and their forms differ
+ALIKE = [f"za > 0 AND zb > 0 OR za > 0 AND zc > 0 AND zb <= {most}" for most in range(3)]
+
+
 @pytest.mark.parametrize("run", runs(1, 4))
 def test_every_version_is_like_a_fresh_compilation(seed: int, run: int) -> None:
     rng = random.Random(f"{seed} live {run}")
     filters, of = many_filters(rng, 120)
     texts = [one.sql() for _, one in filters]
     texts += [f"({text}) AND true" for text in texts[:20]]  # equal, and written differently
+    texts += [*ALIKE, *ALIKE]
     rng.shuffle(texts)
     book = Book()
     for number in range(60):
@@ -66,8 +71,13 @@ def test_every_version_is_like_a_fresh_compilation(seed: int, run: int) -> None:
         id_ = f"s{rng.randrange(80)}"
         ends = id_ in book.now and rng.random() < 0.5
         book.put(id_, None if ends else rng.choice(texts))
-    events = [event(rng, of) for _ in range(40)]
-    batch = pa.RecordBatch.from_pylist(events, schema=tables.arrow_schema(of))
+    events = [
+        event(rng, of) | {name: rng.randrange(4) for name in ("za", "zb", "zc")} for _ in range(40)
+    ]
+    columns = [pa.field(name, pa.int64()) for name in ("za", "zb", "zc")]
+    batch = pa.RecordBatch.from_pylist(
+        events, schema=pa.schema([*tables.arrow_schema(of), *columns])
+    )
     at = start
     while at < len(book.changes):
         more = rng.randrange(1, 15)
@@ -80,14 +90,25 @@ def test_every_version_is_like_a_fresh_compilation(seed: int, run: int) -> None:
         assert told == [sorted(ids) for ids in fresh.subscriptions(batch).to_pylist()]
 
 
-def test_filters_written_differently_are_one_node_with_the_lower_number() -> None:
+@pytest.mark.parametrize("compiled", range(5))
+def test_filters_that_cover_each_other_are_a_chain(compiled: int) -> None:
+    """Whatever was compiled, and whichever of them ended: the tag has the lowest living number."""
     book = Book()
-    book.put("a", "x > 0 OR x <= 0 OR y = 1")
-    book.put("b", "x IS NOT NULL OR y = 1")
-    rows = pa.RecordBatch.from_pylist([{"x": 1, "y": 1}])
-    live = VersionedSnapshot(Snapshot.build({}, number=0))
+    for id_, text in zip("abc", ALIKE, strict=True):
+        book.put(id_, text)
+    assert len({parse(text).key for text in ALIKE}) == 3
+    book.put("a", None)
+    book.put("b", None)
+    rows = pa.RecordBatch.from_pylist([{"za": 1, "zb": 1, "zc": 1}])
+    live = VersionedSnapshot(book.compiled(compiled))
     live.apply(book.changes)
-    assert live.view().nodes(rows).to_pylist() == book.compiled(2).nodes(rows).to_pylist()
+    for version in range(compiled, 6):
+        expected = [[[]], [[1]], [[1]], [[1]], [[2]], [[3]]][version]
+        assert live.view(version).nodes(rows).to_pylist() == expected
+        assert book.compiled(version).nodes(rows).to_pylist() == expected
+    whole = book.compiled(3)
+    assert [whole.parents(node) for node in (1, 2, 3)] == [[2], [3], []]
+    assert verify_nodes(whole).problems == []
 
 
 def test_the_lowest_number_stays_also_when_it_came_later() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,20 @@ from tests.filters.strategies import Writer, event, schema
 from tests.matching import tables
 from tests.repeats import runs
 
-from tidings import Attributes, AttributesError, ContentGraph, FilterError, TidingsError, parse
+from tidings import (
+    Attributes,
+    AttributesError,
+    ContentGraph,
+    FilterError,
+    Node,
+    TidingsError,
+    parse,
+)
 from tidings.snapshots import Snapshot
 from tidings.spark import build_snapshot, subscriptions
 from tidings.spark.loading import loading
+from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
+from tidings.store import ChangeLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,12 +110,46 @@ def test_the_graph_is_the_content_graph(spark: SparkSession, seed: int, tmp_path
     texts, _ = random_texts(random.Random(f"{seed} load graph"), 120)
     built = build_snapshot(table(spark, enumerate(texts), "id long"), tmp_path / "s")
     graph = ContentGraph.build(parse(text) for text in texts)
-    node_of = [graph.node(parse(text)) for text in texts]
-    members = {node: frozenset(at for at, one in enumerate(node_of) if one is node)
-               for node in graph}  # fmt: skip
+    # filters that cover each other share a node of the content graph; here they are a chain
+    chains: dict[Node, dict[bytes, set[int]]] = {}
+    for at, text in enumerate(texts):
+        one = parse(text)
+        node = graph.node(one)
+        assert node is not None
+        chains.setdefault(node, {}).setdefault(one.key, set()).add(at)
+    members = {node: [*map(frozenset, chain.values())] for node, chain in chains.items()}
     nodes, edges = shape(built)
-    assert set(nodes) == set(members.values())
-    assert edges == {(members[up], members[n]) for n in graph for up in graph.parents(n)}
+    assert set(nodes) == {one for chain in members.values() for one in chain}
+    expected = {(members[up][0], members[n][-1]) for n in graph for up in graph.parents(n)}
+    expected |= {(up, low) for chain in members.values() for low, up in pairwise(chain)}
+    assert edges == expected
+
+
+def test_a_channel_is_made_and_extended(spark: SparkSession, tmp_path: Path) -> None:
+    first = [(f"a{at}", f"x > {at % 5}") for at in range(9)]
+    more = [(f"b{at}", f"x > {at + 3}") for at in range(4)]  # two of these filters are there
+    made = build_snapshot(table(spark, first), tmp_path, adopt=True, owner="ana")
+    assert (made.number, made.numbers.tolist()) == (5, [1, 2, 3, 4, 5])
+    log = ChangeLog(tmp_path)
+    assert made.path == log.bulk_at(5)
+    assert log.put("c", "x > 2") == 6
+    build_snapshot(table(spark, more), tmp_path, adopt=True)
+    assert log.version == 10
+    found = log.subscriptions()
+    assert {found[id_][1] for id_ in ("a2", "c")} == {3}
+    assert [found[f"b{at}"][1] for at in range(4)] == [4, 5, 9, 10]
+    assert log.state().owners == {f"a{at}": "ana" for at in range(9)}
+    with pytest.raises(TidingsError, match="the id 'a0' has a subscription"):
+        build_snapshot(table(spark, first[:1]), tmp_path, adopt=True)
+    empty = build_snapshot(table(spark, []), tmp_path, adopt=True)
+    assert (len(empty), log.version) == (0, 10)
+    source = FollowedSubscriptions(tmp_path)
+    batch = pa.RecordBatch.from_pylist([{"x": x} for x in range(8)])
+    tags = [[], [1], [2], [3], [4], [5], [9], [10]]
+    assert source.view(10).nodes(batch).to_pylist() == tags
+    source.close()
+    assert {path.name for path in tmp_path.iterdir()} >= {"bulks", "snapshots", "end"}
+    assert not [*tmp_path.glob(".tidings-work*")]  # nothing is left behind
 
 
 def test_declared_attributes(

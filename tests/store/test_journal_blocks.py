@@ -203,6 +203,7 @@ def a_state(chance: random.Random) -> JournalState:
 
 def test_the_checkpoint_has_it(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     state = a_state(random.Random(seed))
+    state.folder = tmp_path
     checkpoint.write(tmp_path, state)
     assert checkpoint.read(tmp_path, None) == state
     monkeypatch.setattr(checkpoint, "GROUP_BYTES", 300)
@@ -216,7 +217,7 @@ def test_a_checkpoint_of_a_later_release_is_one_sentence(
     monkeypatch.setattr(checkpoint, "CONTENT", 9)
     checkpoint.write(tmp_path, JournalState())
     monkeypatch.undo()
-    with pytest.raises(EnvironmentProblem, match="has the format 9, expected at most 5; use the"):
+    with pytest.raises(EnvironmentProblem, match="has the format 9, expected at most 6; use the"):
         checkpoint.read(tmp_path, None)
 
 

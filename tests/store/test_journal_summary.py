@@ -127,7 +127,7 @@ class Writer:
 
 def state_of(folder: Path) -> JournalState:
     """The state after all groups, each record decoded again."""
-    log, state = GroupLog(folder), JournalState()
+    log, state = GroupLog(folder), JournalState(folder=folder)
     counting = Counting(state)
     for group in log.walk(START):
         counting.apply_all(record for record in group.records if record is not None)

@@ -118,9 +118,9 @@ def test_ids_of_nodes_are_reserved(tmp_path: Path) -> None:
 def test_a_folder_of_a_later_release_is_one_sentence(tmp_path: Path) -> None:
     ChangeLog(tmp_path).put("a", "n > 1")
     (tmp_path / FORMAT).write_text('{"format": 9, "identities": 2}')
-    with pytest.raises(LogError, match=r"channel says .* expected format 3; use the release of"):
+    with pytest.raises(LogError, match=r"channel says .* expected format 4; use the release of"):
         _ = ChangeLog(tmp_path).version
-    with pytest.raises(EnvironmentProblem, match=r"expected format 3; use the release of"):
+    with pytest.raises(EnvironmentProblem, match=r"expected format 4; use the release of"):
         FileJournal(tmp_path)
 
 

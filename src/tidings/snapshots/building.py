@@ -4,10 +4,11 @@
                                               |
                                          index over them
 
-Filters that are equal, or written differently but cover each other, share a node. The text of a
-shared node is the text of its first filter. Nodes are sorted by number, and a node's place is its
-position in that order. Only a filter's text and the hull gathered from its form are kept; if the
-form is needed again, the text is parsed again.
+Filters with equal forms share a node, whose text is the text of its first filter. Filters with
+different forms that cover each other have a node each, the higher number above the lower, as at a
+rendezvous point. Nodes are sorted by number, and a node's place is its position in that order. Only
+a filter's text and the hull gathered from its form are kept; if the form is needed again, the text
+is parsed again.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class BuiltNodes(msgspec.Struct, frozen=True):
     """The nodes of a graph by place, and their members, which are subscriptions, node by node."""
 
     numbers: Array  # int64 [N], ascending
-    keys: Any  # Arrow: the key of the filter whose text the node has
+    keys: Any  # Arrow: the keys of the filters
     parent_starts: Array  # int64 [N + 1]
     parents: Array  # uint32: places
     member_starts: Array  # int64 [N + 1]
@@ -86,10 +87,8 @@ class Forms(Sequence[Form]):
 
 
 class BuiltGraph(msgspec.Struct, frozen=True):
-    """The nodes of n filters and the index over them."""
+    """The edges between the nodes of N distinct filters, and the index over them."""
 
-    firsts: Array  # int64 [N]: by place, the filter whose text the node has
-    place_of: Array  # int64 [n]: the place of each filter's node
     parent_starts: Array  # int64 [N + 1]
     parents: Array  # uint32: places
     segment: Segment
@@ -147,12 +146,13 @@ def build_graph(
     blocks: Blocks,
     progress: OnProgress = lambda _: None,
 ) -> BuiltGraph:
-    """The graph of distinct filters, built from their hulls, and the index over its nodes."""
-    found = cover_hulls(gathered, forms, blocks, progress)
-    firsts, place_of = np.unique(found.first, return_inverse=True)
-    edges = _group(place_of[found.below], place_of[found.above], len(firsts))
-    del found
-    return BuiltGraph(firsts, place_of, *edges, segment_of_hulls(gathered, firsts, forms))
+    """The graph of distinct filters in the order of their numbers, built from their hulls, and the
+    index over its nodes."""
+    places = np.arange(len(forms))
+    edges = cover_hulls(gathered, forms, blocks, progress).chain_equals()
+    parents = _group(*edges, len(places))
+    del edges
+    return BuiltGraph(*parents, segment_of_hulls(gathered, places, forms))
 
 
 def members_of(owners: Array, ids: Any, count: int) -> tuple[Array, Any]:
@@ -186,21 +186,19 @@ def build_nodes(
         keys, filters = [keys[at] for at in order], [filters[at] for at in order]
     forms = Forms(filters, distinct.attributes, distinct.functions)
     graph = build_graph(distinct.hulls.finish(order), forms, blocks, progress)
-    firsts, count = graph.firsts.tolist(), len(graph.firsts)
-    kept = [keys[at] for at in firsts]
-    given = [numbers[key] for key in kept] if numbers is not None else range(1, count + 1)
+    given = [numbers[key] for key in keys] if numbers is not None else range(1, len(keys) + 1)
     place_of = np.empty(len(order), np.int64)
-    place_of[order] = graph.place_of
+    place_of[order] = np.arange(len(order))
     nodes = BuiltNodes(
         np.array(given, np.int64),
-        pa.array(kept, pa.binary()),
+        pa.array(keys, pa.binary()),
         graph.parent_starts,
         graph.parents,
-        *members_of(place_of[owners], ids, count),
+        *members_of(place_of[owners], ids, len(keys)),
     )
     matcher = Matcher.from_segment(
-        graph.segment, _hold_texts([filters[at] for at in firsts]), distinct.attributes,
-        functions=distinct.functions, background=False,
+        graph.segment, _hold_texts(filters), distinct.attributes, functions=distinct.functions,
+        background=False,
     )  # fmt: skip
     return nodes, matcher
 

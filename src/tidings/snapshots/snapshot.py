@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -191,6 +192,11 @@ class Snapshot:
             for id_ in self.members(node):
                 numbers.setdefault(distinct.add(id_, text), node)
         return Snapshot(self.number, *build_nodes(distinct, numbers))
+
+    def renumbered(self, first: int, number: int) -> Snapshot:
+        """The same subscriptions as another version, with nodes numbered from `first` on."""
+        numbers = np.arange(first, first + len(self.numbers), dtype=np.int64)
+        return Snapshot(number, msgspec.structs.replace(self._nodes, numbers=numbers), self.matcher)
 
     # -- contents ------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Check a snapshot against its filters: coverings are computed again for a sample of nodes.
 
-The key of each node in the sample must be the key of its filter. Each parent must cover the node
-and must not be covered by it. A few other nodes may cover the node only if they lie above it. The
-other nodes are siblings first, then nodes chosen at random.
+The key of each node in the sample must be the key of its filter. Each parent must cover the node;
+if the node covers the parent too, the parent must have the higher number. A few other nodes may
+cover the node only if they lie above it, or have a lower number and are covered by it. The other
+nodes are siblings first, then nodes chosen at random.
 """
 
 from __future__ import annotations
@@ -56,13 +57,17 @@ def verify_nodes(
             name = int(shape.numbers[parent])
             if not covers_among(filter_at(parent).form, mine.form):
                 problems.append(f"node {name} is above node {number}, but does not cover it")
-            elif covers_among(mine.form, filter_at(parent).form):
-                problems.append(f"nodes {name} and {number} cover each other, expected one node")
+            elif name < number and covers_among(mine.form, filter_at(parent).form):
+                problems.append(
+                    f"nodes {name} and {number} cover each other, expected node {number} above"
+                )
         for other in _others(shape, place, above, draw):
             pairs += 1
+            name = int(shape.numbers[other])
             covers = covers_among(filter_at(other).form, mine.form)
+            if covers and name < number:
+                covers = not covers_among(mine.form, filter_at(other).form)
             if covers and not _is_above(starts, parents, other, place):
-                name = int(shape.numbers[other])
                 problems.append(f"node {name} covers node {number}, but is not above it")
         if len(problems) >= most:
             break

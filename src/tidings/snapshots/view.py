@@ -6,9 +6,8 @@
 A notification is tagged with the *lowest* living nodes that match it. A matched node that covers
 another matched node is dropped; of two nodes that cover each other, the one with the higher number
 is dropped. A node is alive if it has subscriptions. Dead nodes stay in the graph, and the search
-passes through them. So the tag is the one that a fresh compilation would give, with one exception.
-If differently written filters share a compiled node, the node keeps the number of the first filter
-until the next compilation, even if only the other filters still have subscriptions.
+passes through them. So the tag depends only on the version and on the notification: a fresh
+compilation would give the same.
 
 Cost: one step per edge between the nodes that match an event, compiled or new.
 """
@@ -108,8 +107,9 @@ class View:
 
     def lowest_members(self, starts: Array, places: Array) -> Any:
         """The lowest nodes of each event, ascending, where ids are the node numbers of another
-        graph. Filters that cover each other share a node here. In the other graph the higher number
-        lies above the lower, so only the lowest number is listed."""
+        graph. There, nodes may have equal filters, for example since a revision of the attributes;
+        here these filters share a node. In the other graph the higher number lies above the lower,
+        so only the lowest number is listed."""
         starts, places = self._lowest(starts, places)
         ids = self.least_ids[places]
         tag_kernels.sort_lists(starts, ids)

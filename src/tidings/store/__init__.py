@@ -4,11 +4,13 @@
     journal/        the entries of the log, the state that results from them, and its checkpoints;
                     the log as a rendezvous point writes it
     change_log.py   ChangeLog, for pipelines and commands: put, drop, changes since a version
-        |── writer.py, live_ids.py    number changes and nodes, append them as one group
+        |── writer.py, known_log.py, live_ids.py    number changes and nodes, append them
         |── reader.py                 reads the changes up to the acknowledged end of the log
         |── change_records.py         changes, as readers get them
         |── compaction.py             drops older segments, behind a checkpoint
         `── log_opening.py, before/   logs of dead writers, and of older releases
+    bulks/          subscriptions that were adopted as a whole, in mapped files
+    layered.py      mappings that consist of bulks and of what changed since
     owner/          how commands hand changes to the process that owns the folder
     groups/         the log of groups below all of this: checksums, a chain, an end mark
     ontologies.py   ontologies in files

@@ -24,10 +24,11 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -43,17 +44,30 @@ from tidings.model import (
     need_id,
 )
 from tidings.store import folder as f
-from tidings.store.change_records import SEGMENT_BYTES, LogError, decode_interest
+from tidings.store.change_records import SEGMENT_BYTES, AdoptedHere, LogError, decode_interest
 from tidings.store.compaction import KEPT_SECONDS, forget, last_version_before
 from tidings.store.journal import FileJournal
 from tidings.store.journal.entries import anonymous_id
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
 from tidings.store.journal.state import JournalState as LogState
+from tidings.store.known_log import RequestedChange
+from tidings.store.layered import own_part
 from tidings.store.log_opening import settle
-from tidings.store.owner import Asked, Died, Ownership, Unowned, hand_over, made_in
+from tidings.store.owner import (
+    Asked,
+    Died,
+    Ownership,
+    Unowned,
+    ask_for_folder,
+    hand_over,
+    made_in,
+)
 from tidings.store.reader import Reader, state_at
-from tidings.store.writer import PendingGroup, RequestedChange, Writer
+from tidings.store.writer import PendingGroup, Writer
+
+if TYPE_CHECKING:
+    from tidings.snapshots import Snapshot
 
 Functions = Mapping[str, Callable[..., Any]]
 Subscriptions = dict[Id, tuple[str, int]]
@@ -200,6 +214,55 @@ class ChangeLog:
         need_id(id)
         return self._commit([RequestedChange(id, None)])
 
+    def adopt(self, snapshot: Snapshot, *, owner: str = "") -> int:
+        """Adopt all subscriptions of a snapshot as one version; return it. The nodes get the
+        numbers up to that version. The snapshot must have been compiled with the `attributes` of
+        the channel. An id that is already subscribed is refused. A filter that has a node already
+        keeps it. A pipeline that owns the folder gives it up; a rendezvous point does not, and
+        then EnvironmentProblem is raised."""
+        need_owner(owner)
+        with self._writing:
+            try:
+                self._settle()
+                with self._forgetting():
+                    try:
+                        return self._writer.adopt(snapshot, owner)
+                    except f.Owned:  # a pipeline gives up the folder, and then follows the log
+                        if not ask_for_folder(self.path):
+                            raise
+                        return self._writer.adopt(snapshot, owner)
+            except f.Owned:
+                raise
+            except (OSError, EnvironmentProblem) as problem:
+                raise _refusal(problem) from problem
+
+    def bulk_of(self, version: int) -> Path:
+        """The folder of the snapshot that was adopted as a version."""
+
+        def read() -> Path:
+            bulks = state_at(self.path, self._reader.end()).bulks
+            for one in bulks:
+                if one.version == version:
+                    return self.path / f.BULKS / one.name
+            raise LogError(f"version {version} of '{self.path}' did not adopt a snapshot")
+
+        return self._steady(read)
+
+    def bulk_at(self, version: int) -> Path | None:
+        """The folder of the snapshot that has exactly the subscriptions of a version, because they
+        were adopted; None if there is none."""
+
+        def read() -> Path | None:
+            if not (self.path / f.BULKS).exists():
+                return None
+            state = state_at(self.path, self._reader.end(), version)
+            if len(state.bulks) != 1 or state.version != state.bulks[0].version:
+                return None
+            is_all = not own_part(state.nodes) and not own_part(state.subscriptions)
+            return self.path / f.BULKS / state.bulks[0].name if is_all else None
+
+        return self._steady(read)
+
     def _request(self, id_: Id, filter_: str | Filter, dialect: str, owner: str) -> RequestedChange:
         need_id(id_)
         if isinstance(filter_, Filter):
@@ -223,10 +286,8 @@ class ChangeLog:
         try:
             try:
                 self._settle()
-                begun = self._writer.begun
-                self._writer.commit(wanted)
-                if self._writer.begun > begun:
-                    self._forget_old()
+                with self._forgetting():
+                    self._writer.commit(wanted)
             except f.Owned:
                 for one in wanted:
                     try:
@@ -353,9 +414,15 @@ class ChangeLog:
             except (OSError, EnvironmentProblem) as problem:
                 raise LogError(f"the log can't drop files: {problem}") from problem
 
-    def _forget_old(self) -> None:
-        """Drop the files that nobody has written to for a long time. The changes are acknowledged,
-        so a failure is only logged; the next new file is another chance."""
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """If the block begins a new file, drop those that nobody has written to for a long time.
+        The changes are acknowledged, so a failure is only logged; the next new file is another
+        chance."""
+        begun = self._writer.begun
+        yield
+        if self._writer.begun == begun:
+            return
         try:
             if version := last_version_before(self.path, time.time() - KEPT_SECONDS):
                 forget(self.path, version, is_owner=self._writer.is_owner)
@@ -393,11 +460,15 @@ class ChangeLog:
         version = self.version
         try:  # the last change has that type, if the log still contains it
             return type(self.changes(version - 1, version)[0].id) if version else None
+        except AdoptedHere:
+            state = self._steady(lambda: state_at(self.path, self._reader.end()))
+            return int if state.integer else str
         except (LogError, IndexError):
             return next(map(type, self.subscriptions(version)), None)
 
     def changes(self, after: int, upto: int | None = None) -> list[Change]:
-        """All changes after a version, up to another version or to the latest, in order."""
+        """All changes after a version, up to another version or to the latest, in order. Raises
+        LogError if a whole snapshot was adopted in between."""
         return [change for change, _ in self.keyed_changes(after, upto)]
 
     def keyed_changes(self, after: int, upto: int | None = None) -> list[KeyedChange]:
@@ -411,14 +482,18 @@ class ChangeLog:
             found: list[KeyedChange] = []
             if after >= last:
                 return found
-            for record in self._reader.changes(after, end):
-                if record.version > last:
-                    break
-                change = Change(
-                    record.version, record.id, record.filter, record.node, record.dialect,
-                    record.owner,
-                )  # fmt: skip
-                found.append((change, record.key))
+            try:
+                for record in self._reader.changes(after, end):
+                    if record.version > last:
+                        break
+                    change = Change(
+                        record.version, record.id, record.filter, record.node, record.dialect,
+                        record.owner,
+                    )  # fmt: skip
+                    found.append((change, record.key))
+            except AdoptedHere as adopted:
+                if adopted.version <= last:
+                    raise
             return found
 
         return self._steady(read)
@@ -488,7 +563,7 @@ def _readable(found: LogState) -> State:
         if one.owner:
             owners[id_] = one.owner
     anonymous: list[Id] = []
-    for node, it in found.nodes.items():
+    for node, it in own_part(found.nodes).items():
         if not it.named:
             text, dialect = decode_interest(it.interest)
             id_ = anonymous_id(node, integer=found.integer)
@@ -498,8 +573,9 @@ def _readable(found: LogState) -> State:
                 dialects[id_] = dialect
             if it.owners:
                 owners[id_] = ", ".join(it.owners)
-    keys = {n: it.key for n, it in found.nodes.items() if it.key}
-    return State(subscriptions, keys, dialects, owners, frozenset(anonymous), found.integer)
+    return State(
+        subscriptions, found.identities(), dialects, owners, frozenset(anonymous), found.integer
+    )
 
 
 def need_owner(owner: str) -> str:

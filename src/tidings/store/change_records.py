@@ -5,6 +5,7 @@
     a named subscription is set or ended (rows)    its id, text, dialect and node
     the rendezvous point made a node               a subscription whose id is made of the node
     the rendezvous point removed such a node       that subscription ended
+    subscriptions were adopted as a whole          none: readers get the state, see `AdoptedHere`
 
 A node that a named subscription made and the rendezvous point removed is not a change here, because
 its subscriptions had ended before.
@@ -28,6 +29,18 @@ SEGMENT_BYTES = 8 << 20
 
 class LogError(TidingsError):
     """A log is damaged, can't be read or written, or lacks the requested version."""
+
+
+class AdoptedHere(LogError):
+    """A version adopted a whole snapshot, whose subscriptions are not listed as changes."""
+
+    def __init__(self, one: t.Adopted) -> None:
+        super().__init__(
+            f"version {one.version} adopted a whole snapshot, with the nodes from {one.first} on, "
+            "and does not list its subscriptions as changes; read the subscriptions at that "
+            "version instead"
+        )
+        self.version = one.version
 
 
 class Gap(Exception):
@@ -73,6 +86,8 @@ def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Chan
         elif isinstance(thing, t.Dropped) and not thing.named and thing.gone.version:
             id_ = t.anonymous_id(thing.node, integer=thing.integer)
             yield ChangeRecord(thing.gone.version, id_, None, 0)
+        elif isinstance(thing, t.Adopted) and thing.version > after:
+            raise AdoptedHere(thing)
         elif isinstance(thing, t.Repaired) and any(last >= after for _, last in thing.lost):
             raise Gap(thing.version)
 

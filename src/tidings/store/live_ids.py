@@ -9,10 +9,11 @@ refused until only one kind is left.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 
 from tidings.model import Id, TidingsError
+from tidings.store.layered import Layer, put_over
 
 RESERVED = re.compile(r"node [0-9]+")  # see `anonymous_id` in journal/entries.py
 
@@ -21,11 +22,17 @@ class LiveIds:
     """The nodes of all subscriptions by their ids, and how many ids are texts."""
 
     def __init__(self, nodes: Mapping[Id, int]) -> None:
-        self.nodes = dict(nodes)
+        self.nodes: MutableMapping[Id, int] = dict(nodes)
         self.texts = sum(type(id_) is str for id_ in self.nodes)
         self.anonymous = 0
         """Nodes that a rendezvous point made, each of which counts as a subscription."""
         self.integer = False  # are the ids of those nodes integers?
+
+    def adopt(self, nodes: Layer[Id, int], *, integer: bool) -> None:
+        """Add the ids of a bulk."""
+        self.nodes = put_over(self.nodes, nodes)
+        self.texts += 0 if integer else nodes.size
+        self.integer = integer
 
     def counts(self) -> dict[type, int]:
         """How many ids there are of each kind."""

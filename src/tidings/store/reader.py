@@ -21,6 +21,7 @@ from typing import NoReturn
 import msgspec
 
 from tidings.store.change_records import (
+    AdoptedHere,
     ChangeRecord,
     Gap,
     LogError,
@@ -100,6 +101,8 @@ class Reader:
             yield from read_groups(walk, point.version, after, self._folder, version_in(end))
         except Gap as gap:
             self._refuse(after, gap.version, read_checkpoint(self._folder, end))
+        except AdoptedHere:
+            raise
         except LogError:
             base = read_checkpoint(self._folder, end)
             if walk.end.number >= base.at.number:

@@ -118,30 +118,13 @@ def _compile_texts(plan: Plan, setting: Setting, numbers: Array) -> None:
     forms = Forms(firsts, setting.attributes, setting.kind.functions)
     gathered = hulls.finish()
     found = cover_hulls(gathered, forms, in_threads(1))
-    edges = _chain(found.first[form_of], found.above, found.below, kinds == NEVER)
+    lower, upper = found.chain_equals(form_of)
+    kept = (kinds[lower] != NEVER) & (kinds[upper] != NEVER)
     matched = np.flatnonzero(kinds <= WIDE)
     segment = segment_at_places(gathered, form_of[matched], matched, forms, len(numbers))
-    graph = _graph(numbers, *edges)
+    graph = _graph(numbers, lower[kept], upper[kept])
     column = pa.chunked_array([pa.array(texts, pa.large_string())])
     save(Path(plan.folder), setting, graph, arrange_keys(keys), kinds, segment, column)
-
-
-def _chain(group: Array, above: Array, below: Array, never: Array) -> tuple[Array, Array]:
-    """(lower, upper) places of all edges. `group` has, for the filter at each place, the first
-    filter that is equal to it. `above` and `below` are edges between first filters.
-
-    Equal filters form a chain, with the highest number at the top.
-    """
-    order = np.lexsort((np.arange(len(group)), group))
-    same = group[order][1:] == group[order][:-1]
-    size = int(group.max()) + 1 if len(group) else 0
-    bottom, top = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    top[group[order]] = order  # the last of equal filters stays
-    bottom[group[order[::-1]]] = order[::-1]
-    lower = np.concatenate([top[below], order[:-1][same]])
-    upper = np.concatenate([bottom[above], order[1:][same]])
-    kept = ~never[lower] & ~never[upper]
-    return lower[kept], upper[kept]
 
 
 def _graph(numbers: Array, lower: Array, upper: Array) -> CompiledGraph:

@@ -60,6 +60,24 @@ class Coverage(msgspec.Struct, frozen=True):
     candidates: int  # the number of pairs of hulls that the joins compared
     pairs: int  # the number of coverings that the joins found
 
+    def chain_equals(self, form_of: Array | None = None) -> tuple[Array, Array]:
+        """(lower, upper) of all edges between nodes: equal nodes form a chain, with the last at the
+        top. So no two nodes share a place, and there are no cycles.
+
+        `form_of` has the form of each node; without it, each form is a node.
+        """
+        group = self.first if form_of is None else self.first[form_of]
+        order = np.argsort(group, kind="stable")
+        same = group[order][1:] == group[order][:-1]
+        size = int(group.max()) + 1 if len(group) else 0
+        bottom, top = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        top[group[order]] = order  # the last of equal nodes stays
+        bottom[group[order[::-1]]] = order[::-1]
+        return (
+            np.concatenate([top[self.below], order[:-1][same]]),
+            np.concatenate([bottom[self.above], order[1:][same]]),
+        )
+
 
 def cover(
     forms: Sequence[Form],

@@ -54,7 +54,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     match_millis: Positive = 1
     new_nodes: Positive = 10_000  # nodes that one owner asked for and nobody has subscribed to yet
     all_new_nodes: Positive = 100_000
-    all_nodes: Positive = 2_000_000
+    all_nodes: Positive = 20_000_000
     marks: Positive = 256  # marks of one notification for the filters of one subscriber
     all_marks: Positive = 65_535  # marks of one notification for the filters of all subscribers
     matches: Positive = 1024  # filters of one subscriber that match one notification

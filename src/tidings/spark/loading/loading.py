@@ -56,6 +56,7 @@ from tidings.spark.loading.load_tasks import (
     read_texts,
 )
 from tidings.spark.session import is_local_master, send_to_workers
+from tidings.store import ChangeLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,8 +103,16 @@ def build_snapshot(
     errors: str = "raise",
     work: str | Path | None = None,
     progress: Progress | None = None,
+    adopt: bool = False,
+    owner: str = "",
 ) -> Snapshot:
     """Compile the subscriptions of a table into a snapshot at the path, and open it.
+
+    With `adopt`, the path is the folder of a channel, which is made if there is none. The
+    subscriptions are added to the channel, as one version, which is the `number` of the snapshot;
+    `owner` says who makes them. Nodes get the next numbers of the channel, and a filter that has a
+    node in the channel keeps it. An id that is already subscribed is refused. `attributes` are
+    those of the channel. While a rendezvous point owns the folder, nothing can be adopted.
 
     The path may be an address that pyarrow.fs and Spark support, such as s3a://bucket/snapshot.
 
@@ -126,7 +135,10 @@ def build_snapshot(
         raise TidingsError(f"found errors={errors!r}, expected 'raise' or 'collect'")
     rows = _select_rows(df, id, filter)
     target: str | Path = address_of(path)
-    if not scheme_of(path):
+    if adopt:
+        target = local_path(path, "the folder of a channel").absolute()
+        ChangeLog(target, attributes)  # makes the folder, or says why it can't be made
+    elif not scheme_of(path):
         target = local_path(path, "a snapshot").absolute()
         need_place(target)
     with _work_folder(_work_place(rows.sparkSession, target, work)) as folder:
@@ -135,7 +147,14 @@ def build_snapshot(
         build.sort(count)
         snapshot = build.compile(number)
         build.progress("saving")
-        snapshot.save(target)
+        if adopt:
+            log = ChangeLog(target, attributes)
+            version = log.adopt(snapshot, owner=owner)
+            if not len(snapshot):
+                return snapshot  # nothing was adopted
+            target = log.bulk_of(version)
+        else:
+            snapshot.save(target)
     return Snapshot.open(target, attributes)
 
 
@@ -211,18 +230,13 @@ class _Build:
         self.progress("covering")
         graph: BuiltGraph = build_graph(hulls.finish(), forms, self._join_blocks)
         self.progress("nodes")
-        count = len(graph.firsts)
         nodes = BuiltNodes(
-            np.arange(1, count + 1),
-            keys.take(pa.array(graph.firsts)) if count < len(keys) else keys,
+            np.arange(1, len(keys) + 1),
+            keys,
             graph.parent_starts,
             graph.parents,
-            *members_of(graph.place_of[owners], ids, count),
+            *members_of(owners, ids, len(keys)),
         )
-        if count < len(texts):
-            kept = np.zeros(len(texts), bool)
-            kept[graph.firsts] = True
-            texts = texts.filter(pa.array(kept))
         matcher = Matcher.from_segment(graph.segment, texts, self.attributes, background=False)
         return Snapshot(number, nodes, matcher)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -39,9 +40,9 @@ from tidings.store import ChangeLog, LogError
 _log = logging.getLogger(__name__)
 IDENTITIES = "identities.arrow"
 ASIDE = "aside.json"
-# increased when the meaning of filters or the columns of these files change, so that snapshots are
-# compiled again
-LANGUAGE = 4
+# increased when filters change their meaning, the files here their columns, or compilations their
+# nodes, so that snapshots are compiled again
+LANGUAGE = 5
 
 
 def home_of(log: Path) -> Path:
@@ -83,6 +84,10 @@ def compile_version(log: ChangeLog, version: int, home: Path) -> Path:
     path = path_of(home, version, log.attributes)
     if path.exists():
         return path
+    bulk = log.bulk_at(version)
+    if bulk is not None and _digest(attributes_of(bulk)) == _digest(log.attributes):
+        _link_snapshot(path, bulk)
+        return path
     distinct = DistinctFilters(log.attributes, log.functions)
     state = log.state(version)
     filters: list[Written] = []
@@ -117,6 +122,20 @@ def save_snapshot(
     with filling_folder(path) as folder:
         snapshot.save(folder, tables)
         replace_file(folder / ASIDE, msgspec.json.encode(refused))
+
+
+def _link_snapshot(path: Path, bulk: Path) -> None:
+    """Use the snapshot that a channel adopted, whose files never change, without a copy."""
+    with filling_folder(path) as folder:
+        shutil.copytree(bulk, folder, copy_function=_link)
+        replace_file(folder / ASIDE, msgspec.json.encode([]))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # the file system has no links, or has too many of this file
+        shutil.copy2(source, target)
 
 
 def list_set_aside(log: ChangeLog) -> list[Aside]:

@@ -1,6 +1,6 @@
 """The records of a batch of entries; those of a block of notifications are created at once.
 
-Each record of a block equals the one that `things.encode` creates for the notification alone.
+Each record of a block equals the one that `entries.encode` creates for the notification alone.
 Kernels lay them out in one buffer, with their heads and checksums.
 """
 

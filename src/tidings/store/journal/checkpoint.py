@@ -1,8 +1,8 @@
 """The state of a journal at one position, stored in a file, so that a start need not read all
 groups.
 
-    about, then parts of the nodes, of the counters, of the publishers, of the removed nodes, of the
-    sources, of the cursors, of the named subscriptions
+    about, the bulks, then parts of the nodes, of the counters, of the publishers, of the removed
+    nodes, of the sources, of the cursors, of the named subscriptions
 
 The file is a group as in a log (store/groups/layout.py), with its checksums. A large state takes
 several groups, numbered down to 1, so that a reader recognizes the last one. A part takes a few
@@ -25,7 +25,9 @@ from tidings.files import replace_file
 from tidings.model import EnvironmentProblem, Id
 from tidings.routing.root import Cursor, Gone, History, Progress
 from tidings.store.groups import Mark, Position, layout
+from tidings.store.journal.entries import Adopted
 from tidings.store.journal.state import Counter, JournalState, StoredNode, StoredSubscription
+from tidings.store.layered import own_part
 
 NAME = "checkpoint"
 FORMAT = 2
@@ -33,10 +35,10 @@ FORMAT = 2
 FORMAT_OF_SEVERAL = 3
 PART = 5_000  # entries
 GROUP_BYTES = 8 << 20
-CONTENT = 5
+CONTENT = 6
 """What the parts are: 1 before journals knew versions, sources and removed nodes; 2 before they had
 cursors; 3 before they had named subscriptions; 4 while nodes repeated the texts of
-subscriptions."""
+subscriptions; 5 before there were bulks."""
 THERE = 1  # the lowest bit of the end mark's value: is there a checkpoint?
 
 
@@ -69,6 +71,18 @@ class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
     log: int = 0
 
 
+class AdoptedPart(msgspec.Struct, frozen=True, array_like=True):
+    """A bulk, and which of its nodes and ids do not count any more."""
+
+    bulk: Adopted
+    nodes: list[int]
+    ids: list[Id]
+
+
+class Bulks(msgspec.Struct, frozen=True, array_like=True, tag="bulks"):
+    part: dict[int, AdoptedPart]  # by the first number
+
+
 class Nodes(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
     part: dict[int, StoredNode]
 
@@ -97,21 +111,22 @@ class Subscriptions(msgspec.Struct, frozen=True, array_like=True, tag="subscript
     part: dict[Id, StoredSubscription]
 
 
-Part = About | Nodes | Counters | Publishers | Removed | Sources | Cursors | Subscriptions
+Part = About | Bulks | Nodes | Counters | Publishers | Removed | Sources | Cursors | Subscriptions
 _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 
-def read(folder: Path, mark: Mark | None) -> JournalState:
+def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> JournalState:
     """The state in the checkpoint of a log with this end mark; an empty state if no checkpoint was
-    written yet."""
+    written yet. With `accepts_loss`, bulks that can't be read are left out."""
+    lost = list[tuple[Adopted, str]]() if accepts_loss else None
     path = folder / NAME
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         if mark is not None and (mark.value & THERE or mark.oldest > 1):
             raise Damaged(f"the checkpoint {path} is missing") from None
-        return JournalState()
-    state, is_doubled = JournalState(), False
+        return JournalState(folder=folder, lost_bulks=lost)
+    state, is_doubled = JournalState(folder=folder, lost_bulks=lost), False
     for record in _records(data):
         if record is None:
             raise Damaged(f"the checkpoint {path} is corrupt or has an unknown format")
@@ -121,7 +136,7 @@ def read(folder: Path, mark: Mark | None) -> JournalState:
                 f"the checkpoint {path} has the format {part.content}, expected at most {CONTENT}; "
                 "use the release of tidings that wrote it, or a later one"
             )
-        is_doubled |= isinstance(part, About) and part.content < CONTENT
+        is_doubled |= isinstance(part, About) and part.content < 5
         _take(state, part)
     if is_doubled:
         state.drop_texts()
@@ -174,7 +189,16 @@ def in_groups(records: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
 
 
 def _take(state: JournalState, part: Part) -> None:
-    if isinstance(part, Nodes):
+    if isinstance(part, Bulks):
+        for one in part.part.values():
+            integer, many = state.integer, len(state.bulks)
+            state.adopt(one.bulk)
+            state.integer = integer  # that of the last change, which may be later
+            if len(state.bulks) > many:  # or else it is lost
+                nodes, ids = state.gone_of(many)
+                nodes.update(one.nodes)
+                ids.update(one.ids)
+    elif isinstance(part, Nodes):
         state.nodes.update(part.part)
     elif isinstance(part, Counters):
         state.counters.update(part.part)
@@ -224,10 +248,14 @@ def _parts(state: JournalState) -> Iterator[Part]:
         state.at, state.serial, state.last_node, state.lives, CONTENT, past, state.integer,
         state.lost, state.log,
     )  # fmt: skip
-    for kind, table in ((Nodes, state.nodes), (Counters, state.counters),
+    if state.bulks:
+        gone = (state.gone_of(at) for at in range(len(state.bulks)))
+        yield Bulks({one.first: AdoptedPart(one, [*nodes], [*ids]) for one, (nodes, ids) in
+                     zip(state.bulks, gone, strict=True)})  # fmt: skip
+    for kind, table in ((Nodes, own_part(state.nodes)), (Counters, state.counters),
                         (Publishers, state.publishers), (Removed, history.gone),
                         (Sources, state.sources), (Cursors, state.cursors),
-                        (Subscriptions, state.subscriptions)):  # fmt: skip
+                        (Subscriptions, own_part(state.subscriptions))):  # fmt: skip
         items = iter(table.items())
         while part := dict(islice(items, PART)):
             yield kind(part)  # type: ignore[arg-type]

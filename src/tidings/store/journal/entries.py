@@ -46,6 +46,18 @@ class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
     integer: bool = False
 
 
+class Adopted(msgspec.Struct, frozen=True, array_like=True, tag="adopted"):
+    """Subscriptions that were adopted as a whole. Their nodes have the numbers from `first` to
+    `version`, and the bulk `name` has everything else; `identity` is the identity of its
+    snapshot."""
+
+    first: int
+    version: int
+    name: str
+    identity: str
+    owner: str = ""
+
+
 class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):
     node: int
     owners: tuple[str, ...]
@@ -119,8 +131,9 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed"):
 
 
 Small = (
-    Life | Added | Owned | Dropped | Forgotten | Taken | Renewed | Named | Confirmed | At | Repaired
-)
+    Life | Added | Adopted | Owned | Dropped | Forgotten | Taken | Renewed | Named | Confirmed | At
+    | Repaired
+)  # fmt: skip
 Thing = Small | Record | Block | Rows
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -170,7 +183,7 @@ def version_of(thing: Thing) -> int:
         return thing.node
     if isinstance(thing, Dropped):
         return thing.gone.version
-    return thing.version if isinstance(thing, Renewed | Repaired) else 0
+    return thing.version if isinstance(thing, Renewed | Repaired | Adopted) else 0
 
 
 def anonymous_id(node: int, *, integer: bool) -> Id:

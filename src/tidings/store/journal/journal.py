@@ -179,10 +179,10 @@ class FileJournal:
         losses: list[str] = []
         mark = self._log.read_mark()
         try:
-            state = checkpoint.read(self.path, mark)
+            state = checkpoint.read(self.path, mark, accepts_loss=True)
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
-            state = JournalState()
+            state = JournalState(folder=self.path, lost_bulks=[])
         size = _size(self._checkpoint)
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
         self._lookup = RecordLookup(self._log, self._segments)
@@ -192,6 +192,10 @@ class FileJournal:
             group.records, group.places
         ))  # fmt: skip
         losses += self._log.take_end(walk, self._mark_value(state.version))
+        for one, sentence in state.lost_bulks or ():
+            losses.append(sentence)
+            replay.lost.append((one.first, one.version))
+        state.give_up_bulks()
         self._upkeep.begin_summary()
         self.losses = losses
         # if the checkpoint is newer than the mark, the mark may have been restored from a backup

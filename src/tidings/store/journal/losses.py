@@ -56,6 +56,8 @@ class LossReplay:
                     before: int | None = thing.first - 1
                 elif isinstance(thing, t.At):
                     before = thing.version
+                elif isinstance(thing, t.Adopted):
+                    before = thing.first - 1
                 else:
                     version = t.version_of(thing)
                     before = version - 1 if version else None

@@ -16,23 +16,32 @@ and only the rendezvous point ends it.
 The node that a named subscription made has the text of that subscription. The text is not stored
 with the node too, as long as the subscription has it: it may be long, and there may be a million.
 
+Subscriptions that were adopted as a whole, and their nodes, stay in files: see bulks/. The
+dictionaries have what changed since then.
+
 A checkpoint may be in the middle of a group, at one of its versions. Then the group is read again,
 and changes to subscriptions up to that version are skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, MutableMapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from tidings.model import Id
+from tidings.model import EnvironmentProblem, Id
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Confirmation, Cursor, History, Progress, Record
 from tidings.store.groups import Position
 from tidings.store.journal import entries as t
 from tidings.store.journal.rows import SQL, Rows
+from tidings.store.layered import Layer, Layered, own_part, put_over
+
+if TYPE_CHECKING:
+    from tidings.store.bulks import Bulk
 
 MANY = 1 << 16  # the most numbers that are gathered
 MOST_LIVES = 256
@@ -79,19 +88,25 @@ class JournalState(msgspec.Struct):
     serial: int = 0
     last_node: int = 0
     lives: list[tuple[int, int]] = []
-    nodes: dict[int, StoredNode] = {}
+    nodes: MutableMapping[int, StoredNode] = {}
     counters: dict[int, Counter] = {}
     publishers: dict[str, int] = {}
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}
     cursors: dict[str, Cursor] = {}
-    subscriptions: dict[Id, StoredSubscription] = {}
+    subscriptions: MutableMapping[Id, StoredSubscription] = {}
     integer: bool = False
-    """Was the last id an integer? See `things.anonymous_id`."""
+    """Was the last id an integer? See `entries.anonymous_id`."""
     lost: list[tuple[int, int]] = []
     """Ranges of versions (first, last) that were lost when the log was repaired."""
     log: int = 0
     """The id of the log of groups; 0 if unknown."""
+    bulks: list[t.Adopted] = []
+    """What was adopted as a whole; the layers of `nodes` and `subscriptions` have this order."""
+    folder: Path | None = None
+    """The folder of the channel, which has the bulks."""
+    lost_bulks: list[tuple[t.Adopted, str]] | None = None
+    """Bulks that can't be read, and why; None if such a bulk is an error."""
 
     @property
     def version(self) -> int:
@@ -99,12 +114,12 @@ class JournalState(msgspec.Struct):
 
     def add_texts(self) -> None:
         """Give nodes the texts that only subscriptions have."""
-        for one in self.subscriptions.values():
+        for one in own_part(self.subscriptions).values():
             self.keep_text(one)
 
     def drop_texts(self) -> None:
         """The opposite of `add_texts`, for states of older releases."""
-        for one in self.subscriptions.values():
+        for one in own_part(self.subscriptions).values():
             if one.began == one.node and (node := self.nodes.get(one.node)) and \
                     node.named and node.interest == one.interest:  # fmt: skip
                 node.interest = b""
@@ -113,6 +128,73 @@ class JournalState(msgspec.Struct):
         """Give a node the text of the subscription that made it, because the subscription ends."""
         if one.began == one.node and (node := self.nodes.get(one.node)) and not node.interest:
             node.interest = one.interest
+
+    def adopt(self, one: t.Adopted) -> None:
+        """Add the nodes and the subscriptions of a bulk. Raises EnvironmentProblem if it can't be
+        read, unless `lost_bulks` takes it."""
+        try:
+            bulk = self._bulk(one)
+        except EnvironmentProblem as problem:
+            if self.lost_bulks is None:
+                raise
+            self.lost_bulks.append((one, str(problem)))
+            return
+
+        def node_of(text: str, key: bytes) -> StoredNode:
+            return StoredNode(pack_interest(text.encode(), SQL), (), key, named=True)
+
+        def find_node(node: int) -> StoredNode | None:
+            place = node - one.first
+            return node_of(bulk.text_at(place), bulk.key_at(place)) if node in bulk else None
+
+        def each_node() -> Iterator[tuple[int, StoredNode]]:
+            for node, key, text in bulk.each_text():
+                yield node, node_of(text, key)
+
+        def find(id_: Id) -> StoredSubscription | None:
+            found = bulk.find_id(id_)
+            if found is None:
+                return None
+            text = bulk.text_at(found.place)
+            return StoredSubscription(text, found.node, one.version, SQL, one.owner)
+
+        def each() -> Iterator[tuple[Id, StoredSubscription]]:
+            for id_, node, text in bulk.each_id():
+                yield id_, StoredSubscription(text, node, one.version, SQL, one.owner)
+
+        self.nodes = put_over(self.nodes, Layer(find_node, each_node, len(bulk), set()))
+        self.subscriptions = put_over(self.subscriptions, Layer(find, each, len(bulk.ids), set()))
+        self.bulks = [*self.bulks, one]
+        self.integer = bulk.integer
+
+    def give_up_bulks(self) -> None:
+        """Go on without the bulks that can't be read. Other subscriptions may use nodes of a lost
+        bulk: these nodes get their texts, but the identities are lost."""
+        if self.lost_bulks:
+            for one in self.subscriptions.values():
+                if one.node not in self.nodes:
+                    self.nodes[one.node] = StoredNode(one.interest, named=True)
+        self.lost_bulks = None
+
+    def _bulk(self, one: t.Adopted) -> Bulk:
+        from tidings.store.bulks import open_bulk  # loads pyarrow
+
+        assert self.folder is not None, "a state with bulks was read from a folder"
+        return open_bulk(self.folder, one.name, one.first, one.identity)
+
+    def identities(self) -> dict[int, bytes]:
+        """The identities of all nodes, as far as they are known."""
+        found = {node: one.key for node, one in own_part(self.nodes).items() if one.key}
+        for at, bulk in enumerate(self.bulks):
+            gone = self.gone_of(at)[0]
+            found |= {n: key for n, key in self._bulk(bulk).each_key() if n not in gone}
+        return found
+
+    def gone_of(self, at: int) -> tuple[set[int], set[Id]]:
+        """The nodes and the ids of a bulk that do not count any more."""
+        assert isinstance(self.nodes, Layered)
+        assert isinstance(self.subscriptions, Layered)
+        return self.nodes.layers[at].gone, self.subscriptions.layers[at].gone
 
 
 class Counting:
@@ -171,8 +253,13 @@ class Counting:
             history.add(thing.node)
         elif isinstance(thing, t.Owned):
             state.last_node = max(state.last_node, thing.node)
-            if thing.node in state.nodes:
-                state.nodes[thing.node].owners = thing.owners
+            if (known := state.nodes.get(thing.node)) is not None:
+                state.nodes[thing.node] = msgspec.structs.replace(known, owners=thing.owners)
+        elif isinstance(thing, t.Adopted):
+            if thing.version > history.version:  # or else it is in the checkpoint
+                state.adopt(thing)
+                history.version = thing.version
+                state.last_node = max(state.last_node, thing.version)
         elif isinstance(thing, t.Dropped):
             state.last_node = max(state.last_node, thing.node, thing.gone.version)
             state.nodes.pop(thing.node, None)
@@ -186,9 +273,9 @@ class Counting:
             if thing.cursor is not None:
                 state.cursors[thing.key] = thing.cursor
         elif isinstance(thing, t.Confirmed):
-            known = state.cursors.get(thing.key)
-            if known is not None:
-                state.cursors[thing.key] = known.confirm(
+            cursor = state.cursors.get(thing.key)
+            if cursor is not None:
+                state.cursors[thing.key] = cursor.confirm(
                     Confirmation(thing.serial, thing.total, thing.counts, thing.upto, thing.gaps)
                 )
         elif isinstance(thing, t.Renewed):

@@ -1,0 +1,26 @@
+"""Subscriptions that a channel took over as a whole, from a compiled snapshot.
+
+    bulks/FIRST-NAME/     a snapshot, whose nodes have the numbers from FIRST on
+        nodes.arrow, subscriptions.arrow, index/    as in any snapshot
+        identities.arrow  the numbers and identities of its nodes, as pipelines keep them
+        sorted.arrow      the identities in order, with the places of their nodes
+        order.arrow       the order of the ids
+        shared.arrow      places whose filters had nodes before, and the numbers of those
+
+    bulk.py       the mapped files of a bulk, and what can be looked up in them
+    adopting.py   writes the folder of a bulk
+
+A bulk is one entry of the log, with one version, however many subscriptions it has. The state of a
+log has the changes since then in dictionaries, and everything else stays in the files: see
+layered.py. These modules are for journal/ and known_log.py, not for users. Start at bulk.py.
+"""
+
+from tidings.store.bulks.adopting import write_bulk
+from tidings.store.bulks.bulk import Bulk, high_halves, open_bulk
+
+__all__ = [
+    "Bulk",
+    "high_halves",
+    "open_bulk",
+    "write_bulk",
+]

@@ -43,8 +43,8 @@ class Place:
     def connect(self, channel: str, name: str, token: str, **how: Any) -> BlockingAgent:
         port = self._fx.port if how.pop("above", False) else self._edge.port
         there = f"tidings://127.0.0.1:{port}/{channel}"
-        how = {"times": BRIEF, "timeout": PATIENCE, "show_token": True} | how
-        return connect_blocking(there, name=name, token=token, **how)
+        how.setdefault("show_token", True)  # no router of this place signs tickets
+        return connect_blocking(there, name=name, token=token, times=BRIEF, timeout=PATIENCE, **how)
 
 
 @asynccontextmanager

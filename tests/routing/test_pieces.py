@@ -248,9 +248,14 @@ def subscriber(resumption: m.Resumption, **options: object) -> Subscriber:
     assert isinstance(resume, m.Resume)
     sent = one.receive(msgspec.structs.replace(resumption, request=resume.request), 0)
     sent += one.receive(m.Counted(1, resume.request + 1, 7, 0, 0, {}), 0)
+    answer(one, sent)
+    return one
+
+
+def answer(one: Subscriber, sent: Iterable[tuple[object, object]]) -> None:
+    """Answer the message that claims the name."""
     (claim,) = [message for _, message in sent if isinstance(message, m.Confirm)]
     one.receive(m.Confirmed(1, claim.request), 0)
-    return one
 
 
 def tell(one: Subscriber, serial: int, publisher: str, stamp: int, payload: bytes) -> None:
@@ -296,7 +301,7 @@ def test_a_loss_of_pieces_is_reported_once_and_can_be_confirmed() -> None:
     tell(one, 1, "a", 1, body(1, 0, 2, b"x"))
     tell(one, 2, "b", 1, b"between")
     one.tick(1)
-    one.tick(LONGEST + 2)
+    answer(one, one.tick(LONGEST + 2))
     assert [what for what in one.inbox if isinstance(what, Lost)] == [Lost(1)]
     tell(one, 3, "a", 2, body(1, 1, 2, b"y"))
     tell(one, 4, "b", 2, b"after")

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from tidings import filters, matching, model
 from tidings.channel.interests.graph.patched_edges import CompiledGraph
+from tidings.channel.interests.kinds import ENGINE
 from tidings.filters import Attributes, Filter, parse
 from tidings.matching import Matcher
 from tidings.matching.covering import Boxed, CompiledBoxes
@@ -199,8 +200,9 @@ def _read(folder: Path, setting: Setting) -> Compiled:
     )
     graph, keys = _tuple(CompiledGraph, "graph", arrays), _tuple(Keys, "key", arrays)
     matcher = Matcher.open(
-        folder / "index", setting.attributes, functions=setting.kind.functions, background=False
-    )
+        folder / "index", setting.attributes, functions=setting.kind.functions, background=False,
+        engine=ENGINE,
+    )  # fmt: skip
     texts = read_table(folder / "index" / "filters.arrow").column("text")
     manifest.need(folder, nodes=len(graph.numbers))
     manifest.need(folder, nodes=len(matcher))

@@ -13,6 +13,7 @@ from tidings.filters.canonical import Form, is_plain_term
 from tidings.matching.placing import is_plain
 
 PLAIN, WIDE, COMPUTING, NEVER = range(4)
+ENGINE = "trees"  # for wide filters: diagrams take too long to build beside an event loop
 
 
 def kind_of(form: Form) -> int:

@@ -7,6 +7,7 @@
         |── writer.py, known_log.py, live_ids.py    number changes and nodes, append them
         |── reader.py                 reads the changes up to the acknowledged end of the log
         |── change_records.py         changes, as readers get them
+        |── log_contents.py           changes and states, as users get them
         |── compaction.py             drops older segments, behind a checkpoint
         `── log_opening.py, before/   logs of dead writers, and of older releases
     bulks/          subscriptions that were adopted as a whole, in mapped files
@@ -20,11 +21,12 @@ instead of wrong data. Users get `load_ontology` from `tidings`; the rest is for
 cli. Start at folder.py, or at groups/log.py for the byte format.
 """
 
-from tidings.store.change_log import Change, ChangeLog, KeyedChange, Repair, State, need_owner
+from tidings.store.change_log import ChangeLog, need_owner
 from tidings.store.change_records import LogError
 from tidings.store.folder import LOCK, owner_of
 from tidings.store.journal.rows import SQL
 from tidings.store.live_ids import LiveIds, ProjectedIds
+from tidings.store.log_contents import Change, KeyedChange, Repair, State
 from tidings.store.ontologies import load_ontology
 from tidings.store.owner import Asked
 

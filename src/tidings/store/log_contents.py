@@ -1,0 +1,111 @@
+"""What a log of subscriptions says: its changes, its state at a version, and what a repair did.
+
+    JournalState, the state of the whole channel ──read_state──> State, its subscriptions
+
+A node that the rendezvous point made, for agents, counts as a subscription here.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidings.model import Id
+from tidings.store.change_records import decode_interest
+from tidings.store.journal.entries import anonymous_id
+from tidings.store.journal.rows import SQL
+from tidings.store.journal.state import JournalState
+from tidings.store.layered import own_part
+
+Subscriptions = dict[Id, tuple[str, int]]
+Dialects = dict[Id, str]  # the dialects of subscriptions whose filters are not in SQL
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A change to a subscription: the subscription is new, was replaced, or has ended."""
+
+    version: int
+    """1, 2, 3 and so on. There are gaps after a repair, and if the channel has a rendezvous
+    point."""
+    id: Id
+    """The id of the subscription."""
+    filter: str | None
+    """The text of the filter; None if the subscription ended."""
+    node: int
+    """The node of the filter: equal filters share it; 0 if the subscription ended. A filter that
+    returns after its last subscription ended gets a new node."""
+    dialect: str = SQL
+    """The dialect that the filter is written in."""
+    owner: str = ""
+    """Who made the subscription, if told. For a node that the rendezvous point made, the agent that
+    first asked for it."""
+
+
+KeyedChange = tuple[Change, bytes | None]
+
+
+class State(msgspec.Struct, frozen=True):
+    """The state after all changes up to a version."""
+
+    subscriptions: Subscriptions
+    """Text and node of every subscription, by id."""
+    identities: dict[int, bytes]
+    """The identities of the filters by node, as far as they are known. They depend on the
+    attributes of the writers, see `ChangeLog`."""
+    dialects: Dialects = {}
+    """The dialects of the filters that are not written in SQL, by id."""
+    owners: dict[Id, str] = {}
+    """Who made the subscriptions, by id, if told. Nodes that the rendezvous point made have the
+    agents that asked for them."""
+    anonymous: frozenset[Id] = frozenset()
+    """The ids of nodes that the rendezvous point made."""
+    integer: bool = False
+    """Are the ids of such nodes integers?"""
+
+    @property
+    def named(self) -> list[Id]:
+        """The ids of subscriptions that are not just nodes of the rendezvous point."""
+        return [id_ for id_ in self.subscriptions if id_ not in self.anonymous]
+
+    def dialect(self, id_: Id) -> str:
+        """The dialect of a subscription's filter."""
+        return self.dialects.get(id_, SQL)
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """What was wrong with a log, and what was done."""
+
+    problems: list[str]
+    """One sentence each; if empty, nothing was wrong and nothing was done."""
+    lost: list[tuple[int, int]]
+    """Ranges of lost versions (first, last)."""
+    version: int
+    """The latest version now."""
+    aside: str = ""
+    """The folder with data that could not be kept in the log; empty if there is none."""
+
+
+def read_state(found: JournalState) -> State:
+    """The subscriptions of a state, in which each node of the rendezvous point is one too."""
+    subscriptions: Subscriptions = {}
+    dialects: Dialects = {}
+    owners: dict[Id, str] = {}
+    for id_, one in found.subscriptions.items():
+        subscriptions[id_] = one.filter, one.node
+        if one.dialect != SQL:
+            dialects[id_] = one.dialect
+        if one.owner:
+            owners[id_] = one.owner
+    anonymous: list[Id] = []
+    for node, it in own_part(found.nodes).items():
+        if not it.named:
+            text, dialect = decode_interest(it.interest)
+            id_ = anonymous_id(node, integer=found.integer)
+            anonymous.append(id_)
+            subscriptions[id_] = text, node
+            if dialect != SQL:
+                dialects[id_] = dialect
+            if it.owners:
+                owners[id_] = ", ".join(it.owners)
+    return State(
+        subscriptions, found.identities(), dialects, owners, frozenset(anonymous), found.integer
+    )

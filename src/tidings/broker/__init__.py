@@ -9,6 +9,7 @@
     preprocessors/    a running preprocessor, which tags for agents and signs grants
     recompiling.py    compiles the filters of a rendezvous point again, in the background
     connections.py    connections: from stranger to neighbour
+    attention.py      sees to neighbours: silent ones, and idle ones
     listening_server.py    the socket and the background tasks of a node
     admission/        who may connect          queues/    whose turn it is
     links/            links to nodes above, and the channels of a link

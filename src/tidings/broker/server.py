@@ -8,7 +8,6 @@ Routers and rendezvous points have this class in common.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,7 @@ from tidings.broker.admission.listen import UPSTREAM, Door
 from tidings.broker.admission.permissions import Permissions, Tokens
 from tidings.broker.admission.refused_answers import answer_refused
 from tidings.broker.admission.tickets import Tickets
+from tidings.broker.attention import Attention
 from tidings.broker.connections import Connections
 from tidings.broker.links import ChannelLane, Credit, Lane
 from tidings.broker.listening_server import ListeningServer
@@ -29,13 +29,12 @@ from tidings.broker.queues.publications import Publications
 from tidings.broker.reports import Rate, Reports, status_of
 from tidings.model import TidingsError, Undecided
 from tidings.network import Forwarder, FrameCache, Link, measure_costs
-from tidings.routing.channels import KEEP_ALIVE, Channel, Channels, Flow, Frames, Out, Routes
+from tidings.routing.channels import Channel, Channels, Flow, Frames, Out, Routes
 from tidings.routing.forwarding import Forwarding, Name, Router, Sent
 from tidings.routing.protocol import frames, messages as m
 from tidings.routing.root import Piece, Rendezvous
 
 CACHE_BYTES = 64 << 20
-STEPS = 8  # between two ticks, in which all neighbours are seen to, if there are many
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +82,7 @@ class Server:
         self._pausing = False  # is reading from neighbours paused?
         self.channels.links.unread = self._unread_bytes
         self.credit = Credit(self.channels.links)
+        self._attention = Attention(self, self.channels, self.connection_limits)
 
     def take_machine(self, machine: Any) -> None:
         """Run another state machine for the node's own channel from now on."""
@@ -554,7 +554,7 @@ class Server:
                 self._tick(now, reports=due)
             except Exception:  # the next tick may succeed
                 _log.exception("%s: the periodic work failed", self.machine.name)
-            await self._attend(pause)
+            await self._attention.attend(pause)
 
     def _tick(self, now: float, *, reports: bool) -> None:
         self._check_links(now)
@@ -568,45 +568,6 @@ class Server:
         self.after_receiving()
         self.connection_limits.report(self.machine.name, self.refusals, now)
 
-    async def _attend(self, seconds: float) -> None:
-        """See to all neighbours in the time until the next tick, some of them at a time: it takes
-        tens of milliseconds if there are thousands, and nothing is forwarded meanwhile."""
-        links = [(name, link) for name, link in self.links.items() if name != UPSTREAM]
-        steps = min(STEPS, 1 + len(links) // 100)
-        for step in range(steps):
-            try:
-                self._attend_to(links[step::steps], self.now)
-                if step == steps - 1:
-                    self.connection_limits.end_check(link for _, link in links)
-                self.dispatch(self.machine.keep_alive(self.now, KEEP_ALIVE * steps))
-            except Exception:  # the others may succeed
-                _log.exception("%s: the neighbours could not be checked", self.machine.name)
-            await asyncio.sleep(seconds / steps)
-
-    def _attend_to(self, links: Iterable[tuple[Name, Link]], now: float) -> None:
-        """Close the links of silent neighbours, because live ones send something every few seconds.
-        Neighbours from which reading is paused are kept."""
-        expire = self.machine.times.expire
-        links = [(name, link) for name, link in links if not link.is_over]
-        self.connection_limits.check_some((link for _, link in links), now, 3 * expire)
-        neighbours = self.machine.neighbours
-        for name, link in links:
-            if link.paused:
-                link.heard = now
-            elif now - link.heard > expire:
-                link.abort("nothing was heard for too long")
-            elif self.channels.links.is_stuck(name):
-                link.close("the receiver does not read the messages of a channel")
-            known = neighbours.get(name)
-            if known is not None:  # its messages may wait in the backlog
-                known.heard = max(known.heard, link.heard)
-
     def _check_links(self, now: float) -> None:
-        """Note of which neighbours something was heard, for the channels that they use."""
-        for channel in self.channels.awake.values():
-            if not channel.is_kept:
-                for name in channel.below:
-                    neighbour = channel.machine.neighbours.get(name)
-                    link = self.links.get(name)
-                    if neighbour is not None and link is not None:
-                        neighbour.heard = max(neighbour.heard, link.heard)
+        """Check links at each tick; subclasses check those to the nodes above."""
+        self._attention.note_heard()

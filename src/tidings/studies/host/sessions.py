@@ -82,7 +82,7 @@ class Session:
         return in_session(self.pid)
 
     def part(self, role: str) -> list[int]:
-        """The processes of this session that have a role in Spark: jvm, daemon, worker or
+        """The members that have a role in Spark, by their pids: jvm, daemon, worker or
         executor."""
         members = self.members()
         if role in ("worker", "daemon"):

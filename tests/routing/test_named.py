@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import msgspec
-from tests.routing.test_network import check_order, settle
+from tests.routing.test_network import read_inbox, settle
 from tests.routing.world import POINTS, ROOT, Faults, World, encode
 
 from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
@@ -35,16 +35,10 @@ class Reader(msgspec.Struct):
 
     def read(self, world: World) -> None:
         """Read what there is, and confirm some of it."""
-        inbox = list(self.now.inbox)
-        self.now.inbox.clear()
-        check_order(self.name, inbox)
-        for what in inbox:
-            assert not isinstance(what, Break), what
-            if isinstance(what, Lost):
-                self.lost += what.count
-            elif isinstance(what, Told):
-                self.told.append(what.payload)
-        serials = [what.serial for what in inbox if isinstance(what, Told)]
+        told, lost = read_inbox(self.name, self.now)
+        self.lost += lost
+        self.told += [what.payload for what in told]
+        serials = [what.serial for what in told]
         # a serial that was confirmed and is on the disk does not come again
         assert all(serial > self.confirmed_at_start for serial in serials), self.name
         if serials and world.chance.random() < 0.7:

@@ -6,13 +6,12 @@ from __future__ import annotations
 import random
 
 import msgspec
-from tests.routing.test_network import check_order, settle
+from tests.routing.test_network import read_inbox, settle
 from tests.routing.world import POINTS, ROOT, Faults, World
 
 from tidings.routing.clients.delivering.pieces import LONGEST
 from tidings.routing.clients.subscriber import Delivery, Lost, Phase, Subscriber
 from tidings.routing.protocol import About, Piece, unwrap
-from tidings.routing.protocol.lineage import Break
 
 
 class Author(msgspec.Struct):
@@ -63,19 +62,14 @@ class Reader(msgspec.Struct):
         self.stays.append([])
 
     def read(self, world: World) -> None:
-        inbox = list(self.now.inbox)
-        self.now.inbox.clear()
-        check_order(self.name, inbox)
-        for what in inbox:
-            assert not isinstance(what, Break), what
-            if isinstance(what, Lost):
-                self.lost += what.count
-            elif isinstance(what, Delivery):
-                assert what.payload not in self.confirmed, f"{self.name} got {what} again"
-                self.stays[-1].append(what)
+        found, lost = read_inbox(self.name, self.now)
+        self.lost += lost
+        for what in found:
+            assert what.payload not in self.confirmed, f"{self.name} got {what} again"
+        self.stays[-1] += found
         told = [one.payload for one in self.stays[-1]]
         assert len(set(told)) == len(told), f"{self.name} got something twice"
-        serials = [what.serial for what in inbox if isinstance(what, Delivery)]
+        serials = [what.serial for what in found]
         if serials and world.chance.random() < 0.7:
             world.send(self.now.name, self.now.confirm(world.chance.choice(serials), world.now))
 

@@ -13,7 +13,7 @@ from tests.routing.definition import labels_by_definition
 from tests.routing.world import FULL, POINTS, ROOT, Disk, Faults, World
 
 from tidings.routing.clients.publisher import Publisher, without_incarnation
-from tidings.routing.clients.subscriber import (
+from tidings.routing.clients.subscriber import (, Subscriber
     LOST_GRANT,
     UNGRANTED,
     WENT_BACK,
@@ -135,6 +135,17 @@ def check_order(name: str, inbox: Sequence[object]) -> None:
         elif isinstance(what, Told):
             assert what.serial > last, name
             last = what.serial
+
+
+def read_inbox(name: str, one: Subscriber) -> tuple[list[Told], int]:
+    """What a subscriber was told since the last time, in order and without a break, and how many it
+    was told are lost."""
+    inbox = list(one.inbox)
+    one.inbox.clear()
+    check_order(name, inbox)
+    assert not any(isinstance(what, Break) for what in inbox), inbox
+    lost = sum(what.count for what in inbox if isinstance(what, Lost))
+    return [what for what in inbox if isinstance(what, Told)], lost
 
 
 def named(publisher: Publisher) -> set[int]:

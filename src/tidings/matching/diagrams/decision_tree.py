@@ -69,6 +69,13 @@ class _TooLargeError(Exception):
     pass
 
 
+def outcomes_of(left: Node, known: Known, test: Test) -> Iterator[tuple[Node | bool, Known]]:
+    """What remains to be decided, and what is known, if a test is true, and if it is false."""
+    for outcome in (True, False):
+        after = assume(known, test, outcome)
+        yield simplify(left, after), after
+
+
 def build_tree(
     owner: object, tree: Node | bool, ranking: Ranking, budget: int = BUDGET
 ) -> Decision | None:
@@ -86,13 +93,7 @@ def build_tree(
             raise _TooLargeError
         test = min(tests_of(left), key=ranking.__getitem__)
         node = Decision(owner, known, parent, test, ranking[test])
-        for outcome in (True, False):
-            after = assume(known, test, outcome)
-            child = grow(simplify(left, after), after, node)
-            if outcome:
-                node.high = child
-            else:
-                node.low = child
+        node.high, node.low = (grow(*one, node) for one in outcomes_of(left, known, test))
         return node
 
     try:
@@ -130,13 +131,7 @@ def build_shared(
             raise _TooLargeError
         test = min(tests, key=ranking.__getitem__)
         node = made[key] = Decision(owner, known, None, test, ranking[test])
-        for outcome in (True, False):
-            after = assume(known, test, outcome)
-            child = grow(simplify(left, after), after)
-            if outcome:
-                node.high = child
-            else:
-                node.low = child
+        node.high, node.low = (grow(*one) for one in outcomes_of(left, known, test))
         return node
 
     try:

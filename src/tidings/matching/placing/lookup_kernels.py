@@ -100,6 +100,26 @@ def keep_decided(found, answers, count, out, end):  # type: ignore[no-untyped-de
 
 
 @kernel
+def decide(  # type: ignore[no-untyped-def]
+    above, room, count, slots, compiled, wide, new, columns, most, left, answers
+):
+    """Keep the candidates in `room` that are above a filter, or below it, surely or perhaps, with
+    their answers; returns how many."""
+    kept = 0
+    for one in range(count):
+        slot = np.int64(room[one])
+        if wide[slot] == 0:
+            if above:
+                answer = is_above(slot, slots, compiled, wide, new, 1, columns, most, left)
+            else:
+                answer = is_below(slot, slots, compiled, wide, new, 1, columns, most, left)
+            if answer != NO:
+                room[kept], answers[kept] = slot, answer
+                kept += 1
+    return kept
+
+
+@kernel
 def find_neighbours(  # type: ignore[no-untyped-def]
     words, starts, arrays, masks, corners, split, loose, slots, compiled, wide, columns, most,
     room, out, ends,
@@ -128,14 +148,7 @@ def find_neighbours(  # type: ignore[no-untyped-def]
         for one in range(split.shape[0]):
             room[count] = split[one]
             count += 1
-        kept = 0
-        for one in range(count):
-            slot = np.int64(room[one])
-            if wide[slot] == 0:
-                answer = is_above(slot, slots, compiled, wide, new, 1, columns, most, left)
-                if answer != NO:
-                    room[kept], answers[kept] = slot, answer
-                    kept += 1
+        kept = decide(True, room, count, slots, compiled, wide, new, columns, most, left, answers)
         ends[at, 0], end = keep_decided(room, answers, kept, out, end)
         ends[at, 1] = end
         if end >= 0:
@@ -143,14 +156,9 @@ def find_neighbours(  # type: ignore[no-untyped-def]
             for one in range(loose.shape[0]):
                 room[count] = loose[one]
                 count += 1
-            kept = 0
-            for one in range(count):
-                slot = np.int64(room[one])
-                if wide[slot] == 0:
-                    answer = is_below(slot, slots, compiled, wide, new, 1, columns, most, left)
-                    if answer != NO:
-                        room[kept], answers[kept] = slot, answer
-                        kept += 1
+            kept = decide(
+                False, room, count, slots, compiled, wide, new, columns, most, left, answers
+            )
             ends[at, 2], end = keep_decided(room, answers, kept, out, end)
             ends[at, 3] = end
         if end < 0:

@@ -13,12 +13,13 @@ from tests.routing.definition import labels_by_definition
 from tests.routing.world import FULL, POINTS, ROOT, Disk, Faults, World
 
 from tidings.routing.clients.publisher import Publisher, without_incarnation
-from tidings.routing.clients.subscriber import (, Subscriber
+from tidings.routing.clients.subscriber import (
     LOST_GRANT,
     UNGRANTED,
     WENT_BACK,
     Lost,
     Phase,
+    Subscriber,
     Told,
 )
 from tidings.routing.forwarding import downstream, router

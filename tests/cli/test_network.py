@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import gzip
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from tests.broker.processes import Process
 from tests.cli.conftest import Run, Write
 from tests.forking import Forked
 
+from tidings.cli.network.publish_command import _from_thread
 from tidings.cli.network.subscribe_command import _describe_loss
 from tidings.routing.clients.subscriber import Lost
 from tidings.routing.protocol.lineage import Break
@@ -174,6 +178,29 @@ def test_a_signal_while_stdin_is_read(
         process.send_signal(sent)
         assert process.wait(120) == code
         assert b"Fatal" not in process.stderr.read()
+
+
+def test_lines_that_are_read_after_the_end_make_no_noise(recwarn: pytest.WarningsRecorder) -> None:
+    ended, read = threading.Event(), threading.Event()
+
+    def lines() -> Iterator[str]:
+        yield "first"
+        ended.wait()
+        yield "second"
+        read.set()
+
+    async def take_one() -> str:
+        return await anext(_from_thread(lines()))
+
+    before = set(threading.enumerate())
+    assert asyncio.run(take_one()) == "first"
+    ended.set()
+    for reader in set(threading.enumerate()) - before:
+        reader.join(30)
+        assert not reader.is_alive()
+    assert not read.is_set()  # nobody wants a third line
+    gc.collect()
+    assert not recwarn.list
 
 
 def test_over_tls_with_a_token_from_the_environment(

@@ -247,15 +247,22 @@ async def _from_thread(items: Iterator[Item]) -> AsyncIterator[Item]:
     loop = asyncio.get_running_loop()
     found: asyncio.Queue[Item | BaseException] = asyncio.Queue(4)
 
+    def hand_over(item: Item | BaseException) -> None:
+        put = found.put(item)
+        try:
+            asyncio.run_coroutine_threadsafe(put, loop).result()
+        finally:
+            put.close()  # if the loop is closed, nobody else does
+
     def read() -> None:
         last: BaseException = StopAsyncIteration()
         with contextlib.suppress(RuntimeError):  # the loop is closed
             try:
                 for item in items:
-                    asyncio.run_coroutine_threadsafe(found.put(item), loop).result()
+                    hand_over(item)
             except Exception as problem:
                 last = problem
-            asyncio.run_coroutine_threadsafe(found.put(last), loop).result()
+            hand_over(last)
 
     threading.Thread(target=read, daemon=True).start()
     while True:

@@ -121,7 +121,7 @@ class RevisedDisk(Disk):
     def memory(self, placed: Sequence[Placed] = ()) -> Memory:
         found = memory_of(self.records(), Memory(self.lineage), {one.node: one for one in placed})
         found.owners = self.owners
-        found.history, found.cursors = self.history, self.cursors
+        found.history, found.cursors, found.term = self.history, self.cursors, self.term
         found.sizes = {node: work_of(bytes(points)) for node, points in self.nodes.items()}
         return found
 

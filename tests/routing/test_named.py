@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import msgspec
+import pytest
 from tests.routing.test_network import read_inbox, settle
 from tests.routing.world import POINTS, ROOT, Faults, World, encode
 
@@ -260,7 +261,8 @@ def test_late_messages_of_one_that_is_gone(seed: int) -> None:
     assert told_to(one) == [b"\1a", b"\1b"]
 
 
-def test_a_name_that_was_dropped_and_returns(seed: int) -> None:
+@pytest.mark.parametrize("with_crash", [False, True])
+def test_a_name_that_was_dropped_and_returns(seed: int, *, with_crash: bool) -> None:
     """A program that still has the old one does not keep the new one."""
     world = World(random.Random(seed), 2)
     for number in range(3):  # so that its term is high
@@ -269,6 +271,9 @@ def test_a_name_that_was_dropped_and_returns(seed: int) -> None:
     world.send("x", [(ROOT, m.Confirm(first.epoch, 1, "n", drop=True))])
     world.run(5)
     assert not world.root.naming.cursors.known
+    if with_crash:
+        world.crash(ROOT)
+        world.run(40)
     second = world.subscribe("m", {1}, "n")
     world.run(10)
     world.publish("p", 1, b"\1a")

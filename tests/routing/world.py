@@ -202,6 +202,12 @@ class Disk:
                 found[what[0]] = found[what[0]].confirm(*what[1:])
         return found
 
+    @property
+    def term(self) -> int:
+        return max(
+            (what[1].term for kind, what in self.log if kind == "cursor" and what[1]), default=0
+        )
+
     def forget_publishers(self, names: Iterable[str]) -> None:
         pass
 
@@ -280,7 +286,8 @@ class Disk:
         # nodes are put in one after the other: children come later, and name their parents
         found.placed = [msgspec.structs.replace(one, children=()) for one in found.placed]
         found.owners = self.owners
-        found.history, found.sources, found.cursors = self.history, self.sources, self.cursors
+        found.history, found.sources = self.history, self.sources
+        found.cursors, found.term = self.cursors, self.term
         for source in found.sources:
             found.publishers.pop(source, None)
         found.sizes = {node: work_of(bytes(points)) for node, points in self.nodes.items()}

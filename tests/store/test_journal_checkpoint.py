@@ -22,7 +22,7 @@ def a_state(chance: random.Random, nodes: int = 40) -> JournalState:
         {n: StoredNode(chance.randbytes(chance.randrange(200)), ("a",))
          for n in range(1, nodes + 1)},
         {n: Counter(n, 2 * n, 70) for n in range(1, nodes + 1)},
-        {f"p{n}": n for n in range(30)},
+        {f"p{n}": n for n in range(30)}, term=12,
     )  # fmt: skip
 
 

@@ -85,14 +85,19 @@ class Cursors:
     """The cursors of a channel, by owner and name."""
 
     def __init__(
-        self, known: Mapping[str, Cursor], most: int, held: frozenset[int] = frozenset()
+        self,
+        known: Mapping[str, Cursor],
+        most: int,
+        held: frozenset[int] = frozenset(),
+        term: int = 0,
     ) -> None:
-        """`held` are the nodes of named subscriptions of pipelines, which have no cursors."""
+        """`held` are the nodes of named subscriptions of pipelines, which have no cursors; `term`
+        is the highest term so far, also of names that were dropped."""
         self.known = dict(known)
         self._held = {*held}
         self._most = most
         self._nodes = Counter(one.node for one in known.values())
-        self._term = max((one.term for one in known.values()), default=0)
+        self._term = max(term, *(one.term for one in known.values()), 0)
         self._claimed: dict[str, int] = {}  # the highest claimed term of each name
 
     def next_term(self) -> int:

@@ -68,5 +68,6 @@ class Memory(msgspec.Struct):
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}  # how far each source has handed over
     cursors: dict[str, Cursor] = {}  # of named subscriptions
+    term: int = 0  # the highest of a cursor, also of those that were dropped
     written: int = 0  # writes since the journal was opened
     held: frozenset[int] = frozenset()  # nodes of named subscriptions without cursors

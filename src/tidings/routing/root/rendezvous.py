@@ -135,7 +135,7 @@ class Rendezvous(Downstream):
         recall_coverings(graph, self.history, resolving.equal)
         nodes.recall_retired(self.history.gone, memory.serial - self.limits.kept)
         held = frozenset(self.history.stands_for(memory.held))  # revisions replace nodes
-        cursors = Cursors(memory.cursors, self.limits.names, held)
+        cursors = Cursors(memory.cursors, self.limits.names, held, memory.term)
         self.naming = Naming(
             context, self.charges, cursors, nodes, counts, queue, self.wants, interests
         )

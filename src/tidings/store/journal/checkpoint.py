@@ -69,6 +69,7 @@ class About(msgspec.Struct, frozen=True, array_like=True, tag="about"):
     integer: bool = False
     lost: list[tuple[int, int]] = []
     log: int = 0
+    term: int = 0
 
 
 class AdoptedPart(msgspec.Struct, frozen=True, array_like=True):
@@ -210,7 +211,8 @@ def _take(state: JournalState, part: Part) -> None:
     elif isinstance(part, Sources):
         state.sources.update(part.part)
     elif isinstance(part, Cursors):
-        state.cursors.update(part.part)
+        for key, cursor in part.part.items():
+            state.set_cursor(key, cursor)
     elif isinstance(part, Subscriptions):
         state.subscriptions.update(part.part)
     else:
@@ -218,6 +220,7 @@ def _take(state: JournalState, part: Part) -> None:
         state.lives = part.lives
         state.history = _history(part)
         state.integer, state.lost, state.log = part.integer, part.lost, part.log
+        state.term = part.term
 
 
 def _history(about: About) -> History:
@@ -246,7 +249,7 @@ def _parts(state: JournalState) -> Iterator[Part]:
     past = Past(*(getattr(history, name) for name in Past.__struct_fields__))
     yield About(
         state.at, state.serial, state.last_node, state.lives, CONTENT, past, state.integer,
-        state.lost, state.log,
+        state.lost, state.log, state.term,
     )  # fmt: skip
     if state.bulks:
         gone = (state.gone_of(at) for at in range(len(state.bulks)))

@@ -415,6 +415,7 @@ class FileJournal:
             history=state.history.copy(),
             sources=dict(state.sources),
             cursors=dict(state.cursors),
+            term=state.term,
             written=self._given,
             held=frozenset(one.node for one in state.subscriptions.values()),
         )

@@ -94,6 +94,8 @@ class JournalState(msgspec.Struct):
     history: History = msgspec.field(default_factory=History)
     sources: dict[str, Progress] = {}
     cursors: dict[str, Cursor] = {}
+    term: int = 0
+    """The highest term of a cursor, also of those that were dropped."""
     subscriptions: MutableMapping[Id, StoredSubscription] = {}
     integer: bool = False
     """Was the last id an integer? See `entries.anonymous_id`."""
@@ -111,6 +113,13 @@ class JournalState(msgspec.Struct):
     @property
     def version(self) -> int:
         return self.history.version
+
+    def set_cursor(self, key: str, cursor: Cursor | None) -> None:
+        """Note a cursor of a named subscription; None if it was dropped."""
+        self.cursors.pop(key, None)
+        if cursor is not None:
+            self.cursors[key] = cursor
+            self.term = max(self.term, cursor.term)
 
     def add_texts(self) -> None:
         """Give nodes the texts that only subscriptions have."""
@@ -269,9 +278,7 @@ class Counting:
             state.sources[thing.source] = thing.progress
             state.publishers.pop(thing.source, None)  # the progress contains its stamp
         elif isinstance(thing, t.Named):
-            state.cursors.pop(thing.key, None)
-            if thing.cursor is not None:
-                state.cursors[thing.key] = thing.cursor
+            state.set_cursor(thing.key, thing.cursor)
         elif isinstance(thing, t.Confirmed):
             cursor = state.cursors.get(thing.key)
             if cursor is not None:

@@ -28,6 +28,7 @@ from tidings.filters.values import key
 from tidings.matching import Matcher
 from tidings.matching.diagrams import class_edges
 from tidings.matching.diagrams.decision_tree import BUDGET
+from tidings.matching.diagrams.diagram_kernels import LAST_STAMP, STAMP
 from tidings.matching.diagrams.diagrams import Diagrams
 from tidings.matching.diagrams.frontier import Frontier
 from tidings.matching.diagrams.plan import collect_tests, count_nodes, plan_filters, share_nodes
@@ -186,6 +187,21 @@ def test_results_are_handed_out_before_the_event_is_done() -> None:
     assert sorted(first) == [(0, False), (1, False)]
     assert found.counted()["events"] == 0  # the evaluation is not given back yet
     assert list(stream) == [(2, True)]
+
+
+def test_the_stamps_of_events_begin_again(seed: int) -> None:
+    """There are more events than stamps: 2^31 pass in six hours at 100,000 a second."""
+    rng = random.Random(seed)
+    shared = [Any(tuple(random_tree(rng, 1) for _ in range(4))) for _ in range(12)]
+    trees = [All(tuple(rng.sample(shared, 6))) for _ in range(20)]
+    found = diagrams_of([*trees, clauses(15)])
+    assert found.plan.gates
+    events = drawn_events(rng, 60)
+    want = [found.match(event, ALIVE).tolist() for event in events]
+    (evaluation,) = found._version.evaluations()
+    evaluation.work.now[STAMP] = LAST_STAMP - 20
+    assert [found.match(event, ALIVE).tolist() for event in events] == want
+    assert evaluation.work.now[STAMP] == 40
 
 
 def test_none_exceeds_its_budget_and_large_filters_are_split() -> None:

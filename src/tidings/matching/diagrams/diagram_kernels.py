@@ -21,6 +21,7 @@ from tidings.matching.rank_space.lookup import code_of_integer
 
 WAITING, DONE, KNOWN_LOW, KNOWN_HIGH = 0, 1, 2, 3
 STAMP, WORD, RESULTS = 0, 1, 2
+LAST_STAMP = 2**31 - 1  # shifted by 32, it still fits
 TESTS, STEPS, INFERRED, SKIPPED, TOUCHED, COUNTED, EVENTS = range(7)
 TABLE = (DiagramArrays, Work, Counts, IntegerCodes)
 _views = views_of(*TABLE)
@@ -52,6 +53,11 @@ def lowest_bit(word):  # type: ignore[no-untyped-def]
 def begin(table):  # type: ignore[no-untyped-def]
     """Begin an event: all units are at their roots, which wait as prepared."""
     arrays, work, counts, _ = _views(table)
+    if work.now[STAMP] >= LAST_STAMP:
+        work.group_state[:] = 0
+        work.class_stamp[:] = 0
+        work.thing_state[:] = 0
+        work.now[STAMP] = 0
     work.now[STAMP] += 1
     work.now[WORD] = 0
     work.now[RESULTS] = 0

@@ -434,6 +434,38 @@ def test_texts_that_a_revision_tells_apart(tmp_path: Path) -> None:
     running(work)
 
 
+def test_a_topic_that_becomes_a_synonym_of_the_one_above_it(tmp_path: Path) -> None:
+    """The new node of `ball` lies above that of `sports`, which has the same meaning and stays. Its
+    subscriber is told how far the numbers of `sports` have come, and asks for none of them."""
+    first = a_kind({"sports": [], "ball": ["sports"], "chess": ["sports"]})
+    second = a_kind({"sports": [], "chess": ["sports"]}, ball="sports")
+
+    async def work() -> None:
+        root = RootNode("root", tmp_path / "j", Door(), kind=first, times=FAST)
+        await root.start()
+        async with contextlib.AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            agent = await enter(connect(at(root), times=FAST))
+            told = [await enter(agent.subscribe(one, "topics")) for one in
+                    ("ball", "sports", "chess")]  # fmt: skip
+            ball, sports = (one.node for one in told[:2])
+            writers = await connect_writers(stack, at(root))
+            topics = ("sports", "ball", "chess")
+            before = await publish_each(writers, topics, b"before")
+            await root.revise(second)
+            after = await publish_each(writers, topics, b"after")
+            assert await read_all(told[0], 4 * len(after["ball"])) == {
+                *before["ball"], *(one for topic in topics for one in after[topic])
+            }  # fmt: skip
+            assert ball < sports == told[1].node < told[0].node
+            step = root.journal.history.gone[ball].step
+            assert step is not None
+            assert step.begins[sports] == len(before["sports"])
+        await root.stop()
+
+    running(work)
+
+
 async def publish_each(
     writers: Iterable[Agent], topics: Iterable[str], label: bytes
 ) -> dict[str, list[bytes]]:

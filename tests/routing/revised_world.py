@@ -59,6 +59,9 @@ class Meanings(Sets):
     def equal_to(self, node: int) -> list[int]:
         return [node]
 
+    def alike(self, node: int) -> list[int]:
+        return [one for one, points in self.nodes.items() if points == self.nodes[node]]
+
     def place(self, interest: bytes) -> Placed:
         points = meaning_of(interest, self.table)
         if not points:
@@ -162,7 +165,12 @@ class RevisedWorld(World):
             self._begin_life(revised=True)
             self.replaced += len(
                 renumber(
-                    self.disk, changed, before.all_placed(), after.all_placed(), after.equal_to
+                    self.disk,
+                    changed,
+                    before.all_placed(),
+                    after.all_placed(),
+                    after.equal_to,
+                    after.alike,
                 )
             )
             self.disk.synced = len(self.disk.log)

@@ -7,13 +7,13 @@ import random
 
 import pytest
 from tests.repeats import draws, runs
-from tests.routing.revised_world import RevisedWorld, check_edges
+from tests.routing.revised_world import SAME, Meanings, RevisedWorld, check_edges
 from tests.routing.test_named import Reader
 from tests.routing.test_network import check_acknowledged, check_order, settle
 from tests.routing.world import POINTS, ROOT, Faults
 
 from tidings.routing.clients.delivering import handout
-from tidings.routing.clients.subscriber import Lost, Phase, Told
+from tidings.routing.clients.subscriber import Lost, Phase, Subscriber, Told
 from tidings.routing.protocol.lineage import Break
 
 
@@ -106,3 +106,39 @@ def test_the_same_with_faults_and_crashes(seed: int, run: int) -> None:
     world.faults = Faults(chance.choice((0.02, 0.1)), 0.02, chance.choice((0.02, 0.2)))
     readers = play(world, 150, crashes=0.03)
     check(world, readers)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_new_node_lies_above_an_old_one_with_the_same_meaning(
+    *, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A revision gives `one` the meaning of `all`, whose node stays: the new node of `one` lies
+    above it, and begins with its present number. A subscriber that is not told so asks for the
+    earlier numbers. They are not due; it asked for ever, and never noticed the next loss."""
+    if not is_told:
+        monkeypatch.setattr(Meanings, "alike", lambda _, node: [node])
+    world = RevisedWorld(random.Random(0), 0)
+    world.signals = False  # so that no subscriber is ordered: these give up after a while
+    came: list[Subscriber] = []
+    for points in ({1}, {1, 2, 3}, {2}):
+        came.append(world.subscribe(f"{points}", points))
+        world.run(5)
+    one, all_, _ = came
+    before, stays = one.node, all_.node
+    world.publish("p", 3, b"\x03 before")
+    world.run(5)
+    world.revise((*SAME[:1], frozenset({1, 2, 3}), *SAME[2:]))
+    world.run(5)
+    assert before < stays == all_.node < one.node
+    step = world.disk.history.gone[before].step
+    assert step is not None
+    assert step.begins == ({stays: 1} if is_told else {})
+    world.publish("p", 3, b"\x03 after")
+    world.run(5)
+    world.faults.drop = 1.0
+    world.publish("p", 3, b"\x03 lost")
+    world.run(0.1)
+    settle(world)
+    assert one.stream.flows()
+    told = [what.payload for what in one.inbox if isinstance(what, Told)]
+    assert told == world.due({1}, 0) == [b"\x03 after", b"\x03 lost"]

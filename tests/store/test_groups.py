@@ -139,6 +139,25 @@ def test_every_cut_is_noticed(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "cut")
 
 
+@pytest.mark.parametrize("dropped", [False, True])
+def test_every_cut_of_an_earlier_segment_is_noticed(tmp_path: Path, *, dropped: bool) -> None:
+    """Also one that leaves the head of the first segment and none of its groups."""
+    fill(tmp_path, 12)
+    if dropped:
+        log, _, _ = open_log(tmp_path)
+        log.drop_before(log.segments()[1])
+        log.close()
+    *earlier, _ = sorted(tmp_path.glob("*.log"))
+    assert len(earlier) > 1
+    for path in earlier:
+        data = path.read_bytes()
+        for size in range(len(data)):
+            os.truncate(path, size)
+            assert look(tmp_path)[1], (path.name, size)
+            path.write_bytes(data)
+    assert not look(tmp_path)[1]
+
+
 def test_every_flipped_bit_is_noticed_or_does_no_harm(tmp_path: Path) -> None:
     before = fill(tmp_path / "log", 12)
     draw = random.Random(5)

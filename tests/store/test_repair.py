@@ -13,6 +13,7 @@ from tests.damage import flip_bit
 from tests.store.cuts import Cut, cut_at
 
 from tidings.store import ChangeLog, LogError
+from tidings.store.groups import layout
 
 BEFORE = Path(__file__).parent / "logs_before"
 
@@ -80,6 +81,19 @@ def test_changes_behind_the_damage_stay(tmp_path: Path) -> None:
     log.put("s2", "a = 2")  # its number is lost too, so it has another
     log.put("t4", "a = 3")
     assert [change.node for change in log.changes(14)] == [15, 7]
+
+
+def test_a_first_file_of_which_only_the_head_is_left(tmp_path: Path) -> None:
+    """The next file was taken for the first one, as if the files before it had been dropped."""
+    log = filled(tmp_path)
+    first, second = segments(log)[:2]
+    os.truncate(first, layout.SEGMENT_HEAD)
+    with pytest.raises(LogError, match="the data does not follow group 0"):
+        ChangeLog(tmp_path).subscriptions()
+    done = ChangeLog(tmp_path).repair()
+    assert done.lost == [(1, 2)]
+    assert str(second) in done.problems[0]
+    assert set(log.subscriptions()) == {f"{one}{n}" for n in range(1, 6) for one in "st"}
 
 
 def test_a_mark_that_is_missing(tmp_path: Path) -> None:

@@ -431,7 +431,7 @@ class RootNode(Server):
         after = fresh.all_placed()
         changed = find_changed(before, after)
         self.journal.begin_life(draw_life(revised=True))
-        renumber(self.journal, changed, before, after, fresh.equal_to)
+        renumber(self.journal, changed, before, after, fresh.equal_to, fresh.alike)
         batch = self.journal.take()
         if batch is not None:
             self.journal.write(batch)

@@ -47,18 +47,19 @@ def renumber(
     before: Sequence[Placed],
     after: Sequence[Placed],
     equal_to: Callable[[int], Iterable[int]],
+    alike: Callable[[int], Iterable[int]],
 ) -> dict[int, int]:
     """Give nodes new numbers; return a mapping from old to new numbers. `before` are all nodes by
-    their old meaning, and `after` by their new one; `equal_to` has all nodes with the same filter
-    as a node, by the new meaning. Subscribers continue at the new nodes, and so do named
-    subscriptions.
+    their old meaning, and `after` by their new one; `equal_to` has all nodes with the same interest
+    as a node, and `alike` those with the same meaning, both by the new one. Subscribers continue
+    at the new nodes, and so do named subscriptions.
 
     The caller must have begun a life, must not have changed anything since, and writes the journal.
     """
     known, read = ({*Places.of(one).numbers.tolist()} for one in (before, after))
     others = [Placed(node, (), ()) for node in {*nodes} - known]
     memory = journal.memory([*before, *others] if others else before)
-    # whoever comes back under a name gets the lowest of several nodes with the same filter
+    # whoever comes back under a name gets the lowest of several nodes with the same interest
     named = {one.node for one in memory.cursors.values()} & read & known
     gone = sorted({*nodes} | {node for node in named if min(equal_to(node)) != node})
     if not gone:
@@ -68,7 +69,7 @@ def renumber(
     version = max(history.base, history.version)
     found = {node: version + len(gone) + at for at, node in enumerate(gone, 1)}
     was = load_graph(before, history)
-    steps = make_steps(found, was, load_graph(after), memory, equal_to)
+    steps = make_steps(found, was, load_graph(after), memory, equal_to, alike)
     for node, number in found.items():
         above = was.parents(node) if node in was else ()
         journal.drop_node(node, Gone(

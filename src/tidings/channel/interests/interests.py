@@ -152,11 +152,16 @@ class ArrayInterests:
     def equal_to(self, number: int) -> list[int]:
         """All nodes with the interest of a node, that node included; the interest is placed at the
         lowest of them."""
-        found = self._nodes.numbers_of(self._nodes.key(number))
+        found = self.alike(number)
         if self._by_text:
             text = self._nodes.text(number)
             found = [one for one in found if self._nodes.text(one) == text]
         return found
+
+    def alike(self, number: int) -> list[int]:
+        """All nodes with the identity of a node, that node included. In a channel of topics or
+        types, their interests may be others."""
+        return self._nodes.numbers_of(self._nodes.key(number))
 
     def identity(self, number: int) -> bytes:
         return self._nodes.key(number)

@@ -35,13 +35,15 @@ def make_steps(
     after: LabelGraph[Name],
     memory: Memory,
     equal_to: Callable[[int], Iterable[int]],
+    alike: Callable[[int], Iterable[int]],
     most: int = MOST_CARRIED,
 ) -> dict[int, m.Step]:
     """The steps from replaced nodes to those that subscribers get instead.
 
     `replaced` maps old numbers to new ones. `after` is the graph by the new meaning, still with the
-    old numbers, and `equal_to` has all nodes with the same filter as a node of it: of these,
-    subscribers get the one with the lowest number. `memory` has the counts at the revision.
+    old numbers, and `equal_to` has all nodes with the same interest as a node of it: of these,
+    subscribers get the one with the lowest number. `alike` has all nodes with the same meaning,
+    whose interests may be others. `memory` has the counts at the revision.
     """
     counts, ended = memory.counts, _find_ended(replaced, before, memory.history.gone)
     found: dict[int, m.Step] = {}
@@ -50,6 +52,10 @@ def make_steps(
             continue
         node, source = min((replaced.get(one, one), one) for one in equal_to(old))
         below, now_below = before.descendants(old) | {old}, after.descendants(source) | {source}
+        # of nodes that are alike, the higher number lies above: a new one above all that stay
+        stay = {one for one in alike(source) if one not in replaced} if source in replaced else ()
+        if stay:
+            now_below |= after.descendants(max(stay)) | stay
         gone = {one: memory.history.gone[one] for one in ended.get(old, ())}
         ends = {one: counts[one] for one in below if one in counts}
         ends |= {number: one.count for number, one in gone.items()}

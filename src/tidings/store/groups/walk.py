@@ -76,6 +76,7 @@ class Walk:
         self._log = log
         self._upto = upto
         self._mark: Mark | None = None
+        self._is_first = True  # whether the walk is in its first segment
         self.end = after
         """The end of the last good group."""
         self.damages: list[str] = []
@@ -96,6 +97,7 @@ class Walk:
             self.damages.append(f"{self._log.path_of(expected)} is missing")
         for at, first in enumerate(firsts):
             offset = begin.offset if first == begin.segment else 0
+            self._is_first = not at
             yield from self._segment(first, offset, is_last=at + 1 == len(firsts))
             if self._is_done():
                 break
@@ -161,8 +163,9 @@ class Walk:
                 self.torn = True  # the writer died before the first group
                 return len(data)
             self._damage(path, 0, "the head of the segment is corrupt")
-        elif not end.number and head[:2] == (self._log.id, first):
-            # older segments may have been dropped, so the chain begins with this segment
+        elif self._is_first and not end.number and head[:2] == (self._log.id, first):
+            # older segments may have been dropped, so the chain begins with this segment; after a
+            # segment that has lost all its groups it must not begin again
             self.end = Position(head.first - 1, first, 0, head.chain)
         elif head != (self._log.id, end.number + 1, end.chain):
             self._damage(path, 0, f"the data does not follow group {end.number}")

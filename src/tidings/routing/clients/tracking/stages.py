@@ -64,10 +64,14 @@ class Stages:
 
     def dismiss(self, marks: Iterable[Mark], serial: int) -> None:
         """Settle the marks of a notification where they were not due: a number that is new to a
-        meaning may be of an earlier serial."""
+        meaning may be of an earlier serial. Otherwise it would be requested again and again, and
+        nothing else that is missing."""
+        ranges = [Range(mark.node, mark.number, mark.number) for mark in marks]
         for one in self._past:
             if not one.has(serial):
-                one.tracker.give_up(Range(mark.node, mark.number, mark.number) for mark in marks)
+                one.tracker.give_up(ranges)
+        if serial <= self._since:
+            self.now.give_up(ranges)
 
     def close(self) -> int:
         """Drop the earlier meanings of which nothing is missing, or whose missing notifications

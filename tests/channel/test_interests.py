@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from tests.filters.strategies import event as random_event
+from tests.repeats import draws
 from tests.snapshots.test_snapshot import many_filters
 
-from tidings.channel.interests import ArrayInterests, node_loading
+from tidings.channel.interests import ArrayInterests, computing, node_loading, tagging
 from tidings.channel.interests.compilation import Compilation
 from tidings.channel.interests.compile_nodes import Plan, compile_nodes
 from tidings.channel.interests.reading import Filters
 from tidings.filters import Attributes, Filter, parse
 from tidings.model import FilterError, TidingsError
-from tidings.routing.root import Placed
+from tidings.routing.protocol import Limits
+from tidings.routing.root import Placed, TooMuchWork
 
+PATIENT = Limits(match_millis=3_600_000)  # on a starved machine, any filter may exceed a share
 WORDS = ["a", "b", "ab", "c"]
 Event = dict[str, object]
 There = dict[int, Filter]
@@ -110,9 +114,9 @@ def parents_of(there: There, node: int) -> set[int]:
 class Pair:
     """Interests, and the same filters as a mapping."""
 
-    def __init__(self, chance: random.Random, folder: Path) -> None:
-        self.chance, self.folder = chance, folder
-        self.interests = ArrayInterests(folder=folder)
+    def __init__(self, chance: random.Random, folder: Path, limits: Limits = PATIENT) -> None:
+        self.chance, self.folder, self.limits = chance, folder, limits
+        self.interests = ArrayInterests(folder=folder, limits=limits)
         self.texts: dict[int, str] = {}
         self.there: There = {}
         self.aside: set[int] = set()
@@ -171,7 +175,7 @@ class Pair:
     def restart(self) -> None:
         self.compiling = None
         stored = [(number, text.encode()) for number, text in sorted(self.texts.items())]
-        self.interests = ArrayInterests(None, stored, self.last, folder=self.folder)
+        self.interests = ArrayInterests(None, stored, self.last, self.limits, folder=self.folder)
         self.interests.set_aside(self.aside)
 
     def check(self, event: Callable[[], Event]) -> None:
@@ -182,15 +186,17 @@ class Pair:
             assert set(one.parents) == parents_of(self.there, one.node)
             assert set(one.parents) <= seen
             seen.add(one.node)
-        contents = []
-        wanted = []
-        for _ in range(6):
-            content = event()
-            matched = {n for n, one in self.there.items() if one.matches(content)} - self.aside
-            contents.append(msgspec.json.encode(content))
-            wanted.append(sorted(lowest(self.there, matched)))
-            assert sorted(self.interests.tag(contents[-1])) == wanted[-1], content
+        contents = [msgspec.json.encode(event()) for _ in range(6)]
+        wanted = [*map(self.tag, contents)]
+        for content, right in zip(contents, wanted, strict=True):
+            assert sorted(self.interests.tag(content)) == right, content
         check_many(self.interests, contents, wanted, self.chance)
+
+    def tag(self, content: bytes, but: Collection[int] = ()) -> list[int]:
+        """The lowest nodes that match, as defined; without those that are set aside, and `but`."""
+        event = msgspec.json.decode(content)
+        found = {number for number, one in self.there.items() if one.matches(event)}
+        return sorted(lowest(self.there, found - self.aside - {*but}))
 
 
 def check_many(
@@ -247,6 +253,78 @@ def test_against_filters_one_by_one(
                 continue
         if step % 6 == 5:
             pair.check(event)
+
+
+class JumpyClock:
+    """Processor time that passes in jumps, each longer than a share, as on a starved machine."""
+
+    def __init__(self, chance: random.Random, jumps: float) -> None:
+        self._chance, self._jumps, self._now = chance, jumps, 0.0
+
+    def thread_time(self) -> float:
+        self._now += 1.0 if self._chance.random() < self._jumps else 1e-9
+        return self._now
+
+    def monotonic(self) -> float:
+        return self.thread_time()
+
+
+def tag_late(pair: Pair, content: bytes) -> bool:
+    """Tag a notification; return whether that took too long."""
+    with contextlib.suppress(TooMuchWork):
+        fair = pair.interests.tag_fairly(content, lambda node: [f"{node % 3}"])
+        assert sorted(fair.nodes) == pair.tag(content, fair.over), content
+    try:
+        assert sorted(pair.interests.tag(content)) == pair.tag(content), content
+    except TooMuchWork:
+        return True
+    return False
+
+
+def tag_many_late(pair: Pair, contents: list[bytes]) -> int:
+    """Tag many notifications; return for how many that took too long."""
+    late = 0
+    while contents:
+        found = pair.interests.tag_many(contents)
+        for row, nodes in enumerate(np.split(found.nodes, found.starts[1:-1])):
+            if row in found.refused:
+                assert isinstance(found.refused[row], TooMuchWork)
+                late += 1
+            else:
+                assert nodes.tolist() == pair.tag(contents[row]), contents[row]
+        contents = contents[len(found.starts) - 1 :]
+    return late
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("draw", [simple, of_every_kind])
+def test_no_time_limit_drops_a_match(
+    seed: int,
+    draw: Callable[[random.Random], tuple[Callable[[], str], Callable[[], Event]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whenever the time is over, a notification is tagged exactly, or the caller is told that it is
+    not. Only `tag_fairly` leaves filters out, and names them."""
+    late = 0
+    for round_ in draws(4, lambda: late > 10):
+        chance = random.Random(f"{seed} {draw.__name__} {round_} late")
+        text, event = draw(chance)
+        pair = Pair(chance, tmp_path / f"{round_}", Limits())
+        for _ in range(25):
+            with contextlib.suppress(FilterError):
+                pair.place(text())
+        if chance.random() < 0.5:
+            pair.compile()
+            pair.compile()
+        contents = [msgspec.json.encode(event()) for _ in range(40)]
+        with monkeypatch.context() as patch:
+            clock = JumpyClock(chance, chance.choice([0.01, 0.1, 0.5]))
+            for module in (computing, tagging):
+                patch.setattr(module, "time", clock)
+            late += sum(tag_late(pair, content) for content in contents)
+            late += tag_many_late(pair, contents)
+    assert late
 
 
 def test_what_is_refused() -> None:

@@ -4,6 +4,7 @@ other."""
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -34,3 +35,10 @@ def eventually(what: Callable[[], Found], seconds: float = PATIENCE) -> Found:
     found = wait_for(what, seconds)
     assert found, f"it did not happen within {seconds:.0f} s"
     return found
+
+
+def waits_in(thread: int, *names: str) -> bool:
+    """Whether a thread of this process waits: it is in one of the functions with these names, and
+    in no Python code that this calls."""
+    frame = sys._current_frames().get(thread)
+    return frame is not None and frame.f_code.co_name in names

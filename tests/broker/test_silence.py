@@ -20,20 +20,22 @@ class Mute:
     """It lets everybody in and says nothing."""
 
     async def __aenter__(self) -> Mute:
-        self.met = 0
+        self.met = self._here = 0
         self._server = await asyncio.start_server(self._meet, "127.0.0.1", 0)
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.met += 1
+        self._here += 1
         await reader.read()
         writer.close()
         await writer.wait_closed()
+        self._here -= 1
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
-        await asyncio.sleep(0.05)  # for those who are still there to go
+        await until(lambda: not self._here)
 
 
 def test_nobody_greets_an_agent(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@ little later."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,12 +28,14 @@ MOST = 60.0  # seconds; nobody else would end those who are busy
 AT_ONCE = 5.5  # seconds; less than watchdog.GRACE, after which one who is busy is killed
 BUSY = {
     "python": "while True: pass",
-    # the interpreter's lock is held all the time: no other thread of the process runs
-    "C": "import re; re.match('(a+)+$', 'a' * 60 + 'b')",
+    # it waits in C for a mutex that it has itself, with the interpreter's lock: no other thread of
+    # the process runs, and no signal interrupts it
+    "C": "import ctypes; c, m = ctypes.PyDLL(None), ctypes.create_string_buffer(64); "
+    "c.pthread_mutex_lock(m); c.pthread_mutex_lock(m)",
     "asleep": "import time; time.sleep(1000)",
 }
 ROUTER = """
-import sys
+import os, sys
 if "router" in sys.orig_argv:
     from pathlib import Path
     from tidings.broker.server import Server
@@ -38,11 +43,12 @@ if "router" in sys.orig_argv:
     def busy(self, link, found, message):
         take(self, link, found, message)
         if getattr(message, "payload", b"") == b"be busy":
-            Path(FOLDER, "is busy").touch()
+            Path(FOLDER, "is busy").write_text(str(os.getpid()))
             DO
     Server._take = busy
 """
 WORKER = """
+import os
 from pathlib import Path
 try:
     from tidings.spark.outbox.batches import batch_stages as stages
@@ -50,10 +56,31 @@ except ImportError:
     pass  # a process that is none of ours
 else:
     def busy(*_):
-        Path(FOLDER, "is busy").touch()
+        Path(FOLDER, "is busy").write_text(str(os.getpid()))
         DO
     stages._stage_batch = busy
 """
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _fields(pid: int) -> list[str]:
+    """What the kernel says about a process, from its state on."""
+    return _text(Path(f"/proc/{pid}/stat")).rpartition(") ")[2].split()
+
+
+def _state(pid: int) -> str:
+    return _fields(pid)[0]
+
+
+def _ticks(pid: int) -> int:
+    """Hundredths of a second of processor time that a process has used."""
+    return sum(map(int, _fields(pid)[11:13]))
 
 
 class Running:
@@ -78,20 +105,29 @@ class Running:
         return str(self.process.stdout.readline())
 
     def wait_busy(self, seconds: float = 60.0) -> None:
+        """Wait until a process is in the middle of what keeps it busy, and the command has its
+        watchdog."""
         file = self.folder / "is busy"
-        wait_for(lambda: file.exists() or self.process.poll() is not None, seconds)
-        assert file.exists(), self.said()
-        time.sleep(0.5)  # and it is in the middle of it
+        wait_for(lambda: _text(file) or self.process.poll() is not None, seconds)
+        assert _text(file), self.said()
+        pid = int(_text(file))
+        before = _ticks(pid)
+        eventually(lambda: _state(pid) == "S" or _ticks(pid) > before + 10)
+        eventually(lambda: any("watchdog.py" in one for one in self.family()))
 
     def ended(self, *signals: int) -> float:
-        """Seconds until it has ended after signals, half a second between two."""
+        """Seconds until it has ended after signals, each sent when the one before has arrived."""
         began = time.monotonic()
         for number in signals:
             self.process.send_signal(number)
-            if number is not signals[-1] or signals.count(number) > 1:
-                time.sleep(0.5)
+            eventually(lambda: self.process.poll() is not None or not self._pending())
         self.process.wait(PATIENCE)
         return time.monotonic() - began
+
+    def _pending(self) -> int:
+        """The signals that were sent and have not arrived, as bits."""
+        found = re.search(r"ShdPnd:\s*(\w+)", _text(Path(f"/proc/{self.process.pid}/status")))
+        return int(found[1], 16) if found else 0
 
     def family(self) -> list[str]:
         """Processes that are left of it, by what they are."""
@@ -105,6 +141,14 @@ class Running:
                 except OSError:
                     continue
         return found
+
+    def is_stuck(self) -> bool:
+        """Whether the pipe that it writes to is full, up to a line or a page."""
+        assert self.process.stdout is not None
+        unread = bytearray(4)
+        fcntl.ioctl(self.process.stdout, termios.FIONREAD, unread)
+        capacity = fcntl.fcntl(self.process.stdout, fcntl.F_GETPIPE_SZ)
+        return int.from_bytes(unread, sys.byteorder) > capacity - 8192
 
     def said(self) -> str:
         self.errors.seek(0)
@@ -186,7 +230,7 @@ def test_a_subscriber_that_nobody_reads(run: Run, tmp_path: Path, opened: list[R
     eventually(lambda: "subscribed to" in reader.said())
     lines = "".join(json.dumps({"n": n, "text": "x" * 1000}) + "\n" for n in range(1, 500))
     assert run("publish", "-", "--router", address, stdin=lines).code == 0
-    time.sleep(1)
+    eventually(reader.is_stuck)
     assert reader.ended(signal.SIGTERM) < MOST
 
 
@@ -271,12 +315,10 @@ def test_a_router_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> None:
         os.execv(sys.executable, words)
     try:
         assert b"listens on" in os.read(terminal, 1 << 12)
-        time.sleep(0.5)
         os.kill(pid, signal.SIGHUP)
         said = "the tokens were read again, and 0 links ended"
         eventually(lambda: said in (tmp_path / "said").read_text())
         os.close(terminal)
-        time.sleep(0.5)
         deadline = time.monotonic() + (2 if ignored else MOST)
         while ended[0] == 0 and time.monotonic() < deadline:
             ended = os.waitpid(pid, os.WNOHANG)

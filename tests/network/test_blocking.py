@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.networks import FAST
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually, waits_in
 
 import tidings
 from tidings.broker import Address, Door, RootNode
@@ -216,7 +216,8 @@ def test_closing_ends_everything_that_waits(root: Root) -> None:
         root.stop()
         never = agent.publish_soon({"n": 1})
         asking: Future[object] = pool.submit(agent.subscribe, "n > 1")
-        time.sleep(0.1)
+        # each in its thread; in `next` readers wait for an item, in `wait` for the agent
+        eventually(lambda: all(waits_in(one.ident or 0, "next", "wait") for one in pool._threads))
         assert not any(one.done() for one in readers)
         assert not never.done()
         assert not asking.done()
@@ -305,6 +306,7 @@ def test_ctrl_c_never_leaves_a_lock_locked() -> None:
 
 SCRIPT = """
 import signal, sys, threading
+from tests.waiting import eventually, waits_in
 import tidings
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
 agent = tidings.connect_blocking(sys.argv[1], token="secret")
@@ -315,6 +317,12 @@ def many():
         if n == 10_000:  # no more are published before some are acknowledged
             print("many", flush=True)
         yield {"n": n}, b""
+begins = threading.Event()
+def say_when_it_waits():
+    main = threading.main_thread().ident
+    begins.wait()
+    eventually(lambda: waits_in(main, "next", "wait"))
+    print("waiting", flush=True)
 """
 AFTER = """
 print("interrupted", flush=True)
@@ -340,12 +348,14 @@ def started(root: Root, script: str) -> subprocess.Popen[str]:
 )  # fmt: skip
 def test_ctrl_c_while_it_waits(root: Root, waiting: str) -> None:
     body = f"""
+watching = threading.Thread(target=say_when_it_waits)
+watching.start()
 sys.stdin.readline()
 try:
-    print("waiting", flush=True)
+    begins.set()
     {waiting}
 except KeyboardInterrupt:
-    pass
+    watching.join()
 """
     process = started(root, SCRIPT + body + AFTER)
     root.stop()  # so that nothing is acknowledged
@@ -354,9 +364,8 @@ except KeyboardInterrupt:
         assert process.stdout is not None
         process.stdin.write("\n")
         process.stdin.flush()
-        assert process.stdout.readline() == "waiting\n"
         assert "many" not in waiting or process.stdout.readline() == "many\n"
-        time.sleep(0.3)
+        assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
     finally:

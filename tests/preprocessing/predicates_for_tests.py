@@ -29,8 +29,10 @@ def counts(n):
 
 
 def hangs(text):
-    while "hang" in text:
-        pass
+    if "hang" in text:
+        open(__file__ + ".hangs", "w").close()  # for those who wait until it does
+        while True:
+            pass
     return len(text) > 3
 
 

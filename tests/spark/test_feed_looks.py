@@ -7,13 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.spark.feed_server import answering, rss, serve
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 from tidings.spark.feeds import fetch_pool
 from tidings.spark.feeds.fetch_pool import FetchPool, FetchProcess, FetchTask
@@ -142,23 +143,32 @@ def test_a_process_that_cannot_start_is_a_problem_of_the_feed(
 
 
 def test_processes_end_with_their_parent() -> None:
-    with answering(slow_header) as address:
+    asked = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        asked.set()
+        slow_header(connection)
+
+    with answering(answer) as address:
         lines = [
-            "import os, threading, time",
+            "import threading, time",
             "from tidings.spark.feeds.fetch_pool import FetchProcess, FetchTask",
             "idle, busy = FetchProcess(), FetchProcess()",
             "idle.fetch(FetchTask('/nowhere'))",
             f"task = FetchTask({address!r}, timeout=1.0)",
             "threading.Thread(target=busy.fetch, args=(task,), daemon=True).start()",
             "while busy._process is None: time.sleep(0.01)",
-            "time.sleep(1)",
             "print(idle._process.pid, busy._process.pid, flush=True)",
-            "os.kill(os.getpid(), 9)",
+            "time.sleep(600)",
         ]
-        ran = subprocess.run(
-            [sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, check=False
-        )
-        left = [int(pid) for pid in ran.stdout.split()]
+        command = [sys.executable, "-c", "\n".join(lines)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+            try:
+                assert parent.stdout is not None
+                left = [int(pid) for pid in parent.stdout.readline().split()]
+                assert asked.wait(PATIENCE)
+            finally:
+                parent.kill()
         assert len(left) == 2
         eventually(lambda: not any(map(_alive, left)), 20)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from tests import arrivals
+from tests.waiting import eventually, waits_in
 
 from tidings import TidingsError, parse
 from tidings.snapshots import Snapshot
@@ -215,7 +216,7 @@ def test_close_waits_for_a_commit_that_is_under_way(
         pipeline.start()  # and neither lets go nor sweeps up what is under way
     closing = threading.Thread(target=pipeline.close)
     closing.start()
-    time.sleep(0.3)
+    eventually(lambda: waits_in(closing.ident or 0, "_release_outbox"))
     with (
         pytest.raises(TidingsError, match="another pipeline writes"),
         Outbox(folder / "out").hold_lock(),

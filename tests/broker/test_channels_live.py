@@ -95,10 +95,18 @@ def test_two_channels_over_one_link(tmp_path: Path) -> None:
                 await nothing_more(a, b, c)
                 assert await tea.publish_many([({"x": n}, b"%d" % n) for n in range(2000)]) == 2000
                 assert await payloads(b, 1999) == [b"%d" % n for n in range(1, 2000)]
+                async with watch(net.address()) as reports:
+                    carried = (await anext(reports)).nodes[0].carried
+                    rows = {one.name: (one.nodes, one.subscriptions) for one in carried}
+                    assert rows == {"fx": (1, 1), "tea": (2, 2)}
+                async with watch(f"tidings://127.0.0.1:{net.upper.port}/fx") as reports:
+                    carried = (await anext(reports)).nodes[0].carried  # no agent is linked to it
+                    assert {one.name: one.subscriptions for one in carried} == {"fx": 0, "tea": 0}
             assert {*net.lower.channels.known} == {"fx", "tea"}
             async with watch(net.address()) as reports:
                 status = (await anext(reports)).nodes[0]
                 assert (status.name, status.channels, status.asleep) == ("lower", 2, 0)
+                assert {one.name: one.told for one in status.carried} == {"fx": 2, "tea": 2001}
             place = f"tidings://127.0.0.1:{net.tea.port}/tea"
             async with watch(place) as reports:  # the other rendezvous point knows the routers too
                 while [one.name for one in (await anext(reports)).nodes] != [

@@ -23,7 +23,7 @@ from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
-from tidings.broker.reports import advise
+from tidings.broker.reports import advise, millis, shorten
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel import Declaration, renumber
 from tidings.channel.interests import (
@@ -447,6 +447,17 @@ class RootNode(Server):
         return msgspec.structs.replace(
             super().status(now), defined=self.kind.digest, renewed=self.machine.history.renewed,
             followers=followers, acknowledged=acknowledged, switched_off=self._list_off(),
+            preprocessors=self._list_preprocessors(now),
+        )  # fmt: skip
+
+    def _list_preprocessors(self, now: float) -> tuple[m.PreprocessorStatus, ...]:
+        return tuple(
+            m.PreprocessorStatus(
+                shorten(one.said.name), shorten(one.said.address), one.said.tagged,
+                one.said.version, one.behind, min(one.said.uptime, m.MOST_MILLIS),
+                millis(now - one.time),
+            )
+            for one in self.machine.following.list_preprocessors()
         )  # fmt: skip
 
     @property

@@ -442,6 +442,7 @@ class Server:
         if channel.extra is None:
             channel.extra = Forwarder(channel.machine)
         self.passed_on += len(starts)
+        channel.told += len(starts)
         self._marks = frames.marks_at(buffer, starts[0])
         below = channel.below
         for name, (pieces, count) in channel.extra.forward(buffer, starts, ends).items():

@@ -128,6 +128,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ("[limits]\nneighbours = 0", "line 2: limits.neighbours: "),
         ("[channels.tea.limits]\nnodes = 'x'",
          "line 2: channels.tea.limits.nodes: expected an integer, got a string"),
+        ("[root.limits]\nnodes = 0", "line 2: root.limits.nodes: "),
         ("[tickets]\na = 'x'", "line 2: tickets: a: found other text, expected a public key"),
         ("[tickets]\nroot = 'ed25519:mTPSvKzFHoiMtUIvSrvEXDJhQuTfdbvwPrBrJQcwxn4='",
          "line 2: tickets.root: found the name of a node of this tree, expected another name"),
@@ -327,6 +328,8 @@ def test_files_of_preprocessors_and_limits(tmp_path: Path) -> None:
         [tickets]
         far = "{public}"
         [router.a]
+        [root.limits]
+        nodes = 400
         [channels.tea.limits]
         nodes = 7
         [preprocessors.p]
@@ -351,7 +354,7 @@ def test_files_of_preprocessors_and_limits(tmp_path: Path) -> None:
     assert configs["p"].tokens is None
     limits = {name: (one.limits.neighbours, one.limits.nodes) for name, one in configs.items()}
     assert limits == {
-        "root": (50, 500), "root-tea": (50, 7), "a": (50, 500), "p": (50, 500), "q": (50, 7),
+        "root": (50, 400), "root-tea": (50, 7), "a": (50, 500), "p": (50, 500), "q": (50, 7),
     }  # fmt: skip
     assert configs["a"].channels == {"tea": OtherChannel("root-tea", {"nodes": 7})}
     folder = running.tree.folder

@@ -184,8 +184,8 @@ class RootNode(Server):
         self._helpers = self._make_helpers()
         self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
 
-    def prepare(self, machine: FramedRendezvous) -> None:
-        super().prepare(machine)
+    def prepare(self, machine: FramedRendezvous, channel: str) -> None:
+        super().prepare(machine, channel)
         machine.offers.most = self._direct.most
         machine.offers.is_direct = self.is_direct
         machine.offers.issue = self._issue
@@ -334,7 +334,7 @@ class RootNode(Server):
         ask_for_kernels()  # many publications come at once, so frames should be found fast too
         link = lane.link
         for at, run in find_runs(buffer, starts):
-            found = self.connections.permissions_of(link)
+            found = self.connections.permissions_in(link, self.door.channel)
             if run is None:
                 self._take_frame(link, lane, buffer, starts[at])
             elif found is None or _must_split(run, found):

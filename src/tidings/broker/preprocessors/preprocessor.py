@@ -130,7 +130,7 @@ class PreprocessorNode:
     def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         for start in starts:
             message = frames.decode_from_below(buffer, start)
-            found = self._connections.permissions_of(link)
+            found = self._connections.permissions_in(link, self.door.channel)
             if found is None:
                 if self._connections.is_stranger(link):
                     self._connections.greet(link, message, self._room_for)

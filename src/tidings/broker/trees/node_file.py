@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tidings.broker.admission.permissions import ROUTE, Grant, Right
+from tidings.broker.admission.permissions import ROUTE, ChannelRights, Grant, Right
 from tidings.broker.admission.signing import Signer
 from tidings.broker.config import flatten_columns
 from tidings.broker.trees.node_process import NodeProcess
@@ -91,7 +91,7 @@ def _write_tagger_file(tree: Tree, member: Member, keys: NodeKeys) -> str:
         if one.name in keys.tickets and (one.kind == "router" or one.name == member.upstream)
     ]
     tickets = {**tree.tickets, **{name: keys.tickets[name][1] for name in signed}}
-    tables = {"tickets": tickets, "limits": _limits_of(tree, member.channel)}
+    tables = {"tickets": tickets, "limits": _limits_of(tree, member)}
     return _write_file({}, {**tables, "tls": _tls_table(tree, member)})
 
 
@@ -105,9 +105,12 @@ def scheme_of(tree: Tree) -> str:
     return "tidings" if tree.tls is None else "tidings+tls"
 
 
-def _limits_of(tree: Tree, channel: str) -> dict[str, Any]:
-    own = tree.channels.get(channel)
-    return {**tree.limits, **(own.limits if own is not None else {})}
+def _limits_of(tree: Tree, member: Member) -> dict[str, Any]:
+    """The limits of a node: those of all nodes, replaced by those of its channel or of the root."""
+    own = tree.channels.get(member.channel)
+    if own is not None:
+        return {**tree.limits, **own.limits}
+    return {**tree.limits, **tree.root_limits} if member.kind == "rendezvous" else tree.limits
 
 
 def write_node_file(
@@ -134,7 +137,7 @@ def write_node_file(
             plain["token"] = keys.tokens[member.name]
     if member.name in keys.tickets:
         plain["ticket_key"] = member.name + TICKET_KEY
-    limits = _limits_of(tree, member.channel)
+    limits = _limits_of(tree, member)
     tables: dict[str, Mapping[str, Any]] = {"times": tree.times, "limits": limits}
     tables["tls"] = _tls_table(tree, member)
     if member.upstream is None:
@@ -213,10 +216,15 @@ def _toml_value(value: Any) -> str:
         if value.within:
             parts.append(f"within = {toml_text(value.within)}")
         if value.channels is not None:
-            parts.append(f"channels = [{', '.join(map(toml_text, value.channels))}]")
+            parts.append(f"channels = {_toml_value(value.channels)}")
         if value.signed:
             parts.append("signed = true")
         return f"{{{', '.join(parts)}}}"
+    if isinstance(value, ChannelRights):
+        given = {"may": value.may, "within": value.within}
+        value = {key: one for key, one in given.items() if one is not None}
+    if isinstance(value, frozenset):
+        value = sorted(value)
     if isinstance(value, Mapping):
         return f"{{{', '.join(write_pairs(value))}}}"
     if isinstance(value, list | tuple):

@@ -30,6 +30,7 @@
     [tls]                            of all nodes, as in a router's file; `{name}` in the paths of
     certificate = "{name}.pem"       certificate and key stands for the name of the node
 
+    [root.limits]                         of the rendezvous point, instead of those in [limits]
     [channels.tea.limits]                 of this channel, instead of those in [limits]
     [tickets]                             nodes of other trees whose tickets preprocessors accept
     [direct]                              most, links: as in the file of a rendezvous point
@@ -187,6 +188,7 @@ def _tree(path: Path, file: TreeTables, folder: Path) -> Tree:
         direct=file.direct,
         ticket_key=key,
         limits=file.limits,
+        root_limits=file.root.limits,
         tickets=file.tickets,
         tls=None if file.tls is None else with_absolute_paths(file.tls, path.parent),
         warnings=tuple(filter(None, [check_secret(path) if file.tokens else "", warning])),

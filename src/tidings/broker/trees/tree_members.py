@@ -64,6 +64,7 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
             place = ("channels", channel, *one.place)
             yield Problem(place, f"channels.{channel}: {one.sentence}")
         yield from find_problems(table.limits, Limits, ("channels", channel, "limits"))
+    yield from find_problems(root.limits, Limits, ("root", "limits"))
     yield from _find_tagger_problems(file, {root.name, *above, *others})
     for name, upstreams in above.items():
         place = ("router", name, "upstream")

@@ -84,6 +84,7 @@ class Tree(msgspec.Struct, frozen=True):
     direct: Direct | None = None
     ticket_key: Path | None = None
     limits: dict[str, Any] = {}
+    root_limits: dict[str, Any] = {}  # of the root, instead of those of the tree
     tickets: dict[str, str] = {}  # public keys of other nodes whose tickets are accepted, by name
     tls: Tls | None = None  # with absolute paths, which may contain `{name}`
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
@@ -104,6 +105,7 @@ class Tree(msgspec.Struct, frozen=True):
 class RootTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "root"
     listen: str | int = 0
+    limits: dict[str, Any] = {}  # instead of those of the tree
 
 
 class RouterTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -133,6 +133,10 @@ class Senseless:
     def follow(self) -> m.Message:
         return m.Follow(self.number(), self.number(), self.age(), self.number(), self.number())
 
+    def register(self) -> m.Message:
+        status = [self.number() for _ in range(self.chance.randrange(5))]
+        return m.Register(f"tidings://{self.text()}:1", self.text(), *status)
+
     def hand_over(self) -> m.Message:
         """A part that is nearly right, or not at all."""
         chance = self.chance
@@ -171,7 +175,7 @@ _UP: list[Callable[[Senseless], m.Message]] = [
     Senseless.hello, Senseless.trace, Senseless.describe, Senseless.follow, Senseless.hand_over,
     Senseless.open, Senseless.close, Senseless.pulse,
     Senseless.present, Senseless.locate, Senseless.identify, Senseless.advise,
-    Senseless.resume, Senseless.confirm,
+    Senseless.resume, Senseless.confirm, Senseless.register,
 ]  # fmt: skip
 
 

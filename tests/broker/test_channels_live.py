@@ -13,13 +13,14 @@ from tests.broker.networks import FAST
 from tests.waiting import PATIENCE, until
 
 from tidings.broker.admission.listen import Address, Door
-from tidings.broker.admission.permissions import Grant
+from tidings.broker.admission.permissions import ChannelRights, Grant
 from tidings.broker.links import hop_name
 from tidings.broker.root import RootNode
 from tidings.broker.router import RouterNode
 from tidings.network import Agent, Refusal, Subscription, connect, watch
 from tidings.routing.channels import WINDOW, Flow, Route
 from tidings.routing.clients import Delivery
+from tidings.routing.forwarding.neighbours import Neighbour
 from tidings.routing.protocol import Limits, messages as m
 
 
@@ -95,10 +96,18 @@ def test_two_channels_over_one_link(tmp_path: Path) -> None:
                 await nothing_more(a, b, c)
                 assert await tea.publish_many([({"x": n}, b"%d" % n) for n in range(2000)]) == 2000
                 assert await payloads(b, 1999) == [b"%d" % n for n in range(1, 2000)]
+                async with watch(net.address()) as reports:
+                    carried = (await anext(reports)).nodes[0].carried
+                    rows = {one.name: (one.nodes, one.subscriptions) for one in carried}
+                    assert rows == {"fx": (1, 1), "tea": (2, 2)}
+                async with watch(f"tidings://127.0.0.1:{net.upper.port}/fx") as reports:
+                    carried = (await anext(reports)).nodes[0].carried  # no agent is linked to it
+                    assert {one.name: one.subscriptions for one in carried} == {"fx": 0, "tea": 0}
             assert {*net.lower.channels.known} == {"fx", "tea"}
             async with watch(net.address()) as reports:
                 status = (await anext(reports)).nodes[0]
                 assert (status.name, status.channels, status.asleep) == ("lower", 2, 0)
+                assert {one.name: one.told for one in status.carried} == {"fx": 2, "tea": 2001}
             place = f"tidings://127.0.0.1:{net.tea.port}/tea"
             async with watch(place) as reports:  # the other rendezvous point knows the routers too
                 while [one.name for one in (await anext(reports)).nodes] != [
@@ -393,6 +402,50 @@ def test_tokens_name_channels(tmp_path: Path) -> None:
                     pass
             async with connect(net.address("tea"), name="eve", token="other") as eve:
                 await eve.publish({"x": 1}, b"")
+
+    asyncio.run(work())
+
+
+def test_rights_in_each_channel(tmp_path: Path) -> None:
+    """One token: publishes in one channel, only subscribes in another, and within a filter in a
+    third. What its name wanted in a channel before ends where it may not subscribe any more."""
+    first = Grant("desk", channels=("fx", "tea"))
+    rights: dict[str, Any] = {
+        "fx": frozenset({"publish"}),
+        "tea": ChannelRights(frozenset({"subscribe"}), "x > 5"),
+    }
+    tokens = {"first": first, "second": Grant("desk", channels=rights), "pub": Grant("*")}
+
+    async def work() -> None:
+        async with two_roots(tmp_path, tokens=tokens) as net:
+            async with (
+                connect(net.address(), name="desk", token="first") as desk,
+                desk.subscribe("x > 0"),
+                desk.channel("tea").subscribe("x > 0"),
+            ):
+                assert [*net.lower.machine.neighbours["desk"].nodes]
+                net.lower.links["desk"].abort("the client dies")
+                async with connect(net.address(), name="desk", token="second") as after:
+                    assert not [*net.lower.machine.neighbours.get("desk", Neighbour(0)).nodes]
+                    await check(after, net)
+            writer = connect(f"tidings://127.0.0.1:{net.upper.port}/tea", name="w")
+            async with connect(net.address(), name="desk", token="second") as after, writer as w:
+                tea = after.channel("tea")
+                async with tea.subscribe("x > 6") as told:
+                    await w.publish({"x": 7}, b"seven")
+                    assert await payloads(told, 1) == [b"seven"]
+
+    async def check(desk: Agent, net: Two) -> None:
+        await desk.publish({"x": 1}, b"")
+        with pytest.raises(Refusal, match="'desk' may not subscribe here"):
+            async with desk.subscribe("x > 0"):
+                pass
+        tea = desk.channel("tea")
+        with pytest.raises(Refusal, match="'desk' may not publish here"):
+            await tea.publish({"x": 1}, b"")
+        with pytest.raises(Refusal, match="found a filter that is not covered by x > 5"):
+            async with tea.subscribe("x > 0"):
+                pass
 
     asyncio.run(work())
 

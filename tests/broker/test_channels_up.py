@@ -29,6 +29,7 @@ columns = {x = "bigint"}
 TOKENS = """
 [tokens]
 both = {name = "desk", channels = ["fx", "tea"]}
+each = {name = "clerk", channels = {fx = ["publish"], tea = ["subscribe"]}}
 """
 
 
@@ -111,6 +112,7 @@ def test_two_channels_as_processes(tmp_path: Path) -> None:
                         assert await payloads(a, 1) == [b"fx %d" % n]
                         assert await payloads(b, 1) == [b"tea %d" % n]
             await asyncio.to_thread(publish_blocking, address)
+            await use_rights(address)
         finally:
             await running.stop()
 
@@ -154,6 +156,24 @@ def test_a_channel_with_topics(tmp_path: Path) -> None:
             await running.stop()
 
     asyncio.run(work())
+
+
+async def use_rights(address: str) -> None:
+    """One token: publishes in one channel, and only subscribes in the other."""
+    async with connect(address, name="clerk", token="each", timeout=30) as clerk:
+        tea = clerk.channel("tea")
+        await clerk.publish({"x": 1}, b"", timeout=60)
+        with pytest.raises(Refusal, match="'clerk' may not publish here"):
+            await tea.publish({"x": 1}, b"", timeout=60)
+        with pytest.raises(Refusal, match="'clerk' may not subscribe here"):
+            async with clerk.subscribe("x > 0"):
+                pass
+        async with (
+            tea.subscribe("x > 7") as told,
+            connect(address, name="desk", token="both", timeout=30) as desk,
+        ):
+            await desk.channel("tea").publish({"x": 8}, b"eight", timeout=60)
+            assert await payloads(told, 1) == [b"eight"]
 
 
 def publish_blocking(address: str) -> None:

@@ -4,27 +4,32 @@ folder: the same answers, versions and nodes as without one."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import stat
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
 from tidings.broker import RootNode
+from tidings.broker.queues.command_changes import _Known
 from tidings.model import TidingsError
-from tidings.network.agent import connect
+from tidings.network.agent import Agent, connect
 from tidings.snapshots import Snapshot
 from tidings.store import Asked, ChangeLog
+from tidings.store.adoptions import Adoption
 
+T = TypeVar("T")
 THREADS = ThreadPoolExecutor(16)  # others than those in which a rendezvous point writes
 
 
-async def apart(work: Callable[..., int], *args: object, **more: object) -> int:
+async def apart(work: Callable[..., T], *args: object, **more: object) -> T:
     """What a command does, in a thread."""
     return await asyncio.get_running_loop().run_in_executor(THREADS, lambda: work(*args, **more))
 
@@ -107,8 +112,8 @@ def test_a_rendezvous_point_of_a_channel_that_adopted_a_snapshot(tmp_path: Path)
             assert nodes["b3"] in root.machine.wants  # the same node
             await agent.publish({"n": 7}, b"7")
             assert await payloads(told, 1) == [b"7"]
-            with pytest.raises(TidingsError, match="owns"):
-                await apart(log.adopt, Snapshot.build({"more": "n > 1"}))
+            with pytest.raises(TidingsError, match="the id 'b3' has a subscription in"):
+                await apart(log.adopt, Snapshot.build({"b3": "n > 1"}))
             version = await apart(log.put, "b7", "n > 70")
             assert version in graph
             await apart(log.drop, "b8")
@@ -131,6 +136,113 @@ def test_a_rendezvous_point_of_a_channel_that_adopted_a_snapshot(tmp_path: Path)
         await stopped(network)
 
     running(again)
+
+
+def test_a_snapshot_is_adopted_while_the_rendezvous_point_runs(tmp_path: Path) -> None:
+    """As one version, behind numbers that others used meanwhile. Agents and commands go on: nothing
+    is lost, filters that had nodes keep them, and the next start has the same nodes."""
+    log = ChangeLog(tmp_path / "journal.db")
+    log.put("before", "n > 0")
+    many = {f"b{n}": f"n > {n}" for n in range(50)}
+
+    async def work() -> None:
+        network = await started(tmp_path, 1, BRIEF)
+        root, (router,) = network
+        async with connect(at(router), times=BRIEF) as agent, agent.subscribe("n > 30") as told:
+            mine = told.node
+            publishing = asyncio.create_task(publish(agent))
+            version = await apart(log.adopt, Snapshot.build(many), owner="loader")
+            later = await apart(log.put, "later", "n > 60")
+            assert later > version
+            sent = await stop(publishing)
+            expected = [b"%d" % at for at, n in enumerate(sent) if n > 30]
+            assert await payloads(told, len(expected)) == expected  # all of them, once, in order
+            assert root.machine.interests.tag(b'{"n": 100}') == [later]
+            async with agent.subscribe("n > 49") as deep:
+                assert deep.node == log.subscriptions()["b49"][1]
+                await agent.publish({"n": 50}, b"deep")
+                assert await payloads(deep, 1) == [b"deep"]
+            nodes = {id_: node for id_, (_, node) in log.subscriptions().items()}
+            assert (nodes["b0"], nodes["b30"]) == (nodes["before"], mine)
+            assert len({*nodes.values()}) == 51
+            assert version == max(nodes[id_] for id_ in many)
+            owners = log.state().owners
+            assert {id_: owners[id_] for id_ in many} == dict.fromkeys(many, "loader")
+            odd = Snapshot.build({"odd": "n > 'x' AND n > 1"})
+            assert await apart(log.adopt, odd) > version
+            assert not [*(tmp_path / "journal.db" / "bulks").glob("incoming-*")]
+        await stopped(network)
+
+    async def publish(agent: Agent) -> list[int]:
+        sent: list[int] = []
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                n = 29 + len(sent) % 4
+                await asyncio.shield(agent.publish({"n": n}, b"%d" % len(sent)))
+                sent.append(n)
+        return sent
+
+    async def stop(publishing: asyncio.Task[list[int]]) -> list[int]:
+        publishing.cancel()
+        return await publishing
+
+    running(work)
+    nodes = {node for _, node in log.subscriptions().values()}
+
+    async def again() -> None:
+        network = await started(tmp_path, 0, BRIEF)
+        assert nodes <= set(network[0].machine.graph)
+        await stopped(network)
+
+    running(again)
+
+
+def test_nodes_that_come_while_a_snapshot_is_prepared(tmp_path: Path) -> None:
+    """A filter of the snapshot gets a node, and another loses its own: the bulk is written again.
+    An id that is taken meanwhile is refused, and nothing of the bulk stays."""
+    folder = tmp_path / "journal.db"
+    log = ChangeLog(folder)
+    log.put("there", "n > 3")
+
+    async def work() -> None:
+        network = await started(tmp_path, 0, BRIEF)
+        root = network[0]
+        real, rounds = root._prepare_adoption, list[int]()
+        loop = asyncio.get_running_loop()
+
+        def prepare(adoption: Adoption) -> None:
+            real(adoption)
+            rounds.append(len(rounds))
+            for one in changes.pop(0) if changes else ():
+                asyncio.run_coroutine_threadsafe(change(*one), loop).result()
+
+        async def change(id_: str, text: str | None) -> None:
+            # what a command does, in the turn that the adoption has
+            known, machine = root._commands._known, root.machine
+            root._commands._place(machine, [Asked(id_, text, "sql")], known or await read_known())
+            root.after_receiving()
+            await root._await_stored()
+
+        async def read_known() -> Any:
+            root._commands._known = await apart(_Known, folder)
+            return root._commands._known
+
+        root._prepare_adoption = prepare  # type: ignore[method-assign]
+        changes: list[list[tuple[str, str | None]]]
+        changes = [[("new", "n > 7")], [("there", None)], []]
+        version = await apart(log.adopt, Snapshot.build({"a": "n > 3", "b": "n > 7", "c": "n > 9"}))
+        assert len(rounds) >= 2
+        found = {id_: node for id_, (_, node) in log.subscriptions().items()}
+        assert found["new"] == found["b"]
+        assert found["c"] == version
+        assert {*found} == {"new", "a", "b", "c"}
+        changes = [[("d", "n > 1")]]
+        with pytest.raises(TidingsError, match="the id 'd' has a subscription"):
+            await apart(log.adopt, Snapshot.build({"d": "n > 3"}))
+        assert len([*(folder / "bulks").iterdir()]) == 1
+        await stopped(network)
+
+    running(work)
 
 
 @pytest.mark.bench

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 from tests.broker.processes import write_secret
 
 from tidings.broker.admission import permissions
-from tidings.broker.admission.permissions import AGENT, ALL, Grant, PermissionRegister, Permissions
+from tidings.broker.admission.permissions import (
+    AGENT,
+    ALL,
+    ChannelRights,
+    Grant,
+    PermissionRegister,
+    Permissions,
+)
 from tidings.broker.config import ConfigError, load_config
+from tidings.broker.trees.node_file import write_pairs
 from tidings.routing.protocol import messages as m
 
 TOKENS: dict[str, str | Grant] = {
@@ -126,3 +136,78 @@ def test_a_token_in_a_file_of_its_own(tmp_path: Path) -> None:
     write_secret(path, text)
     with pytest.raises(ConfigError, match=r"its mode is 0644\); expected 0600: chmod 600 .*/t$"):
         load_config(path)
+
+
+CHANNELS = ("fx", "tea", "tea-eu", "tea-eu-1", "t", "")
+RIGHTS = st.frozensets(st.sampled_from(["publish", "subscribe", "preprocess", "route"]))
+BEGINNINGS = st.sampled_from([*CHANNELS, *(f"{one}*" for one in CHANNELS)])
+TABLES = st.builds(ChannelRights, st.none() | RIGHTS, st.none() | st.sampled_from(["", "a = 1"]))
+
+
+@given(
+    st.none() | RIGHTS, st.sampled_from(["", "b = 1"]),
+    st.dictionaries(BEGINNINGS, RIGHTS | TABLES, min_size=1), st.sampled_from(CHANNELS),
+    st.booleans(),
+)  # fmt: skip
+def test_rights_in_each_channel(
+    may: Any, within: str, given_: Any, channel: str, routes: bool
+) -> None:
+    """The longest name that fits counts, and what it leaves out is as for the token; nobody may do
+    anything in other channels."""
+    grant = Grant("ann", may, within, given_)
+    register = PermissionRegister({"t": grant})
+    found = register.admit(m.Hello("ann", token="t", routes=routes), NOBODY)
+    fitting = sorted(
+        (len(one), one)
+        for one in given_
+        if one == channel or (one[-1:] == "*" and channel[: len(one) - 1] == one[:-1])
+    )
+    exact = given_.get(channel)
+    one = exact if exact is not None else given_[fitting[-1][1]] if fitting else frozenset()
+    table = one if isinstance(one, ChannelRights) else ChannelRights(one)
+    rights = may if table.may is None else table.may
+    if rights is None:
+        rights = AGENT
+    rights = ALL if rights == {"route"} else rights
+    if isinstance(found, str):
+        assert routes
+        assert "route" not in grant.rights
+        return
+    allowed = not found.refuse_channel(channel, "other")
+    assert allowed == bool(rights and (not routes or "route" in rights))
+    if not allowed:
+        return
+    here = found.in_channel(channel)
+    assert (here.may, here.within) == (rights, within if table.within is None else table.within)
+    publish = m.Publish("ann", 1, 1, b"{}", b"")
+    assert (not here.refusal(publish)) == ("publish" in rights)
+    assert (not here.refusal(m.Ask(1, b"x > 1"))) == ("subscribe" in rights)
+    assert (not here.refusal(m.Follow(1))) == ("preprocess" in rights)
+
+
+def test_rights_in_channels_in_a_file(tmp_path: Path) -> None:
+    """They are read, written for the nodes of a tree, and read again."""
+    text = """
+seventh = {name = "desk", channels = {fx = ["publish", "subscribe"], tea = ["subscribe"]}}
+eighth = {name = "eu", within = "x = 1", channels = {"te*" = {may = ["subscribe"], within = "y"}}}
+"""
+    path = write_secret(tmp_path / "r.toml", FILE + text)
+    tokens = load_config(path).tokens
+    assert tokens is not None
+    eu = tokens["eighth"]
+    assert isinstance(eu, Grant)
+    assert eu.in_channel("tea") == ChannelRights(frozenset({"subscribe"}), "y")
+    again = "\n".join(["[tokens]", *write_pairs(tokens)])
+    write_secret(path, FILE.partition("[tokens]")[0] + again)
+    assert load_config(path).tokens == tokens
+
+    for bad, reason in (
+        ('n = {name = "a", channels = {}}', "tokens: channels: found an empty table, expected at"),
+        ('n = {name = "a", channels = {fx = ["fly"]}}', "fly"),
+        ('n = {name = "a", channels = {fx = {within = "b >"}}}', "tokens: channels.fx.within: "),
+    ):
+        write_secret(path, f"{FILE}{bad}\n")
+        with pytest.raises(ConfigError) as refused:
+            load_config(path)
+        assert reason in str(refused.value)
+        assert "\n" not in str(refused.value)

@@ -7,12 +7,13 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 from tests.broker.networks import BRIEF, at, payloads, running, started, stopped
 from tests.waiting import until
 
-from tidings.broker.reports import MOST_LISTED, Reports, shorten
+from tidings.broker.reports import MOST_CHANNELS, MOST_LISTED, Reports, shorten
 from tidings.network import Link
 from tidings.network.agent import Refusal, connect
 from tidings.network.watching import watch
@@ -25,6 +26,10 @@ MOST = 2**63 - 1
 
 def status(name: str, depth: int = 0, **more: int) -> m.NodeStatus:
     return m.NodeStatus(depth, name, "router", "127.0.0.1:1", **more)  # type: ignore[arg-type]
+
+
+def with_rows(**rows: object) -> m.NodeStatus:
+    return msgspec.structs.replace(status("x"), **rows)
 
 
 def report(*nodes: m.NodeStatus) -> m.Report:
@@ -95,11 +100,14 @@ def test_the_largest_reports_can_be_read_above() -> None:
     """What a node passes on is never more than the one above takes: else it would be cut off."""
     link = m.LinkStatus(LONG, "watcher", MOST, MOST, MOST, MOST, MOST, MOST, MOST, m.MOST_MILLIS)
     links = (link,) * m.MOST_LINKS
+    tagger = m.PreprocessorStatus(LONG, LONG, MOST, MOST, MOST, m.MOST_MILLIS, m.MOST_MILLIS)
+    channel = m.ChannelStatus(LONG, MOST, MOST, MOST, True)
+    taggers, channels = (tagger,) * m.MOST_PREPROCESSORS, (channel,) * m.MOST_CARRIED
 
     def full(name: str, depth: int) -> m.NodeStatus:
         return m.NodeStatus(
             depth, name, "rendezvous", LONG, m.MOST_MILLIS, m.MOST_MILLIS, MOST, MOST, MOST, MOST,
-            MOST, MOST, MOST, MOST, links,
+            MOST, MOST, MOST, MOST, links, preprocessors=taggers, carried=channels,
         )  # fmt: skip
 
     whole = [
@@ -113,6 +121,8 @@ def test_the_largest_reports_can_be_read_above() -> None:
     read = frames.decode(data)
     assert isinstance(read, m.Report)
     assert sum(len(one.links) for one in read.nodes) <= MOST_LISTED
+    assert sum(len(one.carried) for one in read.nodes) <= MOST_CHANNELS
+    assert sum(len(one.preprocessors) for one in read.nodes) <= MOST_CHANNELS
     assert max(one.depth for one in read.nodes) == m.MOST_DEPTH - 1
     assert {one.age for one in read.nodes} == {m.MOST_MILLIS}
 
@@ -124,10 +134,16 @@ links_ = st.builds(
     m.LinkStatus, names, st.sampled_from(["above", "router", "agent", "watcher"]), numbers,
     numbers, numbers, numbers, numbers, numbers, numbers, times,
 )  # fmt: skip
+taggers_ = st.builds(
+    m.PreprocessorStatus, names, names, numbers, numbers, numbers, times, times
+)  # fmt: skip
+channels_ = st.builds(m.ChannelStatus, names, numbers, numbers, numbers, st.booleans())
 nodes_ = st.builds(
     m.NodeStatus, st.integers(0, 3) | st.integers(0, m.MOST_DEPTH - 1), names,
     st.sampled_from(["rendezvous", "router"]), names, times, times, numbers, numbers, numbers,
     numbers, numbers, numbers, numbers, numbers, st.lists(links_, max_size=3).map(tuple),
+    preprocessors=st.lists(taggers_, max_size=3).map(tuple),
+    carried=st.lists(channels_, max_size=3).map(tuple),
 )  # fmt: skip
 reports_ = st.builds(m.Report, st.lists(nodes_, max_size=6).map(tuple))
 
@@ -152,8 +168,11 @@ def test_whatever_neighbours_say(said: list[tuple[str, m.Report, float]]) -> Non
         m.Report((status("x", m.MOST_DEPTH),)),
         m.Report((status("x", age=m.MOST_MILLIS + 1),)),
         m.Report((status("x", serial=-1),)),
+        m.Report((with_rows(carried=(m.ChannelStatus("x"),) * (m.MOST_CARRIED + 1)),)),
+        m.Report((with_rows(carried=(m.ChannelStatus("x", nodes=-1),)),)),
+        m.Report((with_rows(preprocessors=(m.PreprocessorStatus("x", "y" * 999),)),)),
     ],
-    ids=["name", "nodes", "depth", "age", "number"],
+    ids=["name", "nodes", "depth", "age", "number", "channels", "channel", "preprocessor"],
 )
 def test_what_is_beyond_the_bounds_is_not_read(bad: m.Report) -> None:
     with pytest.raises(frames.FrameError):

@@ -6,12 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.broker.certificates import Authority
 from tests.broker.processes import write_secret
 
 from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import ROUTE, Grant
 from tidings.broker.admission.signing import Signer
-from tidings.broker.config import ConfigError, load_config
+from tidings.broker.config import ConfigError, Tls, load_config
 from tidings.broker.config.node_settings import OtherChannel
 from tidings.broker.trees.node_file import WATCHER, list_arguments
 from tidings.broker.trees.running_tree import RunningTree
@@ -82,6 +83,13 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ('[router.a]\nupstream = "a"', "found a cycle of upstreams: a -> a"),
         ('[router.a]\nupstream="b"\n[router.b]\nupstream="c"\n[router.c]\nupstream="b"',
          "found a cycle of upstreams: b -> c -> b"),
+        ("[router.a]\nupstream = []",
+         "line 2: router.a: found no upstream, expected different names of nodes"),
+        ("[router.a]\nupstream = ['root', 'root']",
+         "line 2: router.a: found the same upstream twice, expected different names of nodes"),
+        ('[router.a]\nupstream=["root", "b"]\n[router.b]\nupstream=["root", "a"]',
+         "found a cycle of upstreams: a -> b -> a"),
+        ("[tls]\ncertificate = 'a.pem'", "line 1: tls.key: "),
         ("[router.root]", "router.root: found the name of the rendezvous point, expected another"),
         ('[root]\nname="a"\n[router.a]', "router.a: found the name of the rendezvous point"),
         ("[router.a]\n[router.a]", "is not TOML"),
@@ -120,6 +128,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path: Path) -> None:
         ("[limits]\nneighbours = 0", "line 2: limits.neighbours: "),
         ("[channels.tea.limits]\nnodes = 'x'",
          "line 2: channels.tea.limits.nodes: expected an integer, got a string"),
+        ("[root.limits]\nnodes = 0", "line 2: root.limits.nodes: "),
         ("[tickets]\na = 'x'", "line 2: tickets: a: found other text, expected a public key"),
         ("[tickets]\nroot = 'ed25519:mTPSvKzFHoiMtUIvSrvEXDJhQuTfdbvwPrBrJQcwxn4='",
          "line 2: tickets.root: found the name of a node of this tree, expected another name"),
@@ -188,6 +197,122 @@ def test_the_files_of_nodes_say_what_the_tree_says(tmp_path: Path) -> None:
     assert root.tokens[token] == Grant(WATCHER, frozenset({"subscribe"}))
 
 
+def test_several_nodes_above(tmp_path: Path) -> None:
+    """Each of them admits the router, and so does every rendezvous point if one of them is the
+    root."""
+    text = """
+        [tokens]
+        x = "*"
+        [router.c]
+        upstream = ["b", "root"]
+        [router.d]
+        upstream = ["a", "c"]
+        [router.b]
+        [router.a]
+        upstream = ["root"]
+        [channels.tea]
+    """
+    tree = tree_of(tmp_path, text)
+    assert [(one.name, one.upstreams, one.depth) for one in tree.members] == [
+        ("root", (), 0), ("root-tea", (), 0), ("b", ("root",), 1), ("a", ("root",), 1),
+        ("c", ("b", "root"), 2), ("d", ("a", "c"), 3),
+    ]  # fmt: skip
+    running = asyncio.run(_running(tree))
+    for at, branch in enumerate(running.branches.values()):
+        branch.port = 7000 + at
+    configs = {}
+    for name, branch in running.branches.items():
+        write_secret(tmp_path / f"{name}.toml", running._config(branch))
+        configs[name] = load_config(tmp_path / f"{name}.toml")
+    assert configs["c"].upstream == ["127.0.0.1:7002", "127.0.0.1:7000"]
+    assert configs["d"].upstream == ["127.0.0.1:7003", "127.0.0.1:7004"]
+    assert configs["c"].upstreams == {"root-tea": "127.0.0.1:7001"}
+    assert configs["d"].channels == {"tea": ""}
+    tokens = {one.token: name for name, one in configs.items() if one.token}
+    admitted = {
+        name: {tokens[one] for one in tokens.keys() & (node.tokens or {}).keys()}
+        for name, node in configs.items()
+    }
+    assert admitted == {
+        "root": {"a", "b", "c"}, "root-tea": {"a", "b", "c"}, "b": {"c"}, "a": {"d"},
+        "c": {"d"}, "d": set(),
+    }  # fmt: skip
+
+
+def test_certificates_of_nodes(tmp_path: Path) -> None:
+    """Each node has its own; with authorities, the nodes also have tokens, so their names need not
+    be in the certificates."""
+    authority = Authority(tmp_path, "ca")
+    for name in ("root", "a", "p"):
+        authority.sign(name)
+    text = """
+        [tls]
+        certificate = "ca-{name}.pem"
+        key = "ca-{name}.key"
+        authorities = "ca.pem"
+        [router.a]
+        listen = "0.0.0.0:7401"
+        [preprocessors.p]
+    """
+    tree = tree_of(tmp_path, text)
+    assert not tree.open_to_others
+    running = asyncio.run(_running(tree))
+    running.tree.folder.mkdir()
+    running.branches["root"].port = 7000
+    configs = {
+        name: load_config(running._write_config(one), of_preprocessor=one.member.tagger is not None)
+        for name, one in running.branches.items()
+    }
+    for name, config in configs.items():
+        assert config.tls == Tls(
+            str(tmp_path / f"ca-{name}.pem"), str(tmp_path / f"ca-{name}.key"),
+            str(tmp_path / "ca.pem"),
+        )  # fmt: skip
+    assert configs["root"].tokens is not None
+    assert configs["root"].tokens[configs["a"].token] == Grant("a", ROUTE)
+    assert {"root", "a"} == (configs["p"].tickets or {}).keys()
+    assert running.watch_address()[0] == "tidings+tls://127.0.0.1:7000"
+    words = list_arguments(
+        tree, running.branches["p"], running.branches, running.tree.folder / "p.toml"
+    )
+    assert words[1] == "tidings+tls://127.0.0.1:7000"
+    assert words[words.index("--authorities") + 1] == str(tmp_path / "ca.pem")
+
+
+def test_certificates_that_do_not_fit(tmp_path: Path) -> None:
+    authority, other = Authority(tmp_path, "ca"), Authority(tmp_path, "other")
+    authority.sign("root")
+    text = """
+        [router.a]
+        [tls]
+        certificate = "ca-{name}.pem"
+        key = "ca-{name}.key"
+        authorities = "ca.pem"
+    """
+
+    def refusal() -> str:
+        with pytest.raises(ConfigError) as refused:
+            tree_of(tmp_path, text)
+        assert "\n" not in str(refused.value)
+        return str(refused.value)
+
+    assert refusal().endswith("can't be used: No such file or directory")
+    files, wrong = authority.sign("a"), other.sign("a")
+    tree_of(tmp_path, text)
+    files.key.write_bytes(wrong.key.read_bytes())
+    assert "tls: the certificate" in refusal()
+    files.certificate.write_bytes(wrong.certificate.read_bytes())
+    assert "tls: a can't connect to root at 127.0.0.1: its certificate is not trusted" in refusal()
+    authority.sign("a")
+    authority.sign("root", addresses=("10.0.0.1",))
+    assert "its certificate is not trusted: IP address mismatch" in refusal()
+    authority.sign("root")
+    expired = authority.sign("a", expired=True)
+    files.certificate.write_bytes(expired.certificate.read_bytes())
+    files.key.write_bytes(expired.key.read_bytes())
+    assert "certificate has expired" in refusal()
+
+
 def test_files_of_preprocessors_and_limits(tmp_path: Path) -> None:
     """Routers and the rendezvous point of its channel sign tickets for a preprocessor; limits of a
     channel replace those of the tree."""
@@ -203,6 +328,8 @@ def test_files_of_preprocessors_and_limits(tmp_path: Path) -> None:
         [tickets]
         far = "{public}"
         [router.a]
+        [root.limits]
+        nodes = 400
         [channels.tea.limits]
         nodes = 7
         [preprocessors.p]
@@ -227,7 +354,7 @@ def test_files_of_preprocessors_and_limits(tmp_path: Path) -> None:
     assert configs["p"].tokens is None
     limits = {name: (one.limits.neighbours, one.limits.nodes) for name, one in configs.items()}
     assert limits == {
-        "root": (50, 500), "root-tea": (50, 7), "a": (50, 500), "p": (50, 500), "q": (50, 7),
+        "root": (50, 400), "root-tea": (50, 7), "a": (50, 500), "p": (50, 500), "q": (50, 7),
     }  # fmt: skip
     assert configs["a"].channels == {"tea": OtherChannel("root-tea", {"nodes": 7})}
     folder = running.tree.folder

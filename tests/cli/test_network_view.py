@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from rich.console import Console, RenderableType
 
 from tidings.cli.network.network_view import NetworkView
@@ -162,3 +163,69 @@ def test_predicates_that_are_switched_off() -> None:
     root = m.NodeStatus(0, "root", "rendezvous", "127.0.0.1:1", switched_off="angrier, odd")
     view.feed(report(root))
     assert "predicates switched off: angrier, odd" in lines(view.draw(), 120)[0]
+
+
+def _with_rows(status: m.NodeStatus, *rows: m.ChannelStatus | m.PreprocessorStatus) -> m.NodeStatus:
+    return msgspec.structs.replace(
+        status,
+        carried=tuple(one for one in rows if isinstance(one, m.ChannelStatus)),
+        preprocessors=tuple(one for one in rows if isinstance(one, m.PreprocessorStatus)),
+    )
+
+
+def test_preprocessors() -> None:
+    """Their rates come from their own clocks; `behind` is what the rendezvous point counted."""
+    view = NetworkView()
+    address = "tidings://127.0.0.1:7410/"
+    for tagged, uptime in ((100, 1000), (100, 1000), (1100, 3000)):
+        tagger = m.PreprocessorStatus("tagger", address, tagged, 812, 3, uptime, 1500)
+        view.feed(report(_with_rows(node(0, "root", uptime=uptime), tagger)))
+    assert lines(view.draw())[-3:] == [
+        "preprocessor  where           tags/s  version  behind",
+        "─────────────────────────────────────────────────────",
+        "tagger        127.0.0.1:7410     500      812       3",
+    ]
+    assert view.record()["preprocessors"] == [
+        {"name": "tagger", "address": address, "above": "root", "tagged": 1100,
+         "tags_per_second": 500.0, "version": 812, "behind": 3, "uptime": 3.0, "heard": 1.5},
+    ]  # fmt: skip
+    again = m.PreprocessorStatus("tagger", address, 7, 812, 0, 10, 0)  # it was started again
+    view.feed(report(_with_rows(node(0, "root", uptime=4000), again)))
+    assert view.record()["preprocessors"][0]["tags_per_second"] is None
+    assert not view.record()["channels"]
+
+
+def test_channels() -> None:
+    """Subscriptions are added up; nodes and rates are those of the highest node that has the
+    channel."""
+    view = NetworkView()
+    for at in (1, 2):
+        upper = [m.ChannelStatus("fx", 40, 2, 1000 * at), m.ChannelStatus("tea", 7, 0, 10)]
+        lower = [m.ChannelStatus("tea", 3, 5, 10), m.ChannelStatus("ha", 1, 1, 0, True)]
+        view.feed(
+            report(
+                _with_rows(node(0, "upper", uptime=1000 * at), *upper),
+                _with_rows(node(1, "lower", uptime=1000 * at), *lower),
+            )
+        )
+    assert lines(view.draw())[-5:] == [
+        "channel          nodes  subscriptions  notifications/s",
+        "──────────────────────────────────────────────────────",
+        "fx                  40              2            1,000",
+        "tea                  7              5                0",
+        "ha       asleep      1              1                0",
+    ]
+    assert view.record()["channels"][0] == {
+        "name": "fx", "nodes": 40, "subscriptions": 2, "per_second": 1000.0, "asleep": False,
+    }  # fmt: skip
+    many = [m.ChannelStatus(f"c{n}") for n in range(m.MOST_CARRIED)]
+    view.feed(report(_with_rows(node(0, "upper", uptime=3000), *many)))
+    assert lines(view.draw())[-1] == "and 40 more"
+    view.every = True
+    assert lines(view.draw())[-1].startswith("c9 ")
+
+
+def test_a_single_channel_without_a_name_needs_no_table() -> None:
+    view = NetworkView()
+    view.feed(report(_with_rows(node(0, "root"), m.ChannelStatus("", 7, 1))))
+    assert not any("subscriptions" in line for line in lines(view.draw()))

@@ -306,7 +306,7 @@ retry = 0.5
 """
 
 
-def test_a_tree_with_a_preprocessor(write: Write) -> None:
+def test_a_tree_with_a_preprocessor(run: Run, write: Write) -> None:
     """It tags for agents that show it tickets, is killed, and comes back; limits are obeyed."""
     up = Up(write("network.toml", TAGGED))
     try:
@@ -321,6 +321,7 @@ def test_a_tree_with_a_preprocessor(write: Write) -> None:
             words = Path(f"/proc/{process}/cmdline").read_bytes().decode()
             assert not any(one.strip() in words for one in secrets)
         asyncio.run(_publish_with_tags(up))
+        _look_for_the_preprocessor(run, up)
         os.kill(before["tagger"], signal.SIGKILL)
         assert up.read_until("ended") == "tagger ended (signal SIGKILL); restarting it in 0.5 s\n"
         port = up.ports["tagger"]
@@ -332,6 +333,26 @@ def test_a_tree_with_a_preprocessor(write: Write) -> None:
         assert up.children() == {}
     finally:
         up.end()
+
+
+def _look_for_the_preprocessor(run: Run, up: Up) -> None:
+    """`top` shows what it has tagged, and when it knows the nodes of the present version."""
+
+    def look() -> Any:
+        (found,) = run("top", "--once", "--json", *up.at("root")).records
+        (row,) = found["preprocessors"]
+        return found if (row["tagged"], row["behind"]) == (1, 0) else None
+
+    found = eventually(look)
+    (row,) = found["preprocessors"]
+    assert row["name"] == "tagger"
+    assert row["address"] == f"tidings://127.0.0.1:{up.ports['tagger']}/quotes"
+    assert row["version"] > 0
+    (channel,) = found["channels"]
+    assert channel["name"] == "quotes"
+    shown = run("top", "--once", *up.at("root")).out
+    assert re.search(r"^tagger +127\.0\.0\.1:\d+/quotes +[-\d.]+ +\d+ +0$", shown, re.MULTILINE)
+    assert re.search(r"^quotes +\d+ +\d+ +[-\d.]+$", shown, re.MULTILINE)
 
 
 async def _publish_with_tags(up: Up) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 from tests.repeats import draws
 from tests.routing.world import Disk, Sets
 
 from tidings.routing.clients.tagging.follower import Follower
+from tidings.routing.forwarding.neighbours import Charges, Context
 from tidings.routing.protocol import messages as m
+from tidings.routing.protocol.limits import Limits
 from tidings.routing.protocol.lineage import Lineage
+from tidings.routing.protocol.times import Times
 from tidings.routing.root import history as module
+from tidings.routing.root.handover import Definition, Following
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Placed
 from tidings.routing.root.journal import Memory
@@ -172,3 +177,29 @@ def test_equal_nodes_that_only_a_node_that_is_gone_had_proven() -> None:
     assert root.take_over._resolving.equal == {1: {1, 2}, 2: {1, 2}}
     both = machine_of({4: Gone(10, (), (1,), (2,)), 5: Gone(11, (), (2,), (1,))}, 1, 2)
     assert both.take_over._resolving.equal == {1: {1, 2}, 2: {1, 2}}
+
+
+def test_how_far_preprocessors_are_behind(seed: int) -> None:
+    """Against everything that happened: what somebody at a version lacks are the nodes that began
+    since and are there still, and those that ended since. Who does not register is forgotten."""
+    past = Past(random.Random(seed))
+    context = Context("root", Times(expire=20.0), Limits(), 1)
+    following = Following(
+        context, Charges(context), cast(Any, None), past.registry, cast(Any, None), Definition()
+    )
+    for step in range(200):
+        past.change()
+        context.now = float(step)
+        version = past.chance.choice([*past.at])
+        life = past.chance.choice((past.history.life, past.history.life, 7))
+        following.register(m.Register("tidings://a", "a", life, version, step, 1000 * step))
+        (found,) = following.list_preprocessors()
+        known = life == past.history.life and past.history.changed_since(version)
+        ended = {number for number, gone in past.history.gone.items() if gone.version > version}
+        begun = {node for node in past.nodes if node > version}
+        assert found.behind == (len(ended) + len(begun) if known else len(past.nodes))
+        assert (found.said.version, found.said.tagged, found.time) == (version, step, step)
+    context.now += 19.0
+    assert following.list_preprocessors()
+    context.now += 2.0
+    assert not following.list_preprocessors()

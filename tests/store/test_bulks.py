@@ -16,7 +16,7 @@ from tests.store.test_journal import opened, write
 
 from tidings import Attributes, parse
 from tidings.channel.interests import ArrayInterests
-from tidings.model import EnvironmentProblem, Id, TidingsError
+from tidings.model import Id, TidingsError
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
 from tidings.snapshots import Snapshot
@@ -28,6 +28,7 @@ from tidings.store.groups import GroupLog
 from tidings.store.journal import FileJournal
 from tidings.store.journal.upkeep import upkeep
 from tidings.store.layered import Layer, Layered
+from tidings.store.owner import asking
 
 TEXTS = [f"n > {k}" for k in range(12)] + [f"n > {k} AND m = {k % 3}" for k in range(12)]
 ROWS = pa.RecordBatch.from_pylist([{"n": n, "m": n % 3} for n in range(14)])
@@ -346,7 +347,9 @@ def test_a_rendezvous_point_changes_adopted_nodes(
     assert log.state().identities == ChangeLog(tmp_path).state().identities
 
 
-def test_a_pipeline_gives_up_the_folder_and_a_rendezvous_point_does_not(tmp_path: Path) -> None:
+def test_a_pipeline_gives_up_the_folder_and_a_rendezvous_point_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     owner = ChangeLog(tmp_path)
     assert owner.own()
     assert owner.adopt(Snapshot.build({"a": "x > 1"})) == 1
@@ -358,8 +361,9 @@ def test_a_pipeline_gives_up_the_folder_and_a_rendezvous_point_does_not(tmp_path
     assert nodes == {"a": 1, "b": 1, "c": 1, "d": 4, "e": 4}
     owner.close()
     journal = opened(tmp_path, 7)
-    with pytest.raises(EnvironmentProblem, match=r"owns .* so nobody else may change it; stop it"):
-        owner.adopt(Snapshot.build({"f": "x > 1"}))
+    monkeypatch.setattr(asking, "PATIENCE", 0.1)
+    with pytest.raises(LogError, match=r"owns .* and takes no changes from commands"):
+        owner.adopt(Snapshot.build({"f": "x > 1"}))  # this one does not listen
     journal.close()
     assert owner.adopt(Snapshot.build({"f": "x > 9"})) > 5
 

@@ -245,6 +245,11 @@ class Connections:
         """The permissions of a link; None if it was disconnected."""
         return self._permissions.get(link)
 
+    def permissions_in(self, link: Link, channel: str) -> Permissions | None:
+        """The permissions of a link in a channel; None if it was disconnected."""
+        found = self._permissions.get(link)
+        return None if found is None else found.in_channel(channel)
+
     def remove(self, link: Link, reason: str) -> None:
         """Forget a link that was closed."""
         if link in self.connection_limits and link.bytes_in and not link.bad:
@@ -302,10 +307,10 @@ class Connections:
         """The owner of a neighbour's filters; empty for routers, which name owners themselves."""
         return self._owners.get(name, "")
 
-    def within_of(self, name: Name) -> m.Within:
-        """The filters that must cover what a neighbour subscribes to."""
+    def within_of(self, channel: str, name: Name) -> m.Within:
+        """The filters that must cover what a neighbour subscribes to in a channel."""
         link = self.links.get(name)
-        found = None if link is None else self._permissions.get(link)
+        found = None if link is None else self.permissions_in(link, channel)
         if found is None:
             return ()
         if found.signed:
@@ -342,4 +347,4 @@ def _same_limits(one: Permissions, other: Permissions) -> bool:
 
 
 def _limits_of(one: Permissions) -> tuple[object, ...]:
-    return one.bound, one.within, one.channels, one.signed
+    return one.bound, one.within, one.channels, one.signed, one.by_channel

@@ -12,18 +12,20 @@ the reports of a neighbour can crowd out others only if there are very many neig
 from __future__ import annotations
 
 from heapq import nsmallest
+from itertools import islice
 from typing import Protocol
 
 import msgspec
 
 from tidings.broker.admission.listen import Door
 from tidings.network import Link
-from tidings.routing.channels import Channels
+from tidings.routing.channels import Channel, Channels
 from tidings.routing.forwarding import Name, Router
 from tidings.routing.protocol import messages as m
 from tidings.routing.root import Rendezvous
 
 MOST_LISTED = 5_000  # links in a report: 3 MB with the longest names
+MOST_CHANNELS = 1_000  # channels, and preprocessors, in a report: 1 MB with the longest names
 # the order in which links are listed; of the same kind, those with the longest queues come first
 _ORDER: tuple[m.Kind, ...] = ("above", "router", "agent", "watcher", "direct")
 _KINDS = {kind: number for number, kind in enumerate(_ORDER)}
@@ -120,19 +122,24 @@ class Reports:
             if now - known.at > self.expire:
                 del self.known[name]
         nodes = [mine]
-        links = len(mine.links)
+        links, carried = len(mine.links), len(mine.carried)
+        taggers = len(mine.preprocessors)
         for _, known in sorted(self.known.items(), key=lambda item: str(item[0])):
             older = millis(now - known.at)
             for node in known.nodes:
                 if node.depth + 1 >= m.MOST_DEPTH or len(nodes) >= m.MOST_REPORTED:
                     continue
                 links += len(node.links)
+                carried += len(node.carried)
+                taggers += len(node.preprocessors)
                 nodes.append(
                     msgspec.structs.replace(
                         node,
                         depth=node.depth + 1,
                         age=min(node.age + older, m.MOST_MILLIS),
                         links=node.links if links <= MOST_LISTED else (),
+                        carried=node.carried if carried <= MOST_CHANNELS else (),
+                        preprocessors=node.preprocessors if taggers <= MOST_CHANNELS else (),
                     )
                 )
         return m.Report(tuple(nodes))
@@ -234,7 +241,37 @@ def status_of(node: Reporting, now: float) -> m.NodeStatus:
         most=node.door.limits.neighbours,
         rate=node.rate.measure(told_out, now),
         waiting=waiting,
+        carried=_list_channels(node),
     )
+
+
+def _list_channels(node: Reporting) -> tuple[m.ChannelStatus, ...]:
+    """The channels that a report lists: if there are many, those with the most traffic."""
+    known = node.channels
+    busy = nsmallest(m.MOST_CARRIED, known.awake.values(), key=lambda one: (-one.told, one.name))
+    asleep = (one for one in known.known.values() if one.asleep is not None)
+    return tuple(
+        _status_of_channel(node, one)
+        for one in (*busy, *islice(asleep, m.MOST_CARRIED - len(busy)))
+    )
+
+
+def _status_of_channel(node: Reporting, channel: Channel) -> m.ChannelStatus:
+    asleep = channel.asleep
+    if asleep is None:
+        machine = channel.machine
+        nodes, wanted = len(machine.graph), {
+            name: len(one.nodes) for name, one in machine.neighbours.items()
+        }  # fmt: skip
+    else:
+        nodes, wanted = len(asleep.nodes), {name: len(some) for name, some in asleep.wanted}
+    own = sum(count for name, count in wanted.items() if count and not _is_router(node, name))
+    return m.ChannelStatus(shorten(channel.name), nodes, own, channel.told, asleep is not None)
+
+
+def _is_router(node: Reporting, name: Name) -> bool:
+    link = node.links.get(name)
+    return name in node.reports.known or (link is not None and link.routes)
 
 
 def shorten(text: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,7 +23,7 @@ from tidings.broker.queues.preparing import Preparing
 from tidings.broker.recompiling import Recompiling
 from tidings.broker.released.block_frames import FrameRun, encode_block, joined_frames
 from tidings.broker.released.warming import load_block_kernels
-from tidings.broker.reports import advise
+from tidings.broker.reports import advise, millis, shorten
 from tidings.broker.server import CACHE_BYTES, Server
 from tidings.channel import Declaration, renumber
 from tidings.channel.interests import (
@@ -35,7 +35,7 @@ from tidings.channel.interests import (
 from tidings.filters import Attributes, Ontology
 from tidings.filters.values import Revision
 from tidings.matching import load_kernels
-from tidings.model import EnvironmentProblem, Undecided, pause_gc
+from tidings.model import EnvironmentProblem, TidingsError, Undecided, pause_gc
 from tidings.network import FrameCache, ask_for_kernels, draw_life
 from tidings.preprocessing import Kind, KindDefinition, PredicateCall
 from tidings.routing.forwarding import MOST_LISTED, Cache, Forwarding, Label, NodeCache
@@ -44,6 +44,7 @@ from tidings.routing.root import (
     SECONDS,
     Block,
     Definition,
+    Heard,
     Interests,
     Journal,
     Memory,
@@ -53,11 +54,14 @@ from tidings.routing.root import (
     Run,
     find_runs,
 )
+from tidings.store import Adopt
+from tidings.store.adoptions import Adoption
 from tidings.store.journal import FileJournal, Retention
 
 FEW = 8  # if a buffer has fewer frames, they are read one by one
 LOAD_AGAIN = 10.0  # seconds before another attempt to load kernels
 TEND_AGAIN = 30.0  # seconds before another attempt to tend to the journal
+ATTEMPTS = 4  # to adopt a snapshot while nodes come and go
 MOST_TOLD = 200  # characters of the names of predicates in a status
 MOST_SINGLE = 1_000_000  # labels in the cache
 MOST_LABELS = 8 << 20  # bytes of labels; if there are more, each label is just its mark's node
@@ -166,7 +170,7 @@ class RootNode(Server):
             machine = self._load_machine()
         self._commands = CommandChanges(
             self._path, lambda: self.machine, self._prepare, self.after_receiving,
-            self._await_stored,
+            self._await_stored, self.adopt,
         )  # fmt: skip
         # what waits for the disk: how many writes, and who waits
         self._awaiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -184,8 +188,8 @@ class RootNode(Server):
         self._helpers = self._make_helpers()
         self._deciding = Deciding(self._missing_calls, self._ask_predicates, self._take_later)
 
-    def prepare(self, machine: FramedRendezvous) -> None:
-        super().prepare(machine)
+    def prepare(self, machine: FramedRendezvous, channel: str) -> None:
+        super().prepare(machine, channel)
         machine.offers.most = self._direct.most
         machine.offers.is_direct = self.is_direct
         machine.offers.issue = self._issue
@@ -211,7 +215,7 @@ class RootNode(Server):
         await asyncio.get_running_loop().run_in_executor(None, load_interest_kernels)
         await super().start()
         self._commands.begin()
-        self.journal.serve(self._commands.take)
+        self.journal.serve(self._commands.take, self._commands.take_snapshot)
         self._spawn(self._load_block_kernels())
 
     def take_machine(self, machine: FramedRendezvous) -> None:
@@ -334,7 +338,7 @@ class RootNode(Server):
         ask_for_kernels()  # many publications come at once, so frames should be found fast too
         link = lane.link
         for at, run in find_runs(buffer, starts):
-            found = self.connections.permissions_of(link)
+            found = self.connections.permissions_in(link, self.door.channel)
             if run is None:
                 self._take_frame(link, lane, buffer, starts[at])
             elif found is None or _must_split(run, found):
@@ -399,20 +403,78 @@ class RootNode(Server):
                 return None
             following = self.machine.following.followers
             await asyncio.get_running_loop().run_in_executor(None, self._read, declaration.kind)
-            while self._writing is not None and not self._writing.done():
-                await asyncio.wait([self._writing])
-            if self.machine.failed:
-                raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
+            await self._wait_for_disk()
             # no await from here on: whatever was accepted is on the disk
             following = {**following, **self.machine.following.followers}
             self._replace_nodes(self._interests.all_placed(), self._read(declaration.kind))
             self.kind, self.declaration = kind, declaration
-            self.take_machine(self._load_machine())
+            self._start_machine(following)
             self._spawn(self._renew_helpers())
-            # followers may not have been heard meanwhile, and must acknowledge the revision
-            heard = {name: one._replace(time=self.now) for name, one in following.items()}
-            self.machine.following.followers = heard
             return declaration.revision or Revision(Ontology({}))
+
+    async def _wait_for_disk(self) -> None:
+        """Wait until nothing is being written; raise EnvironmentProblem if writing fails."""
+        while self._writing is not None and not self._writing.done():
+            await asyncio.wait([self._writing])
+        if self.machine.failed:
+            raise EnvironmentProblem(f"the journal {self._path} can't be written at present")
+
+    def _start_machine(self, following: Mapping[str, Heard]) -> None:
+        """Go on with another state machine, in a life that has begun already. Followers may not
+        have been heard meanwhile, and must acknowledge what changed."""
+        self.take_machine(self._load_machine())
+        heard = {name: one._replace(time=self.now) for name, one in following.items()}
+        self.machine.following.followers = heard
+
+    async def adopt(self, asked: Adopt) -> int:
+        """Adopt a snapshot that a command put into the folder; return its version. Raises
+        TidingsError if it can't be adopted; then nothing changes.
+
+        The state machine is replaced, as in `revise`. The bulk is written, and all nodes are
+        compiled, in a thread; then the event loop is blocked for about as long as a restart with
+        compiled filters takes.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._revising:
+            if self.kind.kind != "content":
+                raise TidingsError(
+                    f"found a channel of {self.kind.kind}, expected one of filters; only those can "
+                    "adopt a snapshot"
+                )
+            adoption = await loop.run_in_executor(None, Adoption, self._path, asked, self._key_of)
+            if not len(adoption):
+                return self.journal.version
+            try:
+                for _ in range(ATTEMPTS):
+                    await loop.run_in_executor(None, self._prepare_adoption, adoption)
+                    await self._wait_for_disk()
+                    # no await until the state machine is replaced
+                    version = adoption.commit(self.journal)
+                    if version:
+                        self.journal.begin_life(draw_life())
+                        self._start_machine(self.machine.following.followers)
+                        return version
+            finally:
+                adoption.discard()
+        raise EnvironmentProblem("nodes with the same filters came and went meanwhile; try again")
+
+    def _prepare_adoption(self, adoption: Adoption) -> None:
+        """Write a bulk, and compile all nodes with those of the bulk."""
+        nodes = adoption.prepare()
+        stored = [*self.journal.interests(), *nodes]
+        last, kind = nodes[-1][0] if nodes else 0, self.declaration.kind
+        found = ArrayInterests(None, stored, last, self._limits, None, self._folder, kind)
+        for number, _ in nodes:
+            one = found.refused.get(number)
+            if one is not None:
+                raise TidingsError(f"the filter {one.text!r:.200} is refused: {one.reason}")
+
+    def _key_of(self, text: str, dialect: str) -> bytes | None:
+        """The identity of a filter; None if it is refused."""
+        try:
+            return self.declaration.kind.parse(text, dialect).key
+        except TidingsError:
+            return None
 
     def _begin_revised(self) -> None:
         """Begin a life at a start. If the file has another kind of interest than before, this is a
@@ -447,6 +509,17 @@ class RootNode(Server):
         return msgspec.structs.replace(
             super().status(now), defined=self.kind.digest, renewed=self.machine.history.renewed,
             followers=followers, acknowledged=acknowledged, switched_off=self._list_off(),
+            preprocessors=self._list_preprocessors(now),
+        )  # fmt: skip
+
+    def _list_preprocessors(self, now: float) -> tuple[m.PreprocessorStatus, ...]:
+        return tuple(
+            m.PreprocessorStatus(
+                shorten(one.said.name), shorten(one.said.address), one.said.tagged,
+                one.said.version, one.behind, min(one.said.uptime, m.MOST_MILLIS),
+                millis(now - one.time),
+            )
+            for one in self.machine.following.list_preprocessors()
         )  # fmt: skip
 
     @property

@@ -102,7 +102,7 @@ class RouterNode(Server):
             self.machine.name, UPSTREAM, self.machine.times, FrameCache(CHANNEL_CACHE_BYTES),
             draw_life(), limits or self.limits,
         )  # fmt: skip
-        self.prepare(machine)
+        self.prepare(machine, channel)
         return machine
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -87,16 +88,16 @@ class Server:
     def take_machine(self, machine: Any) -> None:
         """Run another state machine for the node's own channel from now on."""
         self.machine = self.own.machine = machine
-        self.prepare(machine)
+        self.prepare(machine, self.own.name)
         self.own.extra = Forwarder(machine)
 
-    def prepare(self, machine: Any) -> None:
-        """Tell a state machine about the links of this node."""
+    def prepare(self, machine: Any, channel: str) -> None:
+        """Tell the state machine of a channel about the links of this node."""
         machine.forwarding = self._forwarding
         machine.context.queued_bytes = self.queued_bytes
         machine.context.owner_of = self.connections.owner_of
         machine.context.party_of = self.connections.party_of
-        machine.context.within_of = self.connections.within_of
+        machine.context.within_of = partial(self.connections.within_of, channel)
 
     def make_machine(self, channel: str) -> Router:
         """The state machine of another channel. Only routers have routes to other channels, so
@@ -239,7 +240,7 @@ class Server:
             if isinstance(message, m.CHANNELS):
                 self._take_channels(link, found, message)
             elif lane is not None:
-                self._take(lane, found, message)
+                self._take(lane, self._rights_in(lane, found), message)
         elif (
             self.connections.is_stranger(link)
             and isinstance(message, m.Hello)
@@ -259,6 +260,9 @@ class Server:
             self.dispatch(self.machine.renew_rights(link.name, self.now))
         elif not hello.opens:
             self.transmit(self.channels.open(link.name, 0, hello.channel, self.now))
+        channel, found = self._channel_of(link), self.connections.permissions_of(link)
+        if channel is not None and found is not None:
+            self._forget_subscriber(link, found, channel)
 
     def _take_channels(self, link: Link, found: Permissions, message: m.CHANNELS) -> None:
         """Handle a message about the channels of a link."""
@@ -277,6 +281,7 @@ class Server:
                 lanes[message.number] = ChannelLane(link, message.number)
                 sent = channel.machine.renew_rights(link.name, self.now)
                 self.transmit(self.channels.send(channel, sent, self.now))
+                self._forget_subscriber(link, found, channel)
         elif isinstance(message, m.Close):
             self.transmit(self.channels.close(link.name, message.number, self.now))
             lane = self._lanes.get(link, {}).pop(message.number, None)
@@ -289,13 +294,30 @@ class Server:
             waits = bool(len(self.backlog))
             self.transmit(self.channels.take_pulse(link.name, message, self.now, waits=waits))
 
+    def _rights_in(self, lane: Lane, found: Permissions) -> Permissions:
+        """The permissions of a neighbour in the channel of a lane."""
+        if not found.by_channel:
+            return found
+        channel = self._channel_of(lane)
+        return found if channel is None else found.in_channel(channel.name)
+
+    def _forget_subscriber(self, link: Link, found: Permissions, channel: Channel) -> None:
+        """Forget what a neighbour wanted in a channel where it may not subscribe any more, so that
+        it is sent nothing there."""
+        if found.by_channel and "subscribe" not in found.in_channel(channel.name).may:
+            machine = self.channels.wake(channel, self.now)
+            machine.context.now = self.now
+            machine.drop(link.name)
+            self.transmit(self.channels.send(channel, machine.drain_outgoing(), self.now))
+
     def _take(self, link: Lane, found: Permissions, message: m.Message) -> None:
         refusal = found.refusal(message)
-        if isinstance(message, m.Resubscribe) and isinstance(link, ChannelLane):
-            self.channels.hear(link.name, link.number, message)
         if refusal:
             self._refuse(link, message, refusal)
-        elif isinstance(message, m.Publish):
+            return
+        if isinstance(message, m.Resubscribe) and isinstance(link, ChannelLane):
+            self.channels.hear(link.name, link.number, message)
+        if isinstance(message, m.Publish):
             link.link.told_in += 1
             if message.tag and not found.may_tag:
                 message = msgspec.structs.replace(message, tag=b"")
@@ -442,6 +464,7 @@ class Server:
         if channel.extra is None:
             channel.extra = Forwarder(channel.machine)
         self.passed_on += len(starts)
+        channel.told += len(starts)
         self._marks = frames.marks_at(buffer, starts[0])
         below = channel.below
         for name, (pieces, count) in channel.extra.forward(buffer, starts, ends).items():

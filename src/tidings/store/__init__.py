@@ -11,6 +11,7 @@
         |── compaction.py             drops older segments, behind a checkpoint
         `── log_opening.py, before/   logs of dead writers, and of older releases
     bulks/          subscriptions that were adopted as a whole, in mapped files
+    adoptions/      how a rendezvous point adopts such subscriptions while it runs
     layered.py      mappings that consist of bulks and of what changed since
     owner/          how commands hand changes to the process that owns the folder
     groups/         the log of groups below all of this: checksums, a chain, an end mark
@@ -28,11 +29,12 @@ from tidings.store.journal.rows import SQL
 from tidings.store.live_ids import LiveIds, ProjectedIds
 from tidings.store.log_contents import Change, KeyedChange, Repair, State
 from tidings.store.ontologies import load_ontology
-from tidings.store.owner import Asked
+from tidings.store.owner import Adopt, Asked
 
 __all__ = [
     "LOCK",
     "SQL",
+    "Adopt",
     "Asked",
     "Change",
     "ChangeLog",

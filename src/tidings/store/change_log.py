@@ -149,8 +149,8 @@ class ChangeLog:
         """Adopt all subscriptions of a snapshot as one version; return it. The nodes get the
         numbers up to that version. The snapshot must have been compiled with the `attributes` of
         the channel. An id that is already subscribed is refused. A filter that has a node already
-        keeps it. A pipeline that owns the folder gives it up; a rendezvous point does not, and
-        then EnvironmentProblem is raised."""
+        keeps it. A pipeline that owns the folder gives it up; a rendezvous point adopts the
+        snapshot itself."""
         need_owner(owner)
         with self._writing:
             try:
@@ -160,12 +160,20 @@ class ChangeLog:
                         return self._writer.adopt(snapshot, owner)
                     except f.Owned:  # a pipeline gives up the folder, and then follows the log
                         if not ask_for_folder(self.path):
-                            raise
+                            return self._hand_snapshot(snapshot, owner)
                         return self._writer.adopt(snapshot, owner)
             except f.Owned:
                 raise
             except (OSError, EnvironmentProblem) as problem:
                 raise _refusal(problem) from problem
+
+    def _hand_snapshot(self, snapshot: Snapshot, owner: str) -> int:
+        from tidings.store.adoptions import hand_snapshot  # loads pyarrow
+
+        return hand_snapshot(
+            self.path, snapshot, owner, lambda: self._writer.commit([]),
+            lambda: self._writer.adopt(snapshot, owner),
+        )  # fmt: skip
 
     def bulk_of(self, version: int) -> Path:
         """The folder of the snapshot that was adopted as a version."""

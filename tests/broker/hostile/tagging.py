@@ -32,7 +32,8 @@ class Tagged(Attack):
         link.say(m.Describe(1), m.Follow(2), m.Follow(3, self.version, self.life))
         numbers = self.chance.choices((0, 1, self.version, *HUGE), k=4)
         link.say(m.Follow(4, numbers[0], numbers[1], numbers[2], numbers[3]))
-        link.say(m.Register("tidings://127.0.0.1:1"), m.Seek(5))
+        status = self.chance.choices((0, 1, self.life, self.version, *HUGE), k=4)
+        link.say(m.Register("tidings://127.0.0.1:1", "\U0001f514" * 255, *status), m.Seek(5))
         chance, batch = self.chance, self.batch
         if self.nodes:
             few = chance.sample(self.nodes, min(5, len(self.nodes)))

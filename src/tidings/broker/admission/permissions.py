@@ -5,6 +5,8 @@
     token = {name = "...", may = ["publish"]}     bound or a guest, with only these rights
     token = {name = "...", within = "x = 1"}      may subscribe only to what this filter covers
     token = {name = "...", channels = ["fx-*"]}   may use only these channels
+    token = {name = "...", channels = {fx = ["publish", "subscribe"], tea = ["subscribe"]}}
+                                                  with other rights in each channel
     token = {name = "...", signed = true}         may subscribe only with grants (signing.py)
     token = {name = "...", may = ["route"]}       a router; this right must be granted explicitly
     token = {name = "...", may = ["preprocess"]}  a pipeline: it gets all filters, and hands tagged
@@ -37,27 +39,79 @@ ALL: frozenset[Right] = AGENT | ROUTE
 EVERYTHING: frozenset[Right] = ALL | {"preprocess"}
 
 
+class ChannelRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rights of a token in one channel. What is left out is as for the token."""
+
+    may: frozenset[Right] | None = None
+    within: Annotated[str, msgspec.Meta(max_length=m.LONGEST_WITHIN)] | None = None
+
+
+RightsByChannel = Mapping[str, ChannelRights]
+
+
 class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The name and the rights of a token. Without `may`, a token has the rights to publish and to
     subscribe. A router publishes under the names of others, so `route` must be granted explicitly.
     Rights listed besides `route` restrict what the router may forward; with `route` alone, it may
     forward everything. `within` is a filter in SQL: the client, or everybody behind the router, may
     subscribe only to what the filter covers. `channels` are names of channels, or beginnings of
-    names that end with "*"; without it, a token is valid for the node's own channel alone. With
-    `signed`, a client may subscribe only to nodes for which a preprocessor signed a grant; `within`
-    is then for preprocessors."""
+    names that end with "*"; without it, a token is valid for the node's own channel alone. They may
+    have rights of their own: the longest beginning of a name counts. With `signed`, a client may
+    subscribe only to nodes for which a preprocessor signed a grant; `within` is then for
+    preprocessors."""
 
     name: str
     may: frozenset[Right] | None = None
     within: Annotated[str, msgspec.Meta(max_length=m.LONGEST_WITHIN)] = ""
-    channels: tuple[str, ...] | None = None
+    channels: tuple[str, ...] | dict[str, frozenset[Right] | ChannelRights] | None = None
     signed: bool = False
 
     @property
     def rights(self) -> frozenset[Right]:
-        if self.may is None:
+        """The rights in any channel."""
+        found = self.by_channel
+        if not found:
+            return self._rights_of(self.may)
+        return frozenset[Right]().union(*(one.may or frozenset() for one in found.values()))
+
+    @property
+    def by_channel(self) -> dict[str, ChannelRights]:
+        """The rights in each channel, if they are not the same in all; with nothing left out."""
+        if not isinstance(self.channels, dict):
+            return {}
+        found = {}
+        for name, one in self.channels.items():
+            given = one if isinstance(one, ChannelRights) else ChannelRights(one)
+            may = self.may if given.may is None else given.may
+            within = self.within if given.within is None else given.within
+            found[name] = ChannelRights(self._rights_of(may), within)
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The channels, without their rights."""
+        return tuple(self.channels) if isinstance(self.channels, dict) else self.channels
+
+    def in_channel(self, channel: str) -> ChannelRights:
+        """The rights in a channel; none if its name is not among the channels with rights."""
+        found = self.by_channel
+        if not found:
+            return ChannelRights(self.rights, self.within)
+        return find_rights(found, channel) or ChannelRights(frozenset(), self.within)
+
+    def _rights_of(self, may: frozenset[Right] | None) -> frozenset[Right]:
+        if may is None:
             return AGENT
-        return ALL if self.may == ROUTE else self.may
+        return ALL if may == ROUTE else may
+
+
+def find_rights(rights: RightsByChannel, channel: str) -> ChannelRights | None:
+    """The rights in a channel: those of its name, or of the longest beginning of its name."""
+    found = rights.get(channel)
+    if found is not None:
+        return found
+    fitting = [one for one in rights if one.endswith(ANY) and channel.startswith(one[:-1])]
+    return rights[max(fitting, key=len)] if fitting else None
 
 
 Tokens = Mapping[str, str | Grant]
@@ -78,6 +132,14 @@ class Permissions(msgspec.Struct, frozen=True):
     party: str = ""  # the owner of its named subscriptions
     guest: str = ""  # the owner of a guest that showed a ticket
     expires: float = 0.0  # when the ticket of the client expires; 0 if it has none
+    by_channel: RightsByChannel = {}  # the rights in each channel, if they differ
+
+    def in_channel(self, channel: str) -> Permissions:
+        """The permissions in a channel that the client may use."""
+        found = find_rights(self.by_channel, channel) if self.by_channel else None
+        if found is None or found.may is None or found.within is None:
+            return self
+        return msgspec.structs.replace(self, may=found.may, within=found.within, by_channel={})
 
     @property
     def publisher(self) -> str:
@@ -140,7 +202,12 @@ class Permissions(msgspec.Struct, frozen=True):
                 channel.startswith(one[:-1]) if one.endswith(ANY) else channel == one
                 for one in self.channels
             )
-        return "" if may else f"{self.name!r} may not use the channel {channel[:80]!r} here"
+        here = self.in_channel(channel).may
+        if may and self.routes and "route" not in here:
+            return f"{self.name!r} is a router, and may not route the channel {channel[:80]!r} here"
+        return (
+            "" if may and here else f"{self.name!r} may not use the channel {channel[:80]!r} here"
+        )
 
     def _refuse_tagging(self) -> str:
         rights = ", ".join(f'"{one}"' for one in (*sorted(self.may), "preprocess"))
@@ -206,12 +273,15 @@ class PermissionRegister:
                 f"expected {wanted} among the tokens here"
             )
         within, channels = "", None
+        by_channel: RightsByChannel = {}
         if found is not None and name not in certified:
-            within, channels = found.within, found.channels
+            within, channels, by_channel = found.within, found.names, found.by_channel
         elif name in certified:
             channels = (ANY,)
         signed = found is not None and name not in certified and found.signed
-        return Permissions(name, rights, routes, bound, key, within, channels, signed)
+        return Permissions(
+            name, rights, routes, bound, key, within, channels, signed, by_channel=by_channel
+        )
 
     def admit_ticket(self, ticket: Ticket) -> Permissions | str:
         """The permissions of a client that showed a ticket, whose signature was checked; or the
@@ -223,7 +293,8 @@ class PermissionRegister:
         within = ticket.within
         for grant in self._grants.values():
             if grant.name == ticket.name:
-                may, within = may & grant.rights, grant.within
+                here = grant.in_channel(ticket.channel)
+                may, within = may & (here.may or frozenset()), here.within or ""
         guest = "" if ticket.bound else ticket.owner
         return Permissions(
             ticket.name, may, False, ticket.bound, ticket.owner.encode(), within,

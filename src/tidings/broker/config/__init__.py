@@ -24,7 +24,13 @@ from tidings.broker.config.config_problems import (
     find_token_problems,
 )
 from tidings.broker.config.configured_node import make_door, make_node
-from tidings.broker.config.node_settings import Config, ConfigError, Tls, address_of
+from tidings.broker.config.node_settings import (
+    Config,
+    ConfigError,
+    Tls,
+    address_of,
+    list_addresses,
+)
 from tidings.broker.config.preprocessor_table import (
     PreprocessorTable,
     find_preprocessor_problems,
@@ -46,6 +52,7 @@ __all__ = [
     "find_time_problems",
     "find_token_problems",
     "flatten_columns",
+    "list_addresses",
     "load_config",
     "make_door",
     "make_node",

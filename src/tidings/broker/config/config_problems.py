@@ -156,8 +156,15 @@ def find_token_problems(tokens: dict[str, str | Grant]) -> Iterator[Problem]:
             )
         if grant.signed and "route" in grant.rights:
             yield Problem(place, "tokens: found signed = true for a router, expected an agent")
-        if grant.within:
+        if isinstance(grant.channels, dict) and not grant.channels:
+            sentence = "tokens: channels: found an empty table, expected at least one channel"
+            yield Problem((*place, "channels"), sentence)
+        limits = {"within": grant.within}
+        for channel, one in grant.by_channel.items():
+            limits[f"channels.{channel}.within"] = one.within or ""
+        for where, text in limits.items():
             try:
-                parse(grant.within)
+                parse(text or "TRUE")
             except FilterError as problem:
-                yield Problem(place, f"tokens: within: {problem}")
+                yield Problem(place, f"tokens: {where}: {problem}")
+                break  # what the channels leave out is the same

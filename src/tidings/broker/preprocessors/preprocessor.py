@@ -67,6 +67,7 @@ class PreprocessorNode:
         self._helpers: PredicateHelpers | None = None
         self._asking: set[asyncio.Future[None]] = set()
         self._off: set[str] = set()  # predicates that fail here
+        self._began = time.monotonic()
         self.tagged = 0
         """How many notifications were tagged so far."""
         self.located = 0
@@ -105,12 +106,17 @@ class PreprocessorNode:
     async def _tick_forever(self) -> None:
         while True:
             if self._agent.view is not None:  # without a view, it could only refuse
-                self._agent.send_up(m.Register(self.address))
+                self._agent.send_up(self._status())
             limits = self._connections.connection_limits
             links = self._connections.links.values()
             limits.check(links, time.monotonic(), 3 * self._times.expire)
             self._connections.expire_tickets()
             await asyncio.sleep(min(self._times.resubscribe, self._times.expire / 4))
+
+    def _status(self) -> m.Register:
+        view = self._agent.view
+        uptime = int(1000 * (time.monotonic() - self._began))
+        return m.Register(self.address, self.name, view.life, view.version, self.tagged, uptime)
 
     # -- links ---------------------------------------------------------------------------------
 
@@ -124,7 +130,7 @@ class PreprocessorNode:
     def _receive(self, link: Link, buffer: bytes, starts: list[int]) -> None:
         for start in starts:
             message = frames.decode_from_below(buffer, start)
-            found = self._connections.permissions_of(link)
+            found = self._connections.permissions_in(link, self.door.channel)
             if found is None:
                 if self._connections.is_stranger(link):
                     self._connections.greet(link, message, self._room_for)

@@ -21,7 +21,7 @@ from pathlib import Path
 from tidings.model import EnvironmentProblem, Id, need_id
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Rendezvous
-from tidings.store import Asked, ChangeLog, LiveIds, ProjectedIds, need_owner
+from tidings.store import Adopt, Asked, ChangeLog, LiveIds, ProjectedIds, need_owner
 from tidings.store.journal import Row
 
 PIECE = 16  # changes; placing one takes some 0.1 to 0.3 ms
@@ -50,11 +50,13 @@ class CommandChanges:
         prepare: Callable[[Sequence[bytes]], object],
         wrote: Callable[[], None],
         stored: Callable[[], Awaitable[None]],
+        adopt: Callable[[Adopt], Awaitable[int]],
     ) -> None:
         """`machine` returns the state machine that is used now. `prepare` reads filters that are
         needed soon, in a thread. `wrote` starts to write what was
         passed to the journal. `stored` waits until all of it is on the disk, and raises
-        EnvironmentProblem if it can't be written."""
+        EnvironmentProblem if it can't be written. `adopt` adopts a snapshot."""
+        self._adopt = adopt
         self._folder = folder
         self._machine = machine
         self._prepare = prepare
@@ -73,6 +75,17 @@ class CommandChanges:
         """Make changes; the result is the last version. This may be called in any thread."""
         assert self._loop is not None, "`begin` was called"
         return asyncio.run_coroutine_threadsafe(self._change(asked), self._loop)
+
+    def take_snapshot(self, asked: Adopt) -> Future[int]:
+        """Adopt a snapshot; the result is its version. This may be called in any thread."""
+        assert self._loop is not None, "`begin` was called"
+        return asyncio.run_coroutine_threadsafe(self._take_snapshot(asked), self._loop)
+
+    async def _take_snapshot(self, asked: Adopt) -> int:
+        async with self._turn:
+            if self._is_stopping:
+                raise asyncio.CancelledError
+            return await self._adopt(asked)
 
     def forget(self) -> None:
         """Read the subscriptions again, because nodes were renumbered, or a write failed."""

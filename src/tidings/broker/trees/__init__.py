@@ -1,6 +1,6 @@
 """A whole tree of nodes as processes on this machine: `tidings up`.
 
-    tree_file.py ──> tree_settings.py, tree_members.py    the file, read and checked
+    tree_file.py ──> tree_settings.py, tree_members.py, tree_tls.py    the file, read and checked
     running_tree.py    the processes: started, kept running, and stopped in order
     node_process.py, node_file.py    one of these processes, and the file that it gets
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from tidings.broker.admission.permissions import ROUTE, Grant, Right
+from tidings.broker.admission.permissions import ROUTE, ChannelRights, Grant, Right
 from tidings.broker.admission.signing import Signer
 from tidings.broker.config import flatten_columns
 from tidings.broker.trees.node_process import NodeProcess
 from tidings.broker.trees.tree_members import other_root
 from tidings.broker.trees.tree_settings import Member, Tree
+from tidings.broker.trees.tree_tls import tls_of
 from tidings.files import read_secret
 from tidings.model import toml_key, toml_text
 
@@ -44,7 +45,7 @@ def make_keys(tree: Tree) -> NodeKeys:
     if tree.ticket_key is not None:
         private = read_secret(tree.ticket_key)[0]
         return NodeKeys(tokens, dict.fromkeys(signing, (private, Signer(private).public)))
-    if tree.tokens is None or len(signing) == len(tree.members):
+    if not tree.is_guarded or len(signing) == len(tree.members):
         return NodeKeys(tokens, {})
     return NodeKeys(tokens, {name: Signer.generate() for name in signing})
 
@@ -60,10 +61,12 @@ def list_arguments(
     assert member.upstream is not None
     above, channel = branches[member.upstream], member.channel or tree.channel
     path = f"/{channel}" if channel else ""
-    address = f"tidings://{above.address(above.member.reached)}{path}"
+    address = f"{scheme_of(tree)}://{above.address(above.member.reached)}{path}"
     given = ["--listen", branch.address(), "--name", member.name]
-    if tree.tokens is not None:
+    if tree.is_guarded:
         given += ["--token-file", str(config.with_suffix(TOKEN))]
+    if tree.tls is not None and tree.tls.authorities is not None:
+        given += ["--authorities", tree.tls.authorities]
     if member.tagger.host is not None:
         given += ["--host", member.tagger.host]
     if member.tagger.key is not None:
@@ -75,7 +78,7 @@ def write_secrets(tree: Tree, member: Member, keys: NodeKeys) -> dict[str, str]:
     """The other files of a node, by their names."""
     if member.name in keys.tickets:
         return {member.name + TICKET_KEY: keys.tickets[member.name][0]}
-    if member.tagger is not None and tree.tokens is not None:
+    if member.tagger is not None and tree.is_guarded:
         return {member.name + TOKEN: keys.tokens[member.name]}
     return {}
 
@@ -88,12 +91,26 @@ def _write_tagger_file(tree: Tree, member: Member, keys: NodeKeys) -> str:
         if one.name in keys.tickets and (one.kind == "router" or one.name == member.upstream)
     ]
     tickets = {**tree.tickets, **{name: keys.tickets[name][1] for name in signed}}
-    return _write_file({}, {"tickets": tickets, "limits": _limits_of(tree, member.channel)})
+    tables = {"tickets": tickets, "limits": _limits_of(tree, member)}
+    return _write_file({}, {**tables, "tls": _tls_table(tree, member)})
 
 
-def _limits_of(tree: Tree, channel: str) -> dict[str, Any]:
-    own = tree.channels.get(channel)
-    return {**tree.limits, **(own.limits if own is not None else {})}
+def _tls_table(tree: Tree, member: Member) -> dict[str, Any]:
+    found = {} if tree.tls is None else msgspec.to_builtins(tls_of(tree.tls, member.name))
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def scheme_of(tree: Tree) -> str:
+    """The scheme of the addresses of the tree's nodes."""
+    return "tidings" if tree.tls is None else "tidings+tls"
+
+
+def _limits_of(tree: Tree, member: Member) -> dict[str, Any]:
+    """The limits of a node: those of all nodes, replaced by those of its channel or of the root."""
+    own = tree.channels.get(member.channel)
+    if own is not None:
+        return {**tree.limits, **own.limits}
+    return {**tree.limits, **tree.root_limits} if member.kind == "rendezvous" else tree.limits
 
 
 def write_node_file(
@@ -103,7 +120,7 @@ def write_node_file(
     member, root = branch.member, tree.members[0].name
     if member.tagger is not None:
         return _write_tagger_file(tree, member, keys)
-    plain: dict[str, str] = {
+    plain: dict[str, Any] = {
         "name": member.name,
         "listen": branch.address(),
         "channel": member.channel or tree.channel,
@@ -112,17 +129,17 @@ def write_node_file(
     if member.upstream is None:
         plain["journal"] = f"{member.channel}.journal.db" if member.channel else "journal.db"
     else:
-        above = branches[member.upstream]
-        plain["upstream"] = above.address(above.member.reached)
+        plain["upstream"] = _addresses(member.upstreams, branches)
         plain["places"] = member.places
         if member.public is not None:
             plain["public"] = member.public
-        if tree.tokens is not None:
+        if tree.is_guarded:
             plain["token"] = keys.tokens[member.name]
     if member.name in keys.tickets:
         plain["ticket_key"] = member.name + TICKET_KEY
-    limits = _limits_of(tree, member.channel)
+    limits = _limits_of(tree, member)
     tables: dict[str, Mapping[str, Any]] = {"times": tree.times, "limits": limits}
+    tables["tls"] = _tls_table(tree, member)
     if member.upstream is None:
         own = tree.channels.get(member.channel, tree)
         tables["columns"] = flatten_columns(own.columns)
@@ -134,19 +151,18 @@ def write_node_file(
         tables["preprocessor"] = own.preprocessor.list_given()
     elif tree.channels:
         direct = list_other_roots(tree, member)
-        roots = {name: branches[name] for name in direct}
-        tables["upstreams"] = {name: one.address(one.member.reached) for name, one in roots.items()}
+        tables["upstreams"] = {name: _addresses([name], branches) for name in direct}
         tables["channels"] = {
             channel: _route_of(other_root(channel) if direct else "", one.limits)
             for channel, one in tree.channels.items()
         }
-    if tree.tokens is not None:
+    if tree.is_guarded:
         above_of = root if member.channel else member.name
         every = ("*",) if tree.channels else None
         added = {
             keys.tokens[one.name]: Grant(one.name, ROUTE, channels=every)
             for one in tree.members
-            if one.upstream == above_of and one.tagger is None
+            if above_of in one.upstreams and one.tagger is None
         }
         added |= {
             keys.tokens[one.name]: Grant(one.name, TAGS)
@@ -155,17 +171,23 @@ def write_node_file(
         }
         if member.upstream is None and not member.channel:
             added[keys.tokens[member.name]] = Grant(WATCHER, frozenset({"subscribe"}))
-        tables["tokens"] = {**tree.tokens, **added}
+        tables["tokens"] = {**(tree.tokens or {}), **added}
     if tree.grants is not None:
         tables["grants"] = tree.grants
     return _write_file(plain, tables)
+
+
+def _addresses(names: Sequence[str], branches: Mapping[str, NodeProcess]) -> str | list[str]:
+    """Where nodes are reached: an address, or several."""
+    found = [branches[name].address(branches[name].member.reached) for name in names]
+    return found if len(found) > 1 else found[0]
 
 
 def _route_of(upstream: str, limits: Mapping[str, Any]) -> str | dict[str, Any]:
     return {"upstream": upstream, "limits": limits} if limits else upstream
 
 
-def _write_file(plain: Mapping[str, str], tables: Mapping[str, Mapping[str, Any]]) -> str:
+def _write_file(plain: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
     lines = write_pairs(plain)
     for title, table in tables.items():
         if table:
@@ -174,9 +196,9 @@ def _write_file(plain: Mapping[str, str], tables: Mapping[str, Mapping[str, Any]
 
 
 def list_other_roots(tree: Tree, member: Member) -> list[str]:
-    """The rendezvous points of other channels to which a router is linked: all of them if it is
-    directly below the root."""
-    if member.upstream != tree.members[0].name or member.tagger is not None:
+    """The rendezvous points of other channels to which a router is linked: all of them if it may
+    be linked to the root."""
+    if tree.members[0].name not in member.upstreams or member.tagger is not None:
         return []
     return [other_root(channel) for channel in tree.channels]
 
@@ -194,10 +216,15 @@ def _toml_value(value: Any) -> str:
         if value.within:
             parts.append(f"within = {toml_text(value.within)}")
         if value.channels is not None:
-            parts.append(f"channels = [{', '.join(map(toml_text, value.channels))}]")
+            parts.append(f"channels = {_toml_value(value.channels)}")
         if value.signed:
             parts.append("signed = true")
         return f"{{{', '.join(parts)}}}"
+    if isinstance(value, ChannelRights):
+        given = {"may": value.may, "within": value.within}
+        value = {key: one for key, one in given.items() if one is not None}
+    if isinstance(value, frozenset):
+        value = sorted(value)
     if isinstance(value, Mapping):
         return f"{{{', '.join(write_pairs(value))}}}"
     if isinstance(value, list | tuple):

@@ -34,6 +34,7 @@ from tidings.broker.trees.node_file import (
     list_arguments,
     list_other_roots,
     make_keys,
+    scheme_of,
     write_node_file,
     write_secrets,
 )
@@ -70,10 +71,15 @@ class RunningTree:
     def root(self) -> NodeProcess:
         return self.branches[self.tree.members[0].name]
 
+    @property
+    def authorities(self) -> str | None:
+        """Who certifies the nodes; None for those that the machine trusts."""
+        return None if self.tree.tls is None else self.tree.tls.authorities
+
     def watch_address(self) -> tuple[str, str, str]:
         """The address of the rendezvous point, and the name and token to watch it with."""
         channel = f"/{self.tree.channel}" if self.tree.channel else ""
-        address = f"tidings://{self.root.address(self.root.member.reached)}{channel}"
+        address = f"{scheme_of(self.tree)}://{self.root.address(self.root.member.reached)}{channel}"
         return address, WATCHER, self._keys.tokens[self.root.name]
 
     # -- starting ------------------------------------------------------------------------------
@@ -117,13 +123,11 @@ class RunningTree:
                 self.failure.exception()  # avoids asyncio's warning if nobody retrieves it
 
     async def _run_repeatedly(self, branch: NodeProcess) -> None:
-        above = branch.member.upstream
-        if above is not None:
+        member = branch.member
+        for above in (*member.upstreams, *list_other_roots(self.tree, member)):
             await self.branches[above].known.wait()
-            if branch.member.tagger is not None:
+            if member.tagger is not None:
                 await self.branches[above].listening.wait()
-            for other in list_other_roots(self.tree, branch.member):
-                await self.branches[other].known.wait()
         pause = PAUSE[0]
         while True:
             began = time.monotonic()
@@ -216,9 +220,9 @@ class RunningTree:
         """Make all nodes use the tokens and the keys of grants, and all rendezvous points the
         preprocessors, of the file as it was read again. The rendezvous points also read their
         ontologies again."""
-        if (found.tokens is None) != (self.tree.tokens is None):
+        if found.is_guarded != self.tree.is_guarded:
             there = "no [tokens], but there were some"
-            if found.tokens is not None:
+            if found.is_guarded:
                 there = "[tokens], but there were none"
             raise ConfigError(
                 f"found {there} when the tree was started; to add or remove [tokens], restart the "

@@ -12,7 +12,8 @@
 
     [router.edge-1]
     listen = 7401
-    upstream = "root"                the rendezvous point if left out
+    upstream = "root"                the rendezvous point if left out; or several names, of which
+                                     the first that can be reached is used
     public = "edge-1.example:7401"   `public` and `places` are as in a router's file
 
     [channels.tea]                   another channel, with a rendezvous point of its own: the node
@@ -26,6 +27,10 @@
     channel = "tea"                  the main channel if left out
     key = "tagger.key"               signs grants with this private key
 
+    [tls]                            of all nodes, as in a router's file; `{name}` in the paths of
+    certificate = "{name}.pem"       certificate and key stands for the name of the node
+
+    [root.limits]                         of the rendezvous point, instead of those in [limits]
     [channels.tea.limits]                 of this channel, instead of those in [limits]
     [tickets]                             nodes of other trees whose tickets preprocessors accept
     [direct]                              most, links: as in the file of a rendezvous point
@@ -60,6 +65,7 @@ from tidings.broker.config import (
 )
 from tidings.broker.trees.tree_members import find_member_problems, list_members
 from tidings.broker.trees.tree_settings import Tree, TreeTables
+from tidings.broker.trees.tree_tls import find_tls_problems, with_absolute_paths
 from tidings.files import SecretError, check_secret, find_problems, read_secret, read_toml
 from tidings.model import Problem
 
@@ -83,11 +89,14 @@ def load_tree(path: str | Path) -> Tree:
     for one in file.channels.values():
         read_kind(path, one.preprocessor, one.columns, one.extra)
     try:
-        return _tree(path, _with_taggers(path, file), folder)
+        tree = _tree(path, _with_taggers(path, file), folder)
     except KeyProblem as problem:
         raise ConfigError(f"{path}: {problem}") from None
     except SecretError as problem:  # the message already names the file
         raise ConfigError(str(problem)) from None
+    for reason in () if tree.tls is None else find_tls_problems(tree.tls, tree.members):
+        raise ConfigError(f"{path}: {reason}")
+    return tree
 
 
 def _find_misplaced(data: dict[str, Any]) -> Iterator[Problem]:
@@ -114,7 +123,7 @@ def _problems(file: TreeTables, folder: Path) -> Iterator[Problem]:
         yield Problem(
             ("folder",), f"folder: {folder} is a file; expected a folder or an unused path"
         )
-    if file.ticket_key is not None and file.tokens is None:
+    if file.ticket_key is not None and not file.is_guarded:
         yield Problem(
             ("ticket_key",),
             "found ticket_key and no [tokens], expected [tokens] that say who may connect",
@@ -179,6 +188,8 @@ def _tree(path: Path, file: TreeTables, folder: Path) -> Tree:
         direct=file.direct,
         ticket_key=key,
         limits=file.limits,
+        root_limits=file.root.limits,
         tickets=file.tickets,
+        tls=None if file.tls is None else with_absolute_paths(file.tls, path.parent),
         warnings=tuple(filter(None, [check_secret(path) if file.tokens else "", warning])),
     )

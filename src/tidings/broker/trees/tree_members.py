@@ -12,6 +12,7 @@ from tidings.broker.config import (
     address_of,
     find_column_problems,
     find_preprocessor_problems,
+    list_addresses,
 )
 from tidings.broker.trees.tree_settings import ANYWHERE, HERE, Member, TreeTables
 from tidings.files import find_problems
@@ -22,10 +23,10 @@ from tidings.routing.protocol import Limits
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def _above(file: TreeTables) -> dict[str, str]:
-    """For each router, the name of the node above it."""
+def _above(file: TreeTables) -> dict[str, list[str]]:
+    """For each router, the names of the nodes above it."""
     return {
-        name: file.root.name if one.upstream is None else one.upstream
+        name: [file.root.name] if one.upstream is None else list_addresses(one.upstream)
         for name, one in file.router.items()
     }
 
@@ -63,14 +64,20 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
             place = ("channels", channel, *one.place)
             yield Problem(place, f"channels.{channel}: {one.sentence}")
         yield from find_problems(table.limits, Limits, ("channels", channel, "limits"))
+    yield from find_problems(root.limits, Limits, ("root", "limits"))
     yield from _find_tagger_problems(file, {root.name, *above, *others})
-    for name, upstream in above.items():
-        if upstream not in above and upstream != root.name:
-            known = ", ".join([root.name, *(one for one in above if one != name)])
-            yield Problem(
-                ("router", name, "upstream"),
-                f"router.{name}: found the upstream {upstream!r}, expected one of {known}",
-            )
+    for name, upstreams in above.items():
+        place = ("router", name, "upstream")
+        if not upstreams or len({*upstreams}) < len(upstreams):
+            found = "the same upstream twice" if upstreams else "no upstream"
+            yield Problem(place, f"router.{name}: found {found}, expected different names of nodes")
+        for upstream in upstreams:
+            if upstream not in above and upstream != root.name:
+                known = ", ".join([root.name, *(one for one in above if one != name)])
+                yield Problem(
+                    place,
+                    f"router.{name}: found the upstream {upstream!r}, expected one of {known}",
+                )
     taken: dict[Address, str] = {}
     listens = {root.name: (root.listen, "root")}
     listens |= {name: (one.listen, f"router.{name}") for name, one in file.router.items()}
@@ -99,9 +106,10 @@ def find_member_problems(file: TreeTables) -> Iterator[Problem]:
     left = dict(above)
     known_above = {root.name}
     while left:
-        ready = [name for name, upstream in left.items() if upstream in known_above]
+        ready = [name for name, upstreams in left.items() if known_above.issuperset(upstreams)]
         if not ready:
-            if all(upstream in above or upstream == root.name for upstream in above.values()):
+            named = {upstream for upstreams in above.values() for upstream in upstreams}
+            if named <= above.keys() | {root.name}:
                 circle = _circle(left)
                 place = ("router", circle.partition(" ")[0], "upstream")
                 yield Problem(place, f"found a cycle of upstreams: {circle}")
@@ -121,7 +129,7 @@ def _find_tagger_problems(file: TreeTables, names: set[str]) -> Iterator[Problem
             known = ", ".join(f'"{channel}"' for channel in (file.channel, *file.channels))
             sentence = f"{where}: found the channel {one.channel!r}, expected one of {known}"
             yield Problem((*place, "channel"), sentence)
-        if one.key is not None and file.tokens is None:
+        if one.key is not None and not file.is_guarded:
             yield Problem(
                 (*place, "key"),
                 f"{where}: found key and no [tokens], expected [tokens] that say who may have "
@@ -149,13 +157,14 @@ def list_members(file: TreeTables) -> list[Member]:
         name = other_root(channel)
         members[name] = Member(name, address, None, 0, channel)
     while above:
-        for name in [name for name, upstream in above.items() if upstream in members]:
-            upstream = above.pop(name)
+        for name in [name for name, found in above.items() if members.keys() >= {*found}]:
+            upstream, *others = upstreams = above.pop(name)
             router = file.router[name]
-            address, depth = _address(router.listen, f"router.{name}"), members[upstream].depth + 1
+            depth = 1 + max(members[one].depth for one in upstreams)
             members[name] = Member(
-                name, address, upstream, depth, public=router.public, places=router.places
-            )
+                name, _address(router.listen, f"router.{name}"), upstream, depth,
+                public=router.public, places=router.places, others=tuple(others),
+            )  # fmt: skip
     for name, tagger in file.preprocessors.items():
         channel = tagger.channel or ""
         channel = channel if channel in file.channels else ""
@@ -170,12 +179,12 @@ def other_root(channel: str) -> str:
     return f"root-{channel}"
 
 
-def _circle(above: dict[str, str]) -> str:
-    """a -> b -> a"""
+def _circle(above: dict[str, list[str]]) -> str:
+    """a -> b -> a; each of these nodes has one of them above it."""
     seen = [next(iter(above))]
-    while above[seen[-1]] not in seen:
-        seen.append(above[seen[-1]])
-    circle = seen[seen.index(above[seen[-1]]) :]
+    while (upstream := next(one for one in above[seen[-1]] if one in above)) not in seen:
+        seen.append(upstream)
+    circle = seen[seen.index(upstream) :]
     return " -> ".join([*circle, circle[0]])
 
 

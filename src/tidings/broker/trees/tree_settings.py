@@ -9,7 +9,7 @@ import msgspec
 
 from tidings.broker.admission.listen import Address, Direct
 from tidings.broker.admission.permissions import Grant
-from tidings.broker.config import PreprocessorTable
+from tidings.broker.config import PreprocessorTable, Tls
 from tidings.model import Extra
 
 HERE = "127.0.0.1"
@@ -36,12 +36,18 @@ class Member(NamedTuple):
     public: str | None = None  # as in a router's file
     places: Literal["upstream", "preprocessor"] = "upstream"
     tagger: TaggerTable | None = None  # for a preprocessor
+    others: tuple[str, ...] = ()  # used when `upstream` can't be reached, in this order
 
     @property
     def kind(self) -> Literal["rendezvous", "router", "preprocessor"]:
         if self.tagger is not None:
             return "preprocessor"
         return "rendezvous" if self.upstream is None else "router"
+
+    @property
+    def upstreams(self) -> tuple[str, ...]:
+        """All nodes above, the preferred one first."""
+        return () if self.upstream is None else (self.upstream, *self.others)
 
     @property
     def reached(self) -> str:
@@ -78,13 +84,20 @@ class Tree(msgspec.Struct, frozen=True):
     direct: Direct | None = None
     ticket_key: Path | None = None
     limits: dict[str, Any] = {}
+    root_limits: dict[str, Any] = {}  # of the root, instead of those of the tree
     tickets: dict[str, str] = {}  # public keys of other nodes whose tickets are accepted, by name
+    tls: Tls | None = None  # with absolute paths, which may contain `{name}`
     warnings: tuple[str, ...] = ()  # warnings about files that others may read
+
+    @property
+    def is_guarded(self) -> bool:
+        """Must everybody who connects have a token or a certificate?"""
+        return _is_guarded(self.tokens, self.tls)
 
     @property
     def open_to_others(self) -> list[Member]:
         """The nodes to which anybody on another machine can connect."""
-        if self.tokens is not None:
+        if self.is_guarded:
             return []
         return [one for one in self.members if not is_local(one.listen.host)]
 
@@ -92,11 +105,12 @@ class Tree(msgspec.Struct, frozen=True):
 class RootTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "root"
     listen: str | int = 0
+    limits: dict[str, Any] = {}  # instead of those of the tree
 
 
 class RouterTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str | int = 0
-    upstream: str | None = None
+    upstream: str | list[str] | None = None
     public: str | None = None
     places: Literal["upstream", "preprocessor"] = "upstream"
 
@@ -120,6 +134,15 @@ class TreeTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ticket_key: str | None = None
     limits: dict[str, Any] = {}
     tickets: dict[str, str] = {}
+    tls: Tls | None = None
+
+    @property
+    def is_guarded(self) -> bool:
+        return _is_guarded(self.tokens, self.tls)
+
+
+def _is_guarded(tokens: object, tls: Tls | None) -> bool:
+    return tokens is not None or (tls is not None and tls.authorities is not None)
 
 
 def is_local(host: str) -> bool:

@@ -10,6 +10,7 @@
     up_command.py             starts a whole tree of nodes from one file
     top_command.py            shows a running network
     network_view.py           the tree of a running network as a table, or as JSON
+    network_tables.py         its preprocessors and its channels, as rows
 
 The work is done in `broker` and `network`. Used only by app.py. Start at subscribe_command.py.
 """

@@ -1,4 +1,4 @@
-"""`tidings channel`: publish a revised definition of a channel."""
+"""`tidings channel`: publish a revised definition of a channel, or add a snapshot to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ channel = typer.Typer(rich_markup_mode=None)
 
 @channel.callback(invoke_without_command=True)
 def about(context: typer.Context) -> None:
-    """Publish a revised definition of a channel."""
+    """Publish a revised definition of a channel, or add many subscriptions to it."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -109,4 +109,27 @@ def _conclude(found: NodeStatus | None, config: Config, timeout: float) -> int:
     return 0 if found.acknowledged == found.followers else 1
 
 
+def adopt_snapshot(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of the channel.")],
+    snapshot: Annotated[
+        str, typer.Argument(metavar="SNAPSHOT", help="A snapshot, as build_snapshot makes it.")
+    ],
+    owner: Annotated[
+        str, typer.Option("--owner", metavar="NAME", help="Who makes the subscriptions.")
+    ] = "",
+) -> None:
+    """Add all subscriptions of SNAPSHOT to the channel in FOLDER, as one version.
+
+    A running rendezvous point or pipeline of the channel goes on, and has the subscriptions from
+    then on. An id that is already subscribed is refused, and nothing changes.
+    """
+    from tidings.snapshots import Snapshot
+    from tidings.store import ChangeLog
+
+    found = Snapshot.open(snapshot)
+    version = ChangeLog(folder, found.attributes).adopt(found, owner=owner)
+    say(f"{count_of(len(found), 'subscription')} adopted as version {version}")
+
+
+channel.command("adopt")(guard(adopt_snapshot))
 channel.command("revise")(guard(revise_channel))

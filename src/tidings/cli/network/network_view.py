@@ -13,6 +13,19 @@ from rich.table import Table
 from rich.text import Text
 
 from tidings.cli.common.screen import count_of, cut, plain_text
+from tidings.cli.network.network_tables import (
+    ChannelRow,
+    PreprocessorRow,
+    channel_path,
+    draw_channels,
+    draw_preprocessors,
+    format_count,
+    format_rate,
+    format_size,
+    list_channels,
+    list_preprocessors,
+    tagger_path,
+)
 from tidings.routing.protocol import messages as m
 
 SILENT = 5_000  # milliseconds without a report after which a node counts as silent
@@ -76,6 +89,12 @@ class NetworkView:
                 for link in one.status.links:
                     sample = Sample(one.status.uptime, link.told_out, link.told_in)
                     seen[*one.path, f"{link.kind} {link.name}"] = sample
+                for tagger in one.status.preprocessors:
+                    sample = Sample(tagger.uptime, tagger.tagged, 0)
+                    seen[tagger_path(one.path, tagger.address)] = sample
+                for channel in one.status.carried:
+                    sample = Sample(one.status.uptime, channel.told, 0)
+                    seen[channel_path(one.path, channel.name)] = sample
         for path, new in seen.items():
             old = self._samples.get(path, new)
             if new.uptime != old.uptime:  # otherwise the node above repeated an old report
@@ -91,6 +110,20 @@ class NetworkView:
         """Whether the rates of all nodes that are not silent are known."""
         reported = (one for one in _all(self.trees) if one.status is not None)
         return all(one.path in self._rates for one in reported if one.status.age <= SILENT)  # type: ignore[union-attr]
+
+    def preprocessors(self) -> list[PreprocessorRow]:
+        return list_preprocessors(self._reported(), self._rate_of)
+
+    def channels(self) -> list[ChannelRow]:
+        return list_channels(self._reported(), self._rate_of)
+
+    def _rate_of(self, path: Path) -> float | None:
+        return self.rates(*path).into
+
+    def _reported(self) -> Iterator[tuple[Path, m.NodeStatus]]:
+        for one in _all(self.trees):
+            if one.status is not None:
+                yield one.path, one.status
 
     def _complete(self) -> None:
         known = {one.name: one for one in _all(self.trees)}
@@ -115,9 +148,14 @@ class NetworkView:
             known |= _seconds(known)
             rates = self.rates(*one.path)
             known |= {"in_per_second": rates.into, "out_per_second": rates.out}
-            del known["links"]  # added again as the last key
+            for name in ("links", "preprocessors", "carried"):
+                del known[name]  # links are added again as the last key, the others for all nodes
             nodes.append({**known, "links": [self._link(one, link) for link in status.links]})
-        return {"nodes": nodes}
+        return {
+            "nodes": nodes,
+            "preprocessors": [msgspec.to_builtins(one) for one in self.preprocessors()],
+            "channels": [msgspec.to_builtins(one) for one in self.channels()],
+        }
 
     def _link(self, one: ShownNode, link: m.LinkStatus) -> dict[str, Any]:
         direction = "up" if link.kind == "above" else "below"
@@ -146,7 +184,13 @@ class NetworkView:
             made.add_column(name, justify="right", no_wrap=True)
         for tree in self.trees:
             self._rows(made, tree, "", "", notes or {})
-        return Group(self._title(), Text(), made)
+        tables: list[RenderableType] = [self._title(), Text(), made]
+        preprocessors, channels = self.preprocessors(), self.channels()
+        if preprocessors:
+            tables += [Text(), draw_preprocessors(preprocessors)]
+        if len(channels) > 1 or any(one.name for one in channels):
+            tables += [Text(), draw_channels(channels, self.every)]
+        return Group(*tables)
 
     def _title(self) -> Text:
         shown = [*_all(self.trees)]
@@ -284,11 +328,12 @@ def _seconds(known: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _cells(nodes: int, rates: Rates, link: m.LinkStatus | None) -> list[Text]:
-    waiting = "" if link is None else _size(link.waiting)
-    dropped = "" if link is None else _count(link.dropped)
+    waiting = "" if link is None else format_size(link.waiting)
+    dropped = "" if link is None else format_count(link.dropped)
     lost = "red" if link is not None and link.dropped else ""
     cells = [
-        plain_text(text) for text in (_count(nodes), _rate(rates.into), _rate(rates.out), waiting)
+        plain_text(text)
+        for text in (format_count(nodes), format_rate(rates.into), format_rate(rates.out), waiting)
     ]
     return [*cells, plain_text(dropped, lost)]
 
@@ -298,30 +343,6 @@ def _name_cell(before: str, name: str, style: str) -> Text:
         before = "…" + before[LEAST + 1 - NAME :]
     text = Text(before, no_wrap=True, overflow="ellipsis")
     return text.append_text(plain_text(cut(name, NAME - len(before)), style))
-
-
-def _rate(rate: float | None) -> str:
-    if rate is None:
-        return "-"
-    return _count(round(rate)) if rate >= 10 or not rate else f"{rate:.1f}"
-
-
-def _count(count: int) -> str:
-    """A count in at most six characters."""
-    if count < 100_000:
-        return f"{count:,}"
-    return _in_units(count, ("", " k", " M", " G", " T"))
-
-
-def _size(size: int) -> str:
-    return _in_units(size, (" B", " KB", " MB", " GB", " TB"))
-
-
-def _in_units(amount: float, units: tuple[str, ...]) -> str:
-    at = 0
-    while amount >= 999.5 and at + 1 < len(units):
-        amount, at = amount / 1000, at + 1
-    return f"{amount:.1f}{units[at]}" if at and amount < 9.95 else f"{amount:.0f}{units[at]}"
 
 
 def _clock(seconds: int) -> str:

@@ -68,7 +68,7 @@ def _show_plan(tree: Tree) -> None:
             one.name,
             one.kind,
             f"{one.listen.host}:{one.listen.port or '(a free port)'}",
-            one.upstream or "",
+            ", ".join(one.upstreams),
         )
         for one in tree.members
     ]
@@ -119,7 +119,8 @@ async def _start_and_show(running: RunningTree, screen: _Screen) -> None:
         address, *_ = running.watch_address()
         folder = relative_path(str(running.tree.folder))
         screen.add(f"{count_of(len(members), 'node')} running, with their files in {folder}")
-        screen.add(f"tidings top --router {address} shows them too")
+        trusted = "" if running.authorities is None else f" --authorities {running.authorities}"
+        screen.add(f"tidings top --router {address}{trusted} shows them too")
         if screen.live:
             tasks.add(asyncio.create_task(_feed(running, view)))
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -138,7 +139,9 @@ async def _feed(running: RunningTree, view: NetworkView) -> None:
     while True:
         address, name, token = running.watch_address()
         with contextlib.suppress(TidingsError):  # the node may be down; it will be restarted
-            async with watch(address, name=name, token=token) as reports:
+            async with watch(
+                address, name=name, token=token, authorities=running.authorities
+            ) as reports:
                 async for report in reports:
                     view.feed(report)
         await asyncio.sleep(AGAIN)

@@ -25,8 +25,8 @@ class Channel:
     """A channel of a node. Either it is awake and has a `machine`, or it is `asleep`."""
 
     __slots__ = (
-        "asleep", "beaten", "below", "extra", "hop", "is_kept", "machine", "name", "up", "used",
-        "woken",
+        "asleep", "beaten", "below", "extra", "hop", "is_kept", "machine", "name", "told", "up",
+        "used", "woken",
     )  # fmt: skip
 
     def __init__(self, name: str, machine: Any, hop: Name | None, now: float) -> None:
@@ -40,5 +40,6 @@ class Channel:
         self.used = now  # when something other than a repetition last came or went
         self.woken = now
         self.beaten = float("-inf")  # when the machine last sent a beat
+        self.told = 0  # notifications that were forwarded so far
         self.extra: Any = None
         """What the node keeps for this channel besides, while it is awake."""

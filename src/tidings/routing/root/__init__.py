@@ -26,7 +26,7 @@ This folder is for broker and store, not for users. Start at rendezvous.py.
 """
 
 from tidings.routing.root.cursors import Confirmation, Cursor
-from tidings.routing.root.handover import Definition, Piece, number_alone
+from tidings.routing.root.handover import Definition, Heard, Piece, number_alone
 from tidings.routing.root.history import Gone, History
 from tidings.routing.root.interests import Fair, Interests, Placed, Places, TaggedMany, TooMuchWork
 from tidings.routing.root.journal import Journal, Memory
@@ -52,6 +52,7 @@ __all__ = [
     "Definition",
     "Fair",
     "Gone",
+    "Heard",
     "History",
     "Interests",
     "Journal",

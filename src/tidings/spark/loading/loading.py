@@ -112,7 +112,7 @@ def build_snapshot(
     subscriptions are added to the channel, as one version, which is the `number` of the snapshot;
     `owner` says who makes them. Nodes get the next numbers of the channel, and a filter that has a
     node in the channel keeps it. An id that is already subscribed is refused. `attributes` are
-    those of the channel. While a rendezvous point owns the folder, nothing can be adopted.
+    those of the channel. A rendezvous point that owns the folder adopts them itself, while it runs.
 
     The path may be an address that pyarrow.fs and Spark support, such as s3a://bucket/snapshot.
 

@@ -17,13 +17,14 @@ from tidings.store.folder import BULKS
 
 
 def write_bulk(
-    folder: Path, snapshot: Snapshot, first: int, shared: Mapping[int, int]
+    folder: Path, snapshot: Snapshot, first: int, shared: Mapping[int, int], mark: str = ""
 ) -> tuple[str, str]:
-    """Write a snapshot as a bulk whose nodes are numbered from `first` on; return its name and its
-    identity. `shared` has the nodes of places whose filters are in the channel already."""
+    """Write a snapshot as a bulk whose nodes are numbered from `first` on; return its name, which
+    ends with the mark, and its identity. `shared` has the nodes of places whose filters are in the
+    channel already."""
     home = folder / BULKS
     make_durable_folder(home)
-    name = f"{first:020d}-{uuid.uuid4().hex[:8]}"
+    name = f"{first:020d}-{mark or uuid.uuid4().hex[:8]}"
     last = first + len(snapshot.numbers) - 1
     renumbered = snapshot.renumbered(first, last)
     keys = snapshot.keys

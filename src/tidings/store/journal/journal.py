@@ -58,7 +58,8 @@ from tidings.store.journal.rows import Row, Rows
 from tidings.store.journal.sqlite_journal import is_before, take_over
 from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import Upkeep, walk_to
-from tidings.store.owner import Serving, Take, ask_for_folder, close_listener, listen
+from tidings.store.layered import own_part
+from tidings.store.owner import Serving, Take, TakeSnapshot, ask_for_folder, close_listener, listen
 
 SEGMENT_BYTES = 16 << 20
 ROOM = 1 << 18  # bytes that must be free before a journal on a full disk is revived
@@ -119,10 +120,12 @@ class FileJournal:
             _log.warning("commands can't change the subscriptions in %s while the rendezvous "
                          "point runs: %s", self.path, problem)  # fmt: skip
 
-    def serve(self, take: Take) -> None:
-        """Take the changes of commands: see `Serving`."""
+    def serve(self, take: Take, adopt: TakeSnapshot) -> None:
+        """Take the changes and the snapshots of commands: see `Serving`."""
         if self._listener is not None:
-            self._serving = Serving(self.path, self._listener, take, "rendezvous point")
+            self._serving = Serving(
+                self.path, self._listener, take, "rendezvous point", adopt=adopt
+            )
 
     def stop_serving(self) -> None:
         """Accept no more changes from commands."""
@@ -203,7 +206,9 @@ class FileJournal:
         self._repaired = replay.finish(mark, is_told=is_told)
         """The entry with which the log would continue after a loss."""
         self._version = state.version
-        self._named = {number for number, one in state.nodes.items() if one.named}
+        self._named = {number for number, one in own_part(state.nodes).items() if one.named}
+        """Nodes that named subscriptions made, besides those of bulks."""
+        self._bulks = [*state.bulks]
         self._integer = state.integer
         self._state: JournalState | None = state
         self.lineage = tuple(Life(*one) for one in state.lives)
@@ -229,7 +234,10 @@ class FileJournal:
         self._give(t.Owned(node, owners))
 
     def drop_node(self, node: int, gone: Gone) -> None:
-        self._give(t.Dropped(node, gone, node in self._named, self._integer))
+        self._give(t.Dropped(node, gone, self._is_named(node), self._integer))
+
+    def _is_named(self, node: int) -> bool:
+        return node in self._named or any(one.first <= node <= one.version for one in self._bulks)
 
     def append(self, record: Record) -> None:
         self._give(record)
@@ -333,6 +341,21 @@ class FileJournal:
         with self._lock, self._careful("written"):
             self._append([t.Renewed(version, tuple(hidden), declaration)])
             self._caught_up()
+
+    def read_state(self) -> JournalState:
+        """The state that is on the disk; callers must not change it."""
+        with self._lock, self._careful("read"):
+            return self._caught_up()
+
+    def adopt(self, thing: t.Adopted) -> None:
+        """Record that a bulk was adopted. The record is on the disk when this returns; a new state
+        machine must be started then."""
+        with self._lock, self._careful("written"):
+            self._append([thing])
+            state = self._caught_up()
+            self._upkeep.begin_summary()  # the next checkpoint reads the bulk from the log
+            self._bulks, self._integer = [*state.bulks], state.integer
+            self.last_node = state.last_node
 
     @property
     def has_waiting(self) -> bool:

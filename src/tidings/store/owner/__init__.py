@@ -15,20 +15,23 @@ Used inside store, by broker and by spark, to serve the changes of commands. Sta
 owner_socket.py.
 """
 
-from tidings.store.owner.asking import Died, Unowned, ask_for_folder, hand_over
-from tidings.store.owner.owner_socket import Asked, close_listener, listen
+from tidings.store.owner.asking import Died, Unowned, ask_for_folder, hand_adoption, hand_over
+from tidings.store.owner.owner_socket import Adopt, Asked, close_listener, listen
 from tidings.store.owner.ownership import Ownership, made_in
-from tidings.store.owner.serving import Serving, Take
+from tidings.store.owner.serving import Serving, Take, TakeSnapshot
 
 __all__ = [
+    "Adopt",
     "Asked",
     "Died",
     "Ownership",
     "Serving",
     "Take",
+    "TakeSnapshot",
     "Unowned",
     "ask_for_folder",
     "close_listener",
+    "hand_adoption",
     "hand_over",
     "listen",
     "made_in",

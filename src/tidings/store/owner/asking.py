@@ -40,24 +40,42 @@ def hand_over(folder: Path, missing: Callable[[], Sequence[s.Asked]], but: bytes
     asked again, because it may still make these changes.
     """
     with _greeted(folder) as (link, greeting):
-        if greeting.instance == but:
-            raise EnvironmentProblem(
-                f"{_owner(greeting)} closed the connection before it answered, so it is not known "
-                "whether the change was made; `tidings subscriptions log` shows it"
-            )
+        _need_other(greeting, but)
         changes = [*missing()]
         if not changes:
             return 0
-        try:
-            s.send(link, s.Changes(changes))
-            return _await_answer(link, greeting)
-        except (OSError, EOFError) as problem:
-            if isinstance(problem, TimeoutError):
-                raise EnvironmentProblem(
-                    f"{_owner(greeting)} has not answered for {ANSWER:.0f} s, so it is not known "
-                    "whether the change was made; `tidings subscriptions log` shows it"
-                ) from None
-            raise Died(greeting.instance) from None
+        return _ask(link, greeting, s.Changes(changes))
+
+
+def hand_adoption(folder: Path, asked: s.Adopt, find: Callable[[], int], but: bytes = b"") -> int:
+    """Let the owner adopt a snapshot; return the version once it is on the disk. `find` is called
+    like `missing` above, and returns the version if the snapshot was adopted already, or else 0.
+    Raises the same errors."""
+    with _greeted(folder) as (link, greeting):
+        _need_other(greeting, but)
+        return find() or _ask(link, greeting, asked)
+
+
+def _need_other(greeting: s.Greeting, but: bytes) -> None:
+    if greeting.instance == but:
+        raise EnvironmentProblem(
+            f"{_owner(greeting)} closed the connection before it answered, so it is not known "
+            "whether the change was made; `tidings subscriptions log` shows it"
+        )
+
+
+def _ask(link: socket.socket, greeting: s.Greeting, question: s.Message) -> int:
+    """Ask for changes; return the version once they are on the disk."""
+    try:
+        s.send(link, question)
+        return _await_answer(link, greeting)
+    except (OSError, EOFError) as problem:
+        if isinstance(problem, TimeoutError):
+            raise EnvironmentProblem(
+                f"{_owner(greeting)} has not answered for {ANSWER:.0f} s, so it is not known "
+                "whether the change was made; `tidings subscriptions log` shows it"
+            ) from None
+        raise Died(greeting.instance) from None
 
 
 def ask_for_folder(folder: Path) -> bool:

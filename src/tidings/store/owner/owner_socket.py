@@ -2,6 +2,7 @@
 
     owner ──> command    Greeting        which version it speaks, and which process it is
     command ──> owner    Changes         changes that are acknowledged together
+                         Adopt           a snapshot in the folder, to be adopted as one version
                          Yield           a rendezvous point wants to own the folder
     owner ──> command    Working         every few seconds, until it answers
                          Done | Refused
@@ -29,7 +30,7 @@ from tidings.files import FILE
 from tidings.model import Id
 
 NAME = "socket"
-SPEAKS = 1  # the version of these messages
+SPEAKS = 2  # the version of these messages
 HANDLES = "/proc/self/fd"
 MOST = 1 << 30  # bytes of a message
 _LENGTH = struct.Struct("<I")
@@ -55,6 +56,14 @@ class Changes(msgspec.Struct, frozen=True, array_like=True, tag="changes"):
     changes: list[Asked]
 
 
+class Adopt(msgspec.Struct, frozen=True, array_like=True, tag="adopt"):
+    """A snapshot in the folder of bulks. The name of the bulk ends with the mark."""
+
+    name: str
+    mark: str
+    owner: str = ""
+
+
 class Yield(msgspec.Struct, frozen=True, array_like=True, tag="yield"):
     pass
 
@@ -72,7 +81,7 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     is_fault: bool = False  # could the owner not write? Otherwise the change is impossible
 
 
-Message = Greeting | Changes | Yield | Working | Done | Refused
+Message = Greeting | Changes | Adopt | Yield | Working | Done | Refused
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 

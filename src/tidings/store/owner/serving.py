@@ -21,6 +21,7 @@ MOST_AT_ONCE = 32  # other commands wait in the queue of the socket
 
 _log = logging.getLogger(__name__)
 Take = Callable[[list[s.Asked]], "Future[int]"]
+TakeSnapshot = Callable[[s.Adopt], "Future[int]"]
 
 
 class Serving:
@@ -33,14 +34,16 @@ class Serving:
         take: Take,
         what: str,
         give_up: Callable[[], None] | None = None,
+        adopt: TakeSnapshot | None = None,
     ) -> None:
-        """`take` makes changes, in any thread; its result is the version, once they are on the
-        disk. `what` says to commands what the owner is. `give_up` gives the folder to a
-        rendezvous point."""
+        """`take` makes changes, and `adopt` adopts a snapshot, in any thread; the result is the
+        version, once they are on the disk. `what` says to commands what the owner is. `give_up`
+        gives the folder to a rendezvous point."""
         self._folder = folder
         self._listener = listener
         self._take = take
         self._give_up = give_up
+        self._adopt = adopt
         self._greeting = s.Greeting(s.SPEAKS, secrets.token_bytes(16), what, os.getpid())
         self._free = threading.Semaphore(MOST_AT_ONCE)
         self._thread = threading.Thread(
@@ -69,7 +72,9 @@ class Serving:
                 s.send(link, self._greeting)
                 question = s.receive(link)
                 if isinstance(question, s.Changes):
-                    self._change(link, question)
+                    self._await(link, self._take(question.changes))
+                elif isinstance(question, s.Adopt) and self._adopt is not None:
+                    self._await(link, self._adopt(question))
                 elif isinstance(question, s.Yield) and self._give_up is not None:
                     self._give_up()
                     s.send(link, s.Done(0))
@@ -82,8 +87,8 @@ class Serving:
         finally:
             self._free.release()
 
-    def _change(self, link: socket.socket, question: s.Changes) -> None:
-        making = self._take(question.changes)
+    def _await(self, link: socket.socket, making: Future[int]) -> None:
+        """Send the version once a change is made, or why it was not made."""
         while not wait([making], SIGN).done:
             s.send(link, s.Working())
         try:

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tidings.routing.protocol.messages.fields import Down, Message, Number
+from tidings.routing.protocol.messages.fields import MOST_PREPROCESSORS, Down, Message, Number
 
 MOST_REPORTED = 1_000  # nodes in one report
 MOST_LINKS = 100  # links of one node in a report
+MOST_CARRIED = 50  # channels of one node in a report
 MOST_DEPTH = 64  # levels of the tree of nodes
 MOST_NAME = 100  # characters
 MOST_MILLIS = 2**40
@@ -33,6 +34,28 @@ class LinkStatus(msgspec.Struct, frozen=True, array_like=True):
     dropped: Number = 0  # notifications that were dropped because the other end was too slow
     nodes: Number = 0  # nodes that the lower end is subscribed to
     heard: Millis = 0  # milliseconds since the last message
+
+
+class PreprocessorStatus(msgspec.Struct, frozen=True, array_like=True):
+    """A preprocessor, as it registered with the reporting rendezvous point."""
+
+    name: Short
+    address: Short
+    tagged: Number = 0  # notifications since its start
+    version: Number = 0  # of its nodes
+    behind: Number = 0  # changes to the nodes that it did not have when it registered
+    uptime: Millis = 0
+    heard: Millis = 0  # milliseconds since it registered
+
+
+class ChannelStatus(msgspec.Struct, frozen=True, array_like=True):
+    """A channel, as seen by the reporting node."""
+
+    name: Short
+    nodes: Number = 0
+    subscriptions: Number = 0  # of agents that are linked to the reporting node itself
+    told: Number = 0  # notifications that were forwarded since the channel was opened
+    asleep: bool = False
 
 
 class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
@@ -65,6 +88,10 @@ class NodeStatus(msgspec.Struct, frozen=True, array_like=True):
     most: Number = 0  # the most neighbours that it takes
     rate: Number = 0  # notifications per second to neighbours, since the last report
     waiting: Number = 0  # bytes in the queues of all links
+    preprocessors: Annotated[
+        tuple[PreprocessorStatus, ...], msgspec.Meta(max_length=MOST_PREPROCESSORS)
+    ] = ()
+    carried: Annotated[tuple[ChannelStatus, ...], msgspec.Meta(max_length=MOST_CARRIED)] = ()
 
 
 class RouterLoad(msgspec.Struct, frozen=True, array_like=True):

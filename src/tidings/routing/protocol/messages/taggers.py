@@ -87,9 +87,16 @@ class HandOver(Message, frozen=True, tag="hand over"):
 
 
 class Register(Message, frozen=True, tag="register"):
-    """A preprocessor of this channel listens on an address, as `tidings://host:port/channel`."""
+    """A preprocessor of this channel listens on an address, as `tidings://host:port/channel`. The
+    rest is its status: its nodes are those at a version of a life, and it has tagged so many
+    notifications since its start, `uptime` milliseconds ago."""
 
     address: PartyName
+    name: PartyName = ""
+    life: Number = 0
+    version: Number = 0
+    tagged: Number = 0
+    uptime: Number = 0
 
 
 class Seek(Message, frozen=True, tag="seek"):

@@ -19,7 +19,7 @@ and broker uses it for its queues. Start at takeover.py.
 """
 
 from tidings.routing.root.handover.correcting import Corrected, Correcting, TagColumns
-from tidings.routing.root.handover.follower_answers import Definition, Following
+from tidings.routing.root.handover.follower_answers import Definition, Following, Heard
 from tidings.routing.root.handover.node_table import number_alone
 from tidings.routing.root.handover.part_columns import Piece
 from tidings.routing.root.handover.takeover import TakeOver
@@ -29,6 +29,7 @@ __all__ = [
     "Correcting",
     "Definition",
     "Following",
+    "Heard",
     "Piece",
     "TagColumns",
     "TakeOver",

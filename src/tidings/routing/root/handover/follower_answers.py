@@ -36,6 +36,14 @@ class Heard(NamedTuple):
     version: int
 
 
+class Registered(NamedTuple):
+    """A preprocessor: when it registered, what it said, and how many changes it lacked then."""
+
+    time: float
+    said: m.Register
+    behind: int
+
+
 class Following:
     """Answers Describe, Follow and Seek. A neighbour that asks too much gets no answer, and asks
     again."""
@@ -55,7 +63,7 @@ class Following:
         self._registry = registry
         self._queue = queue
         self._definition = definition
-        self._preprocessors: dict[str, float] = {}  # by address: when it last registered
+        self._preprocessors: dict[str, Registered] = {}  # by address
         self.followers: dict[str, Heard] = {}  # by name; those that were heard of recently
 
     def register(self, message: m.Register) -> None:
@@ -66,7 +74,21 @@ class Following:
             len(self._preprocessors) < m.MOST_PREPROCESSORS
             or message.address in self._preprocessors
         ):
-            self._preprocessors[message.address] = self._context.now
+            behind = self._count_missing(message.life, message.version)
+            known = Registered(self._context.now, message, behind)
+            self._preprocessors[message.address] = known
+
+    def _count_missing(self, life: int, version: int) -> int:
+        """How many changes to the nodes somebody does not have who is at a version of a life."""
+        registry = self._registry
+        known = life == registry.history.life and registry.history.changed_since(version)
+        return registry.count_since(version) if known else len(registry)
+
+    def list_preprocessors(self) -> list[Registered]:
+        """The preprocessors that registered recently, by name and address."""
+        self._forget_silent()
+        found = self._preprocessors.values()
+        return sorted(found, key=lambda one: (one.said.name, one.said.address))
 
     def seek(self, sender: Name, message: m.Seek) -> None:
         """Answer with the addresses of preprocessors."""
@@ -97,7 +119,7 @@ class Following:
     def _forget_silent(self) -> None:
         since = self._context.now - self._context.times.expire
         self._preprocessors = {
-            address: heard for address, heard in self._preprocessors.items() if heard >= since
+            address: one for address, one in self._preprocessors.items() if one.time >= since
         }
 
     def answer(self, sender: Name, message: m.Describe | m.Follow) -> None:

@@ -1,0 +1,152 @@
+"""The preprocessors and the channels in the report of a network, as rows, and numbers in few
+characters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+from rich import box
+from rich.table import Table
+
+from tidings.cli.common.screen import cut, plain_text
+from tidings.routing.protocol import messages as m
+
+SHOWN = 10  # channels in a table, unless all are wanted
+NAME = 30  # characters of a name
+
+Path = tuple[str, ...]
+Reported = Iterable[tuple[Path, m.NodeStatus]]  # the nodes of a report, with their paths
+RateOf = Callable[[Path], float | None]  # notifications per second; None if not yet known
+
+
+class PreprocessorRow(msgspec.Struct, frozen=True):
+    """A preprocessor. `behind` is the number of changes to the nodes that it lacked when it was
+    last heard, `heard` seconds ago."""
+
+    name: str
+    address: str
+    above: str  # the rendezvous point
+    tagged: int
+    tags_per_second: float | None
+    version: int
+    behind: int
+    uptime: float
+    heard: float
+
+
+class ChannelRow(msgspec.Struct):
+    """A channel. Its nodes and its rate are those of the highest node that reported it, and its
+    subscriptions those at all nodes."""
+
+    name: str
+    nodes: int
+    subscriptions: int
+    per_second: float | None
+    asleep: bool
+
+
+def tagger_path(path: Path, address: str) -> Path:
+    """The path under which the counters of a preprocessor are kept."""
+    return *path, "preprocessor", address
+
+
+def channel_path(path: Path, name: str) -> Path:
+    """The path under which the counters of a channel at a node are kept."""
+    return *path, "channel", name
+
+
+def list_preprocessors(nodes: Reported, rate_of: RateOf) -> list[PreprocessorRow]:
+    return [
+        PreprocessorRow(
+            one.name, one.address, status.name, one.tagged,
+            rate_of(tagger_path(path, one.address)), one.version, one.behind, one.uptime / 1000,
+            one.heard / 1000,
+        )
+        for path, status in nodes
+        for one in status.preprocessors
+    ]  # fmt: skip
+
+
+def list_channels(nodes: Reported, rate_of: RateOf) -> list[ChannelRow]:
+    """The channels of all nodes, those with the most notifications first. Nodes come before the
+    nodes below them."""
+    found: dict[str, ChannelRow] = {}
+    for path, status in nodes:
+        for one in status.carried:
+            known = found.get(one.name)
+            if known is None:
+                rate = rate_of(channel_path(path, one.name))
+                row = ChannelRow(one.name, one.nodes, one.subscriptions, rate, one.asleep)
+                found[one.name] = row
+            else:
+                known.subscriptions += one.subscriptions
+    return sorted(
+        found.values(), key=lambda one: (-(one.per_second or 0), -one.subscriptions, one.name)
+    )
+
+
+def draw_preprocessors(rows: Iterable[PreprocessorRow]) -> Table:
+    made = _table("preprocessor", "where", "tags/s", "version", "behind")
+    for one in rows:
+        late = "yellow" if one.behind else ""
+        made.add_row(
+            plain_text(cut(one.name, NAME), "bold"),
+            plain_text(one.address.partition("://")[2].rstrip("/")),
+            plain_text(format_rate(one.tags_per_second)),
+            plain_text(str(one.version)),
+            plain_text(format_count(one.behind), late),
+        )
+    return made
+
+
+def draw_channels(rows: list[ChannelRow], every: bool) -> Table:
+    made = _table("channel", "", "nodes", "subscriptions", "notifications/s")
+    shown = rows if every else rows[:SHOWN]
+    for one in shown:
+        made.add_row(
+            plain_text(cut(one.name or "(no name)", NAME), "bold"),
+            plain_text("asleep" if one.asleep else "", "dim"),
+            plain_text(format_count(one.nodes)),
+            plain_text(format_count(one.subscriptions)),
+            plain_text(format_rate(one.per_second)),
+        )
+    if len(rows) > len(shown):
+        made.add_row(plain_text(f"and {len(rows) - len(shown):,} more", "dim"))
+    return made
+
+
+def _table(name: str, where: str, *numbers: str) -> Table:
+    made = Table(
+        box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )  # fmt: skip
+    made.add_column(name, no_wrap=True)
+    made.add_column(where, no_wrap=True)
+    for one in numbers:
+        made.add_column(one, justify="right", no_wrap=True)
+    return made
+
+
+def format_rate(rate: float | None) -> str:
+    if rate is None:
+        return "-"
+    return format_count(round(rate)) if rate >= 10 or not rate else f"{rate:.1f}"
+
+
+def format_count(count: int) -> str:
+    """A count in at most six characters."""
+    if count < 100_000:
+        return f"{count:,}"
+    return _in_units(count, ("", " k", " M", " G", " T"))
+
+
+def format_size(size: int) -> str:
+    return _in_units(size, (" B", " KB", " MB", " GB", " TB"))
+
+
+def _in_units(amount: float, units: tuple[str, ...]) -> str:
+    at = 0
+    while amount >= 999.5 and at + 1 < len(units):
+        amount, at = amount / 1000, at + 1
+    return f"{amount:.1f}{units[at]}" if at and amount < 9.95 else f"{amount:.0f}{units[at]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import socket
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,16 @@ from tidings.routing.root.interests import Placed
 from tidings.snapshots import Snapshot
 from tidings.spark.loading.log_snapshots import path_of
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
-from tidings.store import ChangeLog, LogError, owner_of
+from tidings.store import Adoption, Change, ChangeLog, LogError, owner_of
 from tidings.store.folder import CURRENT, read_format
 from tidings.store.groups import GroupLog
 from tidings.store.journal import FileJournal
 from tidings.store.journal.upkeep import upkeep
+from tidings.store.known_log import KnownLog
 from tidings.store.layered import Layer, Layered
+from tidings.store.owner import asking
+from tidings.store.owner.owner_socket import Greeting
+from tidings.store.reader import read_mark, state_at
 
 TEXTS = [f"n > {k}" for k in range(12)] + [f"n > {k} AND m = {k % 3}" for k in range(12)]
 ROWS = pa.RecordBatch.from_pylist([{"n": n, "m": n % 3} for n in range(14)])
@@ -243,6 +248,50 @@ def test_changes_before_and_after_an_adoption(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="version 3 adopted a whole snapshot, with the nodes from 2"):
         log.changes(0)
     assert log.id_kind is str
+    first, adopted, last = log.entries(0)
+    assert isinstance(first, Change)
+    assert isinstance(last, Change)
+    assert (first.id, last.id) == ("a", "d")
+    assert adopted == Adoption(3, 2, 2)
+    assert log.entries(0, 2) == [first]
+    assert log.entries(3) == [last]
+
+
+def test_an_owner_dies_and_somebody_adopts_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command finds its change among what came since."""
+    owner, command = ChangeLog(tmp_path), ChangeLog(tmp_path)
+    assert owner.own()
+    answer = asking._await_answer
+
+    def die(link: socket.socket, greeting: Greeting) -> int:
+        monkeypatch.setattr(asking, "_await_answer", answer)
+        assert answer(link, greeting) == 1
+        owner.close()
+        assert ChangeLog(tmp_path).adopt(Snapshot.build({"b": "n > 2", "c": "n > 3"})) == 3
+        raise EOFError
+
+    monkeypatch.setattr(asking, "_await_answer", die)
+    assert command.put("a", "n > 1") == 1
+    assert command.version == 3
+    assert sorted(command.subscriptions()) == ["a", "b", "c"]
+
+
+def test_a_shared_node_that_ended_does_not_come_back(tmp_path: Path) -> None:
+    """The bulk still says that it shared the node."""
+    log = ChangeLog(tmp_path)
+    log.put("a", "x > 1")
+    log.adopt(Snapshot.build({"b": "x > 1", "c": "x > 2"}))
+    log.drop("a")
+    log.drop("b")
+    log.forget_before(log.version)
+    mark = read_mark(tmp_path, GroupLog(tmp_path))
+    state = state_at(tmp_path, mark)
+    known = KnownLog(GroupLog(tmp_path), state, lambda *_: None)
+    assert dict(known.uses) == {3: 1}
+    again = ChangeLog(tmp_path).put("d", "x > 1")
+    assert log.subscriptions()["d"] == ("x > 1", again)
 
 
 @pytest.mark.parametrize("forgets", [False, True])

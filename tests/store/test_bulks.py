@@ -3,6 +3,8 @@ later changes, checkpoints and other readers."""
 
 from __future__ import annotations
 
+import errno
+import io
 import random
 import shutil
 import socket
@@ -17,10 +19,11 @@ from tests.store.test_journal import opened, write
 
 from tidings import Attributes, parse
 from tidings.channel.interests import ArrayInterests
+from tidings.matching.disk import SnapshotError, UnreadableSnapshot
 from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
-from tidings.snapshots import Snapshot
+from tidings.snapshots import Snapshot, identity_of
 from tidings.spark.loading.log_snapshots import path_of
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
 from tidings.store import Adoption, Change, ChangeLog, LogError, owner_of
@@ -325,20 +328,70 @@ def test_a_damaged_bulk_is_noticed_and_given_up(tmp_path: Path, forgets: bool) -
     assert log.repair().problems == []
 
 
-def test_a_rendezvous_point_gives_up_a_damaged_bulk(tmp_path: Path) -> None:
+def test_a_rendezvous_point_does_not_start_without_a_bulk(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path / "before")
     log.put("a", "x > 1")
     version = log.adopt(Snapshot.build({"b": "x > 2", "c": "x > 3"}))
     shutil.rmtree(log.bulk_of(version))
     shutil.move(log.path, tmp_path / "moved")
-    for losses in (1, 0):
-        journal = FileJournal(tmp_path / "moved")
-        assert len(journal.losses) == losses
-        journal.begin_life(7)
-        assert journal.interests() == [(1, b"x > 1")]
-        assert journal.last_node >= version
-        journal.close()
+    for _ in range(2):
+        with pytest.raises(
+            EnvironmentProblem, match=r"are damaged: .* repair .*, which gives them"
+        ):
+            FileJournal(tmp_path / "moved")
+    assert len(ChangeLog(tmp_path / "moved").repair().problems) == 1
+    journal = opened(tmp_path / "moved", 7)
+    assert not journal.losses
+    assert journal.interests() == [(1, b"x > 1")]
+    assert journal.last_node >= version
+    journal.close()
     assert ChangeLog(tmp_path / "moved").subscriptions() == {"a": ("x > 1", 1)}
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("name", ["manifest.json", "order.arrow", "index/manifest.json"])
+def test_a_passing_error_gives_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, forgets: bool
+) -> None:
+    """Neither a start nor a repair: the files may be intact."""
+    log = ChangeLog(tmp_path / "before")
+    log.put("a", "x > 1")
+    bulk = log.bulk_of(log.adopt(Snapshot.build({"b": "x > 2", "c": "x > 3"})))
+    if forgets:
+        log.forget_before(log.version)
+    expected = log.subscriptions()
+    assert (bulk / name).exists()
+    folder = log.path.rename(tmp_path / "moved")  # another path, so it is opened again
+    opens = io.open
+
+    def fail(path: Any, *rest: Any, **more: Any) -> Any:
+        if str(path).endswith(name) and "bulks" in str(path):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opens(path, *rest, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(io, "open", fail)
+        for attempt in (lambda: FileJournal(folder), ChangeLog(folder).repair):
+            with pytest.raises(TidingsError, match=r"can't be read now: .*Too many open files"):
+                attempt()
+    journal = opened(folder, 7)
+    assert not journal.losses
+    journal.close()
+    assert ChangeLog(folder).subscriptions() == expected
+
+
+def test_a_file_that_can_not_be_read_is_not_a_damaged_one(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot"
+    Snapshot.build({"a": "x > 1"}).save(snapshot)
+    manifest = snapshot / "index" / "manifest.json"
+    manifest.unlink()
+    manifest.mkdir()  # the system refuses to read it
+    with pytest.raises(UnreadableSnapshot, match=r"manifest.json can't be read: Is a directory"):
+        identity_of(snapshot)
+    manifest.rmdir()
+    with pytest.raises(SnapshotError, match="is not a snapshot: it has no manifest") as found:
+        identity_of(snapshot)
+    assert not isinstance(found.value, UnreadableSnapshot)
 
 
 def layer_of(found: dict[int, str]) -> Layer[int, str]:

@@ -510,7 +510,7 @@ def need_owner(owner: str) -> str:
 def _repair(folder: Path) -> Repair:
     aside = folder / "aside"
     before = {*aside.iterdir()} if aside.is_dir() else set()
-    journal = FileJournal(folder)
+    journal = FileJournal(folder, repairs=True)
     try:
         problems, lost = journal.repair()
         moved = aside.is_dir() and {*aside.iterdir()} != before

@@ -49,6 +49,25 @@ def test_add_drop_and_list(run: Run, log: str) -> None:
     assert ChangeLog(log).subscriptions() == {"too": ("NOT (dep_delay <= 60)", 1)}
 
 
+def test_the_log_shows_an_adoption_as_a_row(run: Run, log: str) -> None:
+    run("subscriptions", "add", log, "late", "dep_delay > 60")
+    adopted = Snapshot.build({"a": "dep_delay > 1", "b": "dep_delay > 2", "c": "dep_delay > 2"})
+    ChangeLog(log).adopt(adopted, owner="import")
+    run("subscriptions", "add", log, "later", "dep_delay > 90")
+    shown = run("subscriptions", "log", log)
+    assert shown.code == 0
+    rows = [" ".join(row.split()) for row in shown.out.splitlines()[2:5]]
+    assert rows == [
+        "1 late 1 dep_delay > 60",
+        "3 adopted 3 subscriptions, nodes 2 to 3 import",
+        "4 later 4 dep_delay > 90",
+    ]
+    assert run("subscriptions", "log", log, "--after", "1", "--json").records == [
+        {"version": 3, "adopted": 3, "nodes": [2, 3], "owner": "import"},
+        {"version": 4, "id": "later", "node": 4, "filter": "dep_delay > 90"},
+    ]
+
+
 def test_who_made_a_subscription(run: Run, log: str) -> None:
     run("subscriptions", "add", log, "late", "dep_delay > 60")
     assert "owner" not in run("subscriptions", "list", log).out  # nobody said who

@@ -3,8 +3,11 @@ later changes, checkpoints and other readers."""
 
 from __future__ import annotations
 
+import errno
+import io
 import random
 import shutil
+import socket
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,19 +19,23 @@ from tests.store.test_journal import opened, write
 
 from tidings import Attributes, parse
 from tidings.channel.interests import ArrayInterests
-from tidings.model import Id, TidingsError
+from tidings.matching.disk import SnapshotError, UnreadableSnapshot
+from tidings.model import EnvironmentProblem, Id, TidingsError
 from tidings.routing.root.history import Gone
 from tidings.routing.root.interests import Placed
-from tidings.snapshots import Snapshot
+from tidings.snapshots import Snapshot, identity_of
 from tidings.spark.loading.log_snapshots import path_of
 from tidings.spark.pipeline.subscription_source import FollowedSubscriptions
-from tidings.store import ChangeLog, LogError, owner_of
+from tidings.store import Adoption, Change, ChangeLog, LogError, owner_of
 from tidings.store.folder import CURRENT, read_format
 from tidings.store.groups import GroupLog
 from tidings.store.journal import FileJournal
 from tidings.store.journal.upkeep import upkeep
+from tidings.store.known_log import KnownLog
 from tidings.store.layered import Layer, Layered
 from tidings.store.owner import asking
+from tidings.store.owner.owner_socket import Greeting
+from tidings.store.reader import read_mark, state_at
 
 TEXTS = [f"n > {k}" for k in range(12)] + [f"n > {k} AND m = {k % 3}" for k in range(12)]
 ROWS = pa.RecordBatch.from_pylist([{"n": n, "m": n % 3} for n in range(14)])
@@ -244,6 +251,50 @@ def test_changes_before_and_after_an_adoption(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="version 3 adopted a whole snapshot, with the nodes from 2"):
         log.changes(0)
     assert log.id_kind is str
+    first, adopted, last = log.entries(0)
+    assert isinstance(first, Change)
+    assert isinstance(last, Change)
+    assert (first.id, last.id) == ("a", "d")
+    assert adopted == Adoption(3, 2, 2)
+    assert log.entries(0, 2) == [first]
+    assert log.entries(3) == [last]
+
+
+def test_an_owner_dies_and_somebody_adopts_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command finds its change among what came since."""
+    owner, command = ChangeLog(tmp_path), ChangeLog(tmp_path)
+    assert owner.own()
+    answer = asking._await_answer
+
+    def die(link: socket.socket, greeting: Greeting) -> int:
+        monkeypatch.setattr(asking, "_await_answer", answer)
+        assert answer(link, greeting) == 1
+        owner.close()
+        assert ChangeLog(tmp_path).adopt(Snapshot.build({"b": "n > 2", "c": "n > 3"})) == 3
+        raise EOFError
+
+    monkeypatch.setattr(asking, "_await_answer", die)
+    assert command.put("a", "n > 1") == 1
+    assert command.version == 3
+    assert sorted(command.subscriptions()) == ["a", "b", "c"]
+
+
+def test_a_shared_node_that_ended_does_not_come_back(tmp_path: Path) -> None:
+    """The bulk still says that it shared the node."""
+    log = ChangeLog(tmp_path)
+    log.put("a", "x > 1")
+    log.adopt(Snapshot.build({"b": "x > 1", "c": "x > 2"}))
+    log.drop("a")
+    log.drop("b")
+    log.forget_before(log.version)
+    mark = read_mark(tmp_path, GroupLog(tmp_path))
+    state = state_at(tmp_path, mark)
+    known = KnownLog(GroupLog(tmp_path), state, lambda *_: None)
+    assert dict(known.uses) == {3: 1}
+    again = ChangeLog(tmp_path).put("d", "x > 1")
+    assert log.subscriptions()["d"] == ("x > 1", again)
 
 
 @pytest.mark.parametrize("forgets", [False, True])
@@ -277,20 +328,70 @@ def test_a_damaged_bulk_is_noticed_and_given_up(tmp_path: Path, forgets: bool) -
     assert log.repair().problems == []
 
 
-def test_a_rendezvous_point_gives_up_a_damaged_bulk(tmp_path: Path) -> None:
+def test_a_rendezvous_point_does_not_start_without_a_bulk(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path / "before")
     log.put("a", "x > 1")
     version = log.adopt(Snapshot.build({"b": "x > 2", "c": "x > 3"}))
     shutil.rmtree(log.bulk_of(version))
     shutil.move(log.path, tmp_path / "moved")
-    for losses in (1, 0):
-        journal = FileJournal(tmp_path / "moved")
-        assert len(journal.losses) == losses
-        journal.begin_life(7)
-        assert journal.interests() == [(1, b"x > 1")]
-        assert journal.last_node >= version
-        journal.close()
+    for _ in range(2):
+        with pytest.raises(
+            EnvironmentProblem, match=r"are damaged: .* repair .*, which gives them"
+        ):
+            FileJournal(tmp_path / "moved")
+    assert len(ChangeLog(tmp_path / "moved").repair().problems) == 1
+    journal = opened(tmp_path / "moved", 7)
+    assert not journal.losses
+    assert journal.interests() == [(1, b"x > 1")]
+    assert journal.last_node >= version
+    journal.close()
     assert ChangeLog(tmp_path / "moved").subscriptions() == {"a": ("x > 1", 1)}
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("name", ["manifest.json", "order.arrow", "index/manifest.json"])
+def test_a_passing_error_gives_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, forgets: bool
+) -> None:
+    """Neither a start nor a repair: the files may be intact."""
+    log = ChangeLog(tmp_path / "before")
+    log.put("a", "x > 1")
+    bulk = log.bulk_of(log.adopt(Snapshot.build({"b": "x > 2", "c": "x > 3"})))
+    if forgets:
+        log.forget_before(log.version)
+    expected = log.subscriptions()
+    assert (bulk / name).exists()
+    folder = log.path.rename(tmp_path / "moved")  # another path, so it is opened again
+    opens = io.open
+
+    def fail(path: Any, *rest: Any, **more: Any) -> Any:
+        if str(path).endswith(name) and "bulks" in str(path):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opens(path, *rest, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(io, "open", fail)
+        for attempt in (lambda: FileJournal(folder), ChangeLog(folder).repair):
+            with pytest.raises(TidingsError, match=r"can't be read now: .*Too many open files"):
+                attempt()
+    journal = opened(folder, 7)
+    assert not journal.losses
+    journal.close()
+    assert ChangeLog(folder).subscriptions() == expected
+
+
+def test_a_file_that_can_not_be_read_is_not_a_damaged_one(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot"
+    Snapshot.build({"a": "x > 1"}).save(snapshot)
+    manifest = snapshot / "index" / "manifest.json"
+    manifest.unlink()
+    manifest.mkdir()  # the system refuses to read it
+    with pytest.raises(UnreadableSnapshot, match=r"manifest.json can't be read: Is a directory"):
+        identity_of(snapshot)
+    manifest.rmdir()
+    with pytest.raises(SnapshotError, match="is not a snapshot: it has no manifest") as found:
+        identity_of(snapshot)
+    assert not isinstance(found.value, UnreadableSnapshot)
 
 
 def layer_of(found: dict[int, str]) -> Layer[int, str]:

@@ -55,6 +55,21 @@ def test_subscriptions_of_commands_are_nodes_of_the_rendezvous_point(tmp_path: P
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+def test_the_ids_of_nodes_stay_reserved_after_a_checkpoint(tmp_path: Path, forgets: bool) -> None:
+    log = ChangeLog(tmp_path)
+    log.put(5, "n > 1")
+    journal = opened(tmp_path, 7)
+    node = journal.history.base + 1
+    journal.add_node(node, b"n > 2")
+    write(journal)
+    journal.close()
+    if forgets:
+        log.forget_before(log.version)
+    with pytest.raises(TidingsError, match=r"expected one that is not negative"):
+        ChangeLog(tmp_path).put(-node - 1, "n > 3")
+
+
 def test_nodes_of_the_rendezvous_point_are_subscriptions_of_a_pipeline(tmp_path: Path) -> None:
     log = ChangeLog(tmp_path)
     log.put("a", "n > 1")

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from tidings.files import local_path, scheme_of
 from tidings.matching.disk import (
-    MANIFEST,
     Manifest,
-    SnapshotError,
+    manifest_bytes,
     need_files,
     need_matcher_files,
     read_manifest,
@@ -30,11 +29,8 @@ def identity_of(path: str | Path) -> str:
         return remote_identity(path)
     path = local_path(path, "a snapshot")
     found = hashlib.sha256()
-    for manifest in (Path(path, MANIFEST), Path(path, "index", MANIFEST)):
-        try:
-            found.update(manifest.read_bytes())
-        except OSError:
-            raise SnapshotError(f"'{path}' is not a snapshot: it has no {MANIFEST}") from None
+    for part in ("", "index"):
+        found.update(manifest_bytes(path, part))
     return found.hexdigest()[:32]
 
 

@@ -27,7 +27,7 @@ from tidings.store.change_records import LogError
 from tidings.store.folder import LOCK, owner_of
 from tidings.store.journal.rows import SQL
 from tidings.store.live_ids import LiveIds, ProjectedIds
-from tidings.store.log_contents import Change, KeyedChange, Repair, State
+from tidings.store.log_contents import Adoption, Change, KeyedChange, Repair, State
 from tidings.store.ontologies import load_ontology
 from tidings.store.owner import Adopt, Asked
 
@@ -35,6 +35,7 @@ __all__ = [
     "LOCK",
     "SQL",
     "Adopt",
+    "Adoption",
     "Asked",
     "Change",
     "ChangeLog",

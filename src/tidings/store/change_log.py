@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,14 +43,24 @@ from tidings.model import (
     need_id,
 )
 from tidings.store import folder as f
-from tidings.store.change_records import SEGMENT_BYTES, AdoptedHere, LogError
+from tidings.store.change_records import SEGMENT_BYTES, AdoptedHere, ChangeRecord, LogError
 from tidings.store.compaction import KEPT_SECONDS, forget, last_version_before
 from tidings.store.journal import FileJournal
+from tidings.store.journal.entries import Adopted
 from tidings.store.journal.losses import version_in
 from tidings.store.journal.rows import SQL
 from tidings.store.known_log import RequestedChange
 from tidings.store.layered import own_part
-from tidings.store.log_contents import Change, KeyedChange, Repair, State, Subscriptions, read_state
+from tidings.store.log_contents import (
+    Adoption,
+    Change,
+    KeyedChange,
+    Repair,
+    State,
+    Subscriptions,
+    change_of,
+    read_state,
+)
 from tidings.store.log_opening import settle
 from tidings.store.owner import (
     Asked,
@@ -257,7 +268,8 @@ class ChangeLog:
         def missing() -> list[Asked]:
             nonlocal left, found
             if died:
-                versions = made_in(self.changes(since), one.changes)
+                made = (it for it in self.entries(since) if isinstance(it, Change))
+                versions = made_in(made, one.changes)
                 left = one.changes[len(versions) :]
                 found = versions[-1] if versions else 0
             return [Asked(it.id, it.text, it.dialect, it.owner) for it in left]
@@ -407,33 +419,36 @@ class ChangeLog:
 
     def changes(self, after: int, upto: int | None = None) -> list[Change]:
         """All changes after a version, up to another version or to the latest, in order. Raises
-        LogError if a whole snapshot was adopted in between."""
+        LogError if a whole snapshot was adopted in between; `entries` lists it."""
         return [change for change, _ in self.keyed_changes(after, upto)]
 
     def keyed_changes(self, after: int, upto: int | None = None) -> list[KeyedChange]:
         """Like `changes`, with the identity of the filter for each change that has a new node."""
+        found: list[KeyedChange] = []
+        for record in self._records(after, upto):
+            if isinstance(record, Adopted):
+                raise AdoptedHere(record)
+            found.append((change_of(record), record.key))
+        return found
 
-        def read() -> list[KeyedChange]:
+    def entries(self, after: int, upto: int | None = None) -> list[Change | Adoption]:
+        """Like `changes`; a snapshot that was adopted in between is an entry of its own."""
+        return [
+            Adoption(one.version, one.first, one.many, one.owner) if isinstance(one, Adopted)
+            else change_of(one)
+            for one in self._records(after, upto)
+        ]  # fmt: skip
+
+    def _records(self, after: int, upto: int | None) -> list[ChangeRecord | Adopted]:
+        def read() -> list[ChangeRecord | Adopted]:
             end = self._reader.end()
             last = version_in(end) if upto is None else upto
             self._need_version(after, version_in(end))
             self._need_version(last, version_in(end))
-            found: list[KeyedChange] = []
             if after >= last:
-                return found
-            try:
-                for record in self._reader.changes(after, end):
-                    if record.version > last:
-                        break
-                    change = Change(
-                        record.version, record.id, record.filter, record.node, record.dialect,
-                        record.owner,
-                    )  # fmt: skip
-                    found.append((change, record.key))
-            except AdoptedHere as adopted:
-                if adopted.version <= last:
-                    raise
-            return found
+                return []
+            records = self._reader.changes(after, end)
+            return [*takewhile(lambda one: one.version <= last, records)]
 
         return self._steady(read)
 
@@ -503,7 +518,7 @@ def need_owner(owner: str) -> str:
 def _repair(folder: Path) -> Repair:
     aside = folder / "aside"
     before = {*aside.iterdir()} if aside.is_dir() else set()
-    journal = FileJournal(folder)
+    journal = FileJournal(folder, repairs=True)
     try:
         problems, lost = journal.repair()
         moved = aside.is_dir() and {*aside.iterdir()} != before

@@ -5,7 +5,8 @@
     a named subscription is set or ended (rows)    its id, text, dialect and node
     the rendezvous point made a node               a subscription whose id is made of the node
     the rendezvous point removed such a node       that subscription ended
-    subscriptions were adopted as a whole          none: readers get the state, see `AdoptedHere`
+    subscriptions were adopted as a whole          none: readers get the entry itself, or
+                                                   `AdoptedHere` if they want only changes
 
 A node that a named subscription made and the rendezvous point removed is not a change here, because
 its subscriptions had ended before.
@@ -62,9 +63,11 @@ class ChangeRecord(msgspec.Struct, frozen=True, gc=False):
     owner: str = ""
 
 
-def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[ChangeRecord]:
-    """The changes in the records of a group, in order. Raises Gap if the version `after`, or
-    changes after it, were lost."""
+def changes_in(
+    records: Iterable[bytes | None], after: int = 0
+) -> Iterator[ChangeRecord | t.Adopted]:
+    """The changes and adoptions in the records of a group, in order. Raises Gap if the version
+    `after`, or changes after it, were lost."""
     for data in records:
         kind = b"" if data is None else data[:1]
         if data is None or kind == t.NOTIFICATION:
@@ -86,8 +89,8 @@ def changes_in(records: Iterable[bytes | None], after: int = 0) -> Iterator[Chan
         elif isinstance(thing, t.Dropped) and not thing.named and thing.gone.version:
             id_ = t.anonymous_id(thing.node, integer=thing.integer)
             yield ChangeRecord(thing.gone.version, id_, None, 0)
-        elif isinstance(thing, t.Adopted) and thing.version > after:
-            raise AdoptedHere(thing)
+        elif isinstance(thing, t.Adopted):
+            yield thing
         elif isinstance(thing, t.Repaired) and any(last >= after for _, last in thing.lost):
             raise Gap(thing.version)
 
@@ -114,9 +117,10 @@ def last_version(records: Iterable[bytes]) -> int:
 
 def read_groups(
     walk: Walk, version: int, after: int, folder: Path, last: int
-) -> Iterator[ChangeRecord]:
-    """The changes after the version `after`, from a walk that begins at a version; raises LogError
-    at the first damage, and Gap if changes were lost. `last` is the latest acknowledged version."""
+) -> Iterator[ChangeRecord | t.Adopted]:
+    """The changes and adoptions after the version `after`, from a walk that begins at a version;
+    raises LogError at the first damage, and Gap if changes were lost. `last` is the latest
+    acknowledged version."""
     for group in walk:
         if walk.damages:
             break

@@ -85,7 +85,11 @@ class KnownLog:
         for at in range(len(state.bulks)):
             for node in state.gone_of(at)[0] - own_part(state.nodes).keys():
                 self._end(node)
-        self.ids.integer = state.integer
+            # a bulk still says which nodes it shared; those that ended since must not come back
+            for node in self.bulks[at][1].shared.values():
+                if not self.uses.get(node, 1) and node not in state.nodes:
+                    self._end(node)
+        self.ids.integer, self.ids.anonymous = state.integer, len(self._anonymous)
 
     def _adopt(self, one: t.Adopted) -> None:
         from tidings.store.bulks import open_bulk  # loads pyarrow

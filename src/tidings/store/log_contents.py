@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from tidings.model import Id
-from tidings.store.change_records import decode_interest
+from tidings.store.change_records import ChangeRecord, decode_interest
 from tidings.store.journal.entries import anonymous_id
 from tidings.store.journal.rows import SQL
 from tidings.store.journal.state import JournalState
@@ -38,6 +38,19 @@ class Change(msgspec.Struct, frozen=True):
     owner: str = ""
     """Who made the subscription, if told. For a node that the rendezvous point made, the agent that
     first asked for it."""
+
+
+class Adoption(msgspec.Struct, frozen=True):
+    """A snapshot that was adopted as a whole, as one version."""
+
+    version: int
+    """The version, which is also the number of the last node."""
+    first: int
+    """The number of the first node."""
+    subscriptions: int
+    """How many subscriptions the snapshot has; 0 if that was not recorded."""
+    owner: str = ""
+    """Who adopted it, if told."""
 
 
 KeyedChange = tuple[Change, bytes | None]
@@ -82,6 +95,13 @@ class Repair(msgspec.Struct, frozen=True):
     """The latest version now."""
     aside: str = ""
     """The folder with data that could not be kept in the log; empty if there is none."""
+
+
+def change_of(record: ChangeRecord) -> Change:
+    """A change as users get it."""
+    return Change(
+        record.version, record.id, record.filter, record.node, record.dialect, record.owner
+    )
 
 
 def read_state(found: JournalState) -> State:

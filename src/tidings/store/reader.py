@@ -21,7 +21,6 @@ from typing import NoReturn
 import msgspec
 
 from tidings.store.change_records import (
-    AdoptedHere,
     ChangeRecord,
     Gap,
     LogError,
@@ -90,8 +89,8 @@ class Reader:
         self._log = GroupLog(self._folder)
         self._points, self._firsts = [], {}
 
-    def changes(self, after: int, end: Mark) -> Iterator[ChangeRecord]:
-        """The changes after the version `after`, up to and including `end`."""
+    def changes(self, after: int, end: Mark) -> Iterator[ChangeRecord | t.Adopted]:
+        """The changes and adoptions after the version `after`, up to and including `end`."""
         if after >= version_in(end):
             return
         log = GroupLog(self._folder)
@@ -101,8 +100,6 @@ class Reader:
             yield from read_groups(walk, point.version, after, self._folder, version_in(end))
         except Gap as gap:
             self._refuse(after, gap.version, read_checkpoint(self._folder, end))
-        except AdoptedHere:
-            raise
         except LogError:
             base = read_checkpoint(self._folder, end)
             if walk.end.number >= base.at.number:

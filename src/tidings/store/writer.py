@@ -118,7 +118,7 @@ class Writer:
             shared = known.find_shared(snapshot.keys)
             name, identity = write_bulk(self._folder, snapshot, first, shared)
             last = first + len(snapshot.numbers) - 1
-            record = t.encode(t.Adopted(first, last, name, identity, owner))
+            record = t.encode(t.Adopted(first, last, name, identity, owner, len(snapshot.ids)))
             before = known.version
             known.apply([record])
             self._append_records(known, [record], before)

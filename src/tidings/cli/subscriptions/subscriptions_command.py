@@ -34,7 +34,7 @@ from tidings.model import FilterError, Id, need_id
 
 if TYPE_CHECKING:
     from tidings.spark.loading import Aside
-    from tidings.store import Change, ChangeLog
+    from tidings.store import Adoption, Change, ChangeLog
 
 SQL = "sql"
 
@@ -224,22 +224,20 @@ def show_log(
 ) -> None:
     """Show the latest changes, or those after a version, in order.
 
+    A snapshot that was adopted as a whole is one row.
+
     With --json, one line per change: version, id, node, filter (null: the subscription ended),
-    owner if there is one, and dialect if it is not SQL.
+    owner if there is one, and dialect if it is not SQL. For an adopted snapshot: version, adopted
+    (the number of subscriptions), nodes (the first and the last), and owner if there is one.
     """
     log = open_log(where)
     latest = log.version
     if after is None:
         after = 0 if every else max(0, latest - MOST_ROWS)
-    changes = log.changes(after, latest) if after <= latest else log.changes(after)
+    changes = log.entries(after, latest) if after <= latest else log.entries(after)
     if json:
         for one in changes:
-            emit(
-                {
-                    "version": one.version, "id": one.id, "node": one.node, "filter": one.filter,
-                    **_named(one.dialect, one.owner),
-                }
-            )  # fmt: skip
+            emit(_fields(one))
         return
     shown = changes if every else changes[:MOST_ROWS]
     if shown:
@@ -278,7 +276,25 @@ def repair_log(where: Where, json: options.Json = False) -> None:
     )
 
 
-def _row(one: Change) -> tuple[object, ...]:
+def _fields(one: Change | Adoption) -> dict[str, object]:
+    from tidings.store import Adoption
+
+    if isinstance(one, Adoption):
+        nodes = one.first, one.version
+        more = _named(SQL, one.owner)
+        return {"version": one.version, "adopted": one.subscriptions, "nodes": nodes, **more}
+    more = _named(one.dialect, one.owner)
+    return {"version": one.version, "id": one.id, "node": one.node, "filter": one.filter, **more}
+
+
+def _row(one: Change | Adoption) -> tuple[object, ...]:
+    from tidings.store import Adoption
+
+    if isinstance(one, Adoption):
+        many = count_of(one.subscriptions, "subscription")
+        nodes = f"node {one.first}" if one.first == one.version else (
+            f"nodes {one.first} to {one.version}")  # fmt: skip
+        return one.version, "", "", plain_text(f"adopted {many}, {nodes}", "dim"), one.owner, ""
     if one.filter is None:
         return one.version, one.id, "", plain_text("ended", "dim"), "", ""
     return one.version, one.id, one.node, one.filter, one.owner, one.dialect

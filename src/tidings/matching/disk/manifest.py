@@ -40,6 +40,11 @@ class SnapshotError(TidingsError):
     version."""
 
 
+class UnreadableSnapshot(SnapshotError):
+    """The system can't read a file of a snapshot now: too many files are open, a permission is
+    missing, the disk does not answer. The snapshot may be intact."""
+
+
 class Manifest(msgspec.Struct):
     format: str
     version: int
@@ -79,10 +84,7 @@ def write_manifest(folder: Path, kind: str, version: int, **notes: Any) -> None:
 def read_manifest(path: Path, kind: str, version: int) -> Manifest:
     """Read the manifest and check it against its own digest. The version may be `version` or one of
     the two before it. `need_files` checks the files."""
-    try:
-        raw = (path / MANIFEST).read_bytes()
-    except OSError:
-        raise SnapshotError(f"'{path}' is not a snapshot: it has no {MANIFEST}") from None
+    raw = manifest_bytes(path)
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -100,16 +102,31 @@ def read_manifest(path: Path, kind: str, version: int) -> Manifest:
     return manifest
 
 
+def manifest_bytes(path: Path, part: str = "") -> bytes:
+    """The manifest in the directory of a snapshot, or in a part of it."""
+    try:
+        return (path / part / MANIFEST).read_bytes()
+    except OSError as problem:
+        missing = f"'{path}' is not a snapshot: it has no {MANIFEST}"
+        raise describe_failure(path, MANIFEST, problem, missing) from None
+
+
+def describe_failure(path: Path, name: str, problem: OSError, missing: str) -> SnapshotError:
+    """The error for a file that can't be read; `missing` is the sentence if there is none."""
+    if isinstance(problem, FileNotFoundError | NotADirectoryError):
+        return SnapshotError(missing)
+    return UnreadableSnapshot(f"snapshot '{path}': {name} can't be read: {problem.strerror}")
+
+
 def need_files(path: Path, manifest: Manifest) -> None:
     """Raise SnapshotError unless every file exists with the size and digest in the manifest."""
     found: list[tuple[Any, ...]] = []
     for name, (size, _) in manifest.files.items():
         try:
             seen = (path / name).stat()
-        except OSError:
-            raise SnapshotError(
-                f"snapshot '{path}': the file {name} is missing; rebuild the snapshot"
-            ) from None
+        except OSError as problem:
+            missing = f"snapshot '{path}': the file {name} is missing; rebuild the snapshot"
+            raise describe_failure(path, name, problem, missing) from None
         if seen.st_size != size:
             raise SnapshotError(
                 f"snapshot '{path}': {name} has {seen.st_size:,} bytes, expected {size:,}; "

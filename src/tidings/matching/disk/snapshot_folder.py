@@ -28,7 +28,7 @@ from tidings.files import (
     replacing_folder,
     sync,
 )
-from tidings.matching.disk.manifest import MANIFEST, SnapshotError
+from tidings.matching.disk.manifest import MANIFEST, SnapshotError, UnreadableSnapshot
 from tidings.model import TidingsError
 
 TRIES = 20  # the most attempts to open a snapshot that is being replaced
@@ -90,7 +90,10 @@ def read_table(path: Path) -> Any:
     try:
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
     except (pa.ArrowInvalid, OSError) as problem:
-        raise SnapshotError(f"snapshot file '{path}' can't be read: {problem}") from None
+        # an error that Arrow found in the file itself has no number
+        is_damaged = not getattr(problem, "errno", None) or isinstance(problem, FileNotFoundError)
+        kind = SnapshotError if is_damaged else UnreadableSnapshot
+        raise kind(f"snapshot file '{path}' can't be read: {problem}") from None
 
 
 def as_array(column: Any) -> Any:

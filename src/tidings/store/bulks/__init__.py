@@ -16,10 +16,11 @@ layered.py. These modules are for journal/ and known_log.py, not for users. Star
 """
 
 from tidings.store.bulks.adopting import write_bulk
-from tidings.store.bulks.bulk import Bulk, high_halves, open_bulk
+from tidings.store.bulks.bulk import Bulk, LostBulk, high_halves, open_bulk
 
 __all__ = [
     "Bulk",
+    "LostBulk",
     "high_halves",
     "open_bulk",
     "write_bulk",

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.matching.disk import SnapshotError, as_array, read_table
+from tidings.matching.disk import SnapshotError, UnreadableSnapshot, as_array, read_table
 from tidings.model import EnvironmentProblem, Id
 from tidings.snapshots import identity_of, need_whole
 from tidings.store.folder import BULKS
@@ -33,6 +33,10 @@ SORTED, ORDER, SHARED = "sorted.arrow", "order.arrow", "shared.arrow"
 PIECE = 10_000  # rows that become objects together
 OPEN = 8  # bulks that stay open
 _TWO_NUMBERS = struct.Struct(">QQ")
+
+
+class LostBulk(EnvironmentProblem):
+    """A bulk is missing or damaged."""
 
 
 class BulkId(NamedTuple):
@@ -179,8 +183,8 @@ def high_halves(keys: Sequence[bytes]) -> Array:
 
 
 def open_bulk(folder: Path, name: str, first: int, identity: str) -> Bulk:
-    """Compare the digests and map a bulk of the channel in a folder; raise EnvironmentProblem if it
-    is missing or damaged."""
+    """Compare the digests and map a bulk of the channel in a folder; raise LostBulk if it is
+    missing or damaged, and EnvironmentProblem if it can't be read now."""
     return _open(folder.absolute() / BULKS / name, first, identity)
 
 
@@ -192,8 +196,13 @@ def _open(path: Path, first: int, identity: str) -> Bulk:
         if found != identity:
             raise SnapshotError(f"'{path}' is another snapshot than the one that was adopted")
         return Bulk(path, first)
-    except (SnapshotError, OSError) as problem:
+    except (UnreadableSnapshot, OSError) as problem:
         raise EnvironmentProblem(
+            f"subscriptions of the channel in '{path}' can't be read now: {problem}; they may be "
+            "intact, so none are given up"
+        ) from problem
+    except SnapshotError as problem:
+        raise LostBulk(
             f"subscriptions of the channel are damaged: {problem}; restore '{path}' from a backup, "
             f"or run `tidings subscriptions repair {path.parent.parent}`, which gives them up"
         ) from problem

@@ -118,7 +118,7 @@ _decoder: msgspec.msgpack.Decoder[Part] = msgspec.msgpack.Decoder(Part)
 
 def read(folder: Path, mark: Mark | None, *, accepts_loss: bool = False) -> JournalState:
     """The state in the checkpoint of a log with this end mark; an empty state if no checkpoint was
-    written yet. With `accepts_loss`, bulks that can't be read are left out."""
+    written yet. With `accepts_loss`, bulks that are lost are left out."""
     lost = list[tuple[Adopted, str]]() if accepts_loss else None
     path = folder / NAME
     try:

@@ -49,13 +49,14 @@ class Added(msgspec.Struct, frozen=True, array_like=True, tag="added"):
 class Adopted(msgspec.Struct, frozen=True, array_like=True, tag="adopted"):
     """Subscriptions that were adopted as a whole. Their nodes have the numbers from `first` to
     `version`, and the bulk `name` has everything else; `identity` is the identity of its
-    snapshot."""
+    snapshot, and `many` the number of subscriptions."""
 
     first: int
     version: int
     name: str
     identity: str
     owner: str = ""
+    many: int = 0
 
 
 class Owned(msgspec.Struct, frozen=True, array_like=True, tag="owned"):

@@ -14,7 +14,8 @@ A start reads the checkpoint and the groups after it; a thread then indexes olde
 
 Corrupt data is never delivered. If an older notification is corrupt, it is reported as lost. If
 anything else is missing or corrupt, even at the end, the journal records a loss: a new lineage
-begins, and all subscribers are told of a break.
+begins, and all subscribers are told of a break. Only subscriptions that were adopted as a whole
+(bulks/) are not given up by a start: it is refused until they are restored, or `repair` was called.
 
 Old notifications are dropped with their segments, as soon as nobody needs them or a limit on their
 number, age or size is exceeded.
@@ -85,13 +86,17 @@ class FileJournal:
         *,
         apart: bool = False,
         listens: bool = False,
+        repairs: bool = False,
     ) -> None:
         """Open the journal at a path, or create it. Call `begin_life` before a rendezvous point
         uses the journal. With `apart`, the caller calls `tend` when `is_due` is true; otherwise
-        `write` calls `tend`. With `listens`, the caller calls `serve`."""
+        `write` calls `tend`. With `listens`, the caller calls `serve`. With `repairs`, the caller
+        calls `repair`: only then are subscriptions given up that were adopted and whose files are
+        lost. Otherwise such a loss is an error, because a backup may still have the files."""
         self.path = Path(path)
         self._checkpoint = self.path / checkpoint.NAME
         self._apart = apart
+        self._repairs = repairs
         self._tending = threading.Lock()
         self.retention = retention or Retention()
         self.losses: list[str] = []
@@ -182,10 +187,10 @@ class FileJournal:
         losses: list[str] = []
         mark = self._log.read_mark()
         try:
-            state = checkpoint.read(self.path, mark, accepts_loss=True)
+            state = checkpoint.read(self.path, mark, accepts_loss=self._repairs)
         except checkpoint.Damaged as problem:
             losses.append(str(problem))
-            state = JournalState(folder=self.path, lost_bulks=[])
+            state = JournalState(folder=self.path, lost_bulks=[] if self._repairs else None)
         size = _size(self._checkpoint)
         self._upkeep = Upkeep(self._log, self._segments, self.retention, state.at, size)
         self._lookup = RecordLookup(self._log, self._segments)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from tidings.model import EnvironmentProblem, Id
+from tidings.model import Id
 from tidings.routing.protocol import pack_interest
 from tidings.routing.root import Confirmation, Cursor, History, Progress, Record
 from tidings.store.groups import Position
@@ -108,7 +108,7 @@ class JournalState(msgspec.Struct):
     folder: Path | None = None
     """The folder of the channel, which has the bulks."""
     lost_bulks: list[tuple[t.Adopted, str]] | None = None
-    """Bulks that can't be read, and why; None if such a bulk is an error."""
+    """Bulks that are lost, and why; None if a lost bulk is an error."""
 
     @property
     def version(self) -> int:
@@ -140,10 +140,12 @@ class JournalState(msgspec.Struct):
 
     def adopt(self, one: t.Adopted) -> None:
         """Add the nodes and the subscriptions of a bulk. Raises EnvironmentProblem if it can't be
-        read, unless `lost_bulks` takes it."""
+        read, unless it is lost and `lost_bulks` takes it."""
+        from tidings.store.bulks import LostBulk  # loads pyarrow
+
         try:
             bulk = self._bulk(one)
-        except EnvironmentProblem as problem:
+        except LostBulk as problem:
             if self.lost_bulks is None:
                 raise
             self.lost_bulks.append((one, str(problem)))
@@ -177,7 +179,7 @@ class JournalState(msgspec.Struct):
         self.integer = bulk.integer
 
     def give_up_bulks(self) -> None:
-        """Go on without the bulks that can't be read. Other subscriptions may use nodes of a lost
+        """Go on without the bulks that are lost. Other subscriptions may use nodes of a lost
         bulk: these nodes get their texts, but the identities are lost."""
         if self.lost_bulks:
             for one in self.subscriptions.values():

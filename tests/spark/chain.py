@@ -83,9 +83,10 @@ class Chain:
         columns: Mapping[str, str] = COLUMNS,
         format: str = "json",  # noqa: A002
         outbox: str = "",
+        channel: str = "",
     ) -> None:
         """`root` is added to the file of the rendezvous point, `more` to [subscriptions], `outbox`
-        to [outbox]."""
+        to [outbox]; `channel` replaces the address."""
         self.folder = folder
         (folder / "in").mkdir()
         self.tree = Tree(folder, above, times=times, journal="journal")
@@ -95,7 +96,7 @@ class Chain:
         (folder / f"{ROOT}.toml").chmod(0o600)
         self.address = self.tree.addresses[ROOT]
         (folder / "pipeline.toml").write_text(
-            FILE.format(address=self.address, more=more, format=format, outbox=outbox)
+            FILE.format(address=channel or self.address, more=more, format=format, outbox=outbox)
         )
         self.outbox = Outbox(folder / "out")
         self.files: dict[str, list[Event]] = {}

@@ -58,7 +58,7 @@ from tidings.store.journal.rows import Row, Rows
 from tidings.store.journal.sqlite_journal import is_before, take_over
 from tidings.store.journal.state import JournalState
 from tidings.store.journal.upkeep import Upkeep, walk_to
-from tidings.store.owner import Serving, Take, ask_for_folder, close_listener, listen
+from tidings.store.owner import Serving, Take, Welcome, ask_for_folder, close_listener, listen
 
 SEGMENT_BYTES = 16 << 20
 ROOM = 1 << 18  # bytes that must be free before a journal on a full disk is revived
@@ -119,10 +119,12 @@ class FileJournal:
             _log.warning("commands can't change the subscriptions in %s while the rendezvous "
                          "point runs: %s", self.path, problem)  # fmt: skip
 
-    def serve(self, take: Take) -> None:
-        """Take the changes of commands: see `Serving`."""
+    def serve(self, take: Take, welcome: Welcome) -> None:
+        """Take the changes of commands, and welcome pipelines: see `Serving`."""
         if self._listener is not None:
-            self._serving = Serving(self.path, self._listener, take, "rendezvous point")
+            self._serving = Serving(
+                self.path, self._listener, take, "rendezvous point", welcome=welcome
+            )
 
     def stop_serving(self) -> None:
         """Accept no more changes from commands."""

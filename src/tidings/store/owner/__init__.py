@@ -1,6 +1,7 @@
 """The owner of a channel's folder takes the changes of commands, over a Unix socket in the folder.
 
     command ──change──> socket in the folder ──> owner ──> log, synced ──version──> command
+    pipeline ──join──> socket in the folder ──> rendezvous point, as one of its links
 
     owner_socket.py   the socket: its file, its messages
     serving.py        the owner's side: takes changes, and answers once they are on the disk
@@ -15,10 +16,10 @@ Used inside store, by broker and by spark, to serve the changes of commands. Sta
 owner_socket.py.
 """
 
-from tidings.store.owner.asking import Died, Unowned, ask_for_folder, hand_over
+from tidings.store.owner.asking import Died, Unowned, ask_for_folder, hand_over, join_owner
 from tidings.store.owner.owner_socket import Asked, close_listener, listen
 from tidings.store.owner.ownership import Ownership, made_in
-from tidings.store.owner.serving import Serving, Take
+from tidings.store.owner.serving import Serving, Take, Welcome
 
 __all__ = [
     "Asked",
@@ -27,9 +28,11 @@ __all__ = [
     "Serving",
     "Take",
     "Unowned",
+    "Welcome",
     "ask_for_folder",
     "close_listener",
     "hand_over",
+    "join_owner",
     "listen",
     "made_in",
 ]

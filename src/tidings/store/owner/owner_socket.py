@@ -3,8 +3,12 @@
     owner ──> command    Greeting        which version it speaks, and which process it is
     command ──> owner    Changes         changes that are acknowledged together
                          Yield           a rendezvous point wants to own the folder
+                         Join            a pipeline wants a link: see below
     owner ──> command    Working         every few seconds, until it answers
                          Done | Refused
+
+After `Join` and `Done`, the connection carries the frames of a link, as over TCP. Whoever can
+connect here may read and change all subscriptions, so a link needs no token.
 
 A message is its length in 4 bytes, and a tagged array in MessagePack. A connection has one question
 and one answer. Only the user who owns the folder can connect, because the file has the mode 0600.
@@ -59,6 +63,10 @@ class Yield(msgspec.Struct, frozen=True, array_like=True, tag="yield"):
     pass
 
 
+class Join(msgspec.Struct, frozen=True, array_like=True, tag="join"):
+    pass
+
+
 class Working(msgspec.Struct, frozen=True, array_like=True, tag="working"):
     pass
 
@@ -72,7 +80,7 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     is_fault: bool = False  # could the owner not write? Otherwise the change is impossible
 
 
-Message = Greeting | Changes | Yield | Working | Done | Refused
+Message = Greeting | Changes | Yield | Join | Working | Done | Refused
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
